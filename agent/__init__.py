@@ -3,6 +3,10 @@
 The folder is sent as a whole to ``<run>/agent`` on every machine, and ``python3 <run>/agent MODULE ARGUMENT...`` calls the ``main``
 of one module, on the machine itself or in its training container. So all of it is Python 3.5, uses only the standard library
 and imports only itself. A module that is also sent alone, on standard input or as an argument, imports nothing of the package.
+
+``supervise`` carries a run from its preparation to its end, ``launch`` starts its ranks, ``readers`` turn their log into events, ``checkpoints``
+knows, copies and brings back what they save, ``data`` makes what they read, ``nodes`` measures the machines, ``records`` is what those who look
+at a run are told, ``batch`` is a run on nodes that a queue grants.
 """
 
 

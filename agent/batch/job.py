@@ -16,11 +16,11 @@ import subprocess
 import sys
 import time
 
-from agent import kill_run, run_snapshot, walltime
+from agent import kill_run
 from agent.batch import BEGUN, CHOSEN, ENDED, REQUEST, SECRETS, STOP, commands, grant, records
 from agent.kill_run import STOP_FILE
-from agent.parallel import parallel
-from agent.whole_file import write_whole
+from agent.machine import parallel, write_whole
+from agent.records import run_snapshot
 
 LOOK_EVERY_S = 1
 RESERVE_S = 45
@@ -101,7 +101,7 @@ def granted(folder, request, number, names, ends_at):
     """Return the grant with every node's address, or None, with the reason in the run's folder, where it is not what was asked for."""
     if len(names) != request["nodes"]:
         return refuse(folder, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
-    words = "python3 '{}/agent' batch.address '{}'".format(folder, request["interface"])
+    words = "python3 '{}/agent' nodes.node_facts '{}'".format(folder, request["interface"])
     answers = parallel(lambda name: on_node(name, words, ADDRESS_TIMEOUT_S), names)
     silent = [name + ": " + output[-300:] for name, (code, output) in zip(names, answers) if code]
     if silent:
@@ -117,7 +117,7 @@ def out_of_time(folder):
     refuse(
         folder,
         "the walltime ended while the run was in this phase: {}; ask for more time".format(doing),
-        walltime.CAUSE,
+        grant.CAUSE,
     )
 
 
@@ -128,7 +128,7 @@ def refuse(folder, sentence, cause="queue"):
 
 def carry_out(folder, run, found, life):
     """Let the supervisor carry out the run, until it ends or has to end; return its exit code."""
-    argv = [sys.executable, os.path.join(folder, "agent"), "supervisor", "run", folder]
+    argv = [sys.executable, os.path.join(folder, "agent"), "supervise.supervisor", "run", folder]
     environment = dict(os.environ, **{kill_run.RUN_VARIABLE: run})
     child = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, cwd="/")
     while child.poll() is None:

@@ -5,8 +5,8 @@ import json
 import os
 import time
 
-from agent import run_snapshot
 from agent.batch import CACHE, REQUEST, asking, commands, grant, records
+from agent.records import run_snapshot
 
 FRESH_S = 10
 """Who watches looks every second or two; the queue is asked less often."""

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 
-from agent.whole_file import write_whole
+from agent.machine import write_whole
 
 FOLDER = "~/.microcluster/jobs"
 SEEN_EVERY_S = 20

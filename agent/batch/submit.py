@@ -9,8 +9,8 @@ import contextlib
 import json
 import os
 
-from agent import run_snapshot, walltime
-from agent.batch import BEGUN, CACHE, CHOSEN, ENDED, GRANTED, REQUEST, STOP, asking, commands, records
+from agent.batch import BEGUN, CACHE, CHOSEN, ENDED, GRANTED, REQUEST, STOP, asking, commands, grant, records
+from agent.records import run_snapshot
 
 SCRIPT, LOG = "job.sh", "batch.log"
 TEXT = """#!/bin/bash -l
@@ -81,7 +81,7 @@ def find_or_submit(folder, lock):
 def refuse_in_vain(request, folder):
     """Refuse what has just ended with nothing saved, unless more is asked for: it would end so again."""
     ended = run_snapshot.text_of(os.path.join(folder, "failure.json"))
-    if not ended or not walltime.saved_nothing(json.loads(ended)):
+    if not ended or not grant.saved_nothing(json.loads(ended)):
         return
     earlier = [each for each in records.everything() if each["folder"] == folder and each["id"]]
     last = max(earlier, key=lambda each: each["submitted"]) if earlier else request

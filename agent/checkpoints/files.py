@@ -16,7 +16,7 @@ import zipfile
 from collections import Counter
 
 from agent.checkpoints import Checkpoints
-from agent.written_files import being_written
+from agent.checkpoints.written_files import being_written
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """How a zip begins, as torch.save writes it too, and endings of files that are one."""

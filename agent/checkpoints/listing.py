@@ -3,8 +3,9 @@
 import json
 import os
 
-from agent import shared_folder, spec
+from agent import spec
 from agent.checkpoints import checkpoints_of
+from agent.supervise import shared_folder
 
 FOLDERS = ("logdir", "torn")
 """Where the program writes them, and where those lie that could not be used."""

@@ -1,17 +1,16 @@
-"""Checkpoints as TensorFlow writes them: ``model.ckpt-100``, or ``best_models/val_loss=1.6-step-101`` of an evaluation.
+"""Checkpoints as TensorFlow writes them: ``model.ckpt-100``, or ``best_models/val_loss=1.6-step-101`` of an evaluation, which holds all variables too.
 
-A best model holds all variables too.
+A checkpoint is `NAME.index`, a sorted table of blocks with a checksum each (LevelDB's format, uncompressed), and the data files of which it
+gives every tensor's place. So a torn write shows without TensorFlow and without reading the tensors. As a program in the container it reads
+every tensor with the framework, which compares their checksums. Argument: the path without ending.
 """
 
 import os
 import re
+import struct
 
-from agent.checkpoints import Checkpoints
-from agent.checkpoints.tf_index import Torn, flaw, global_step
-from agent.checkpoints.verify_tensors import main
-from agent.whole_file import write_whole
-
-__all__ = ["Format", "main"]
+from agent.checkpoints import UNREADABLE, Checkpoints
+from agent.machine import write_whole
 
 PARTS = (".index", ".meta", ".data-00000-of-00001")
 KINDS = ("index", "meta", "data")
@@ -22,6 +21,13 @@ HALF_WRITTEN = re.compile(r"\.tempstate\d+$")
 """How TensorFlow names a file until it is whole; a rank that is killed meanwhile leaves it, as large as a checkpoint."""
 BEST_FOLDER = "best_models"
 POINTER = "checkpoint"
+FOOTER_BYTES = 48
+MAGIC = 0xDB4775248B80FB57
+BLOCK_TRAILER_BYTES = 5
+MASK = 0xA282EAD8
+"""LevelDB rotates its checksums and adds this, so that a checksum of data that holds checksums stays a good one."""
+GLOBAL_STEP = b"global_step"
+DATA = "{}.data-{:05d}-of-{:05d}"
 
 
 class Format(Checkpoints):
@@ -86,3 +92,144 @@ class Format(Checkpoints):
         regular = [old for _, old in reversed(self.found()) if not self.is_best(old)]
         lines = ['model_checkpoint_path: "' + name + '"']
         return "\n".join(lines + ['all_model_checkpoint_paths: "' + old + '"' for old in regular]) + "\n"
+
+
+class Torn(Exception):
+    """The checkpoint cannot be read back; the argument says why."""
+
+
+def flaw(prefix):
+    """Return why the checkpoint with this path prefix cannot be whole, or an empty text."""
+    try:
+        for path, wanted in sorted(data_sizes(prefix).items()):
+            there = os.path.getsize(path) if os.path.exists(path) else None
+            if there != wanted:
+                found = "missing" if there is None else str(there) + " bytes"
+                return os.path.basename(path) + " is " + found + " instead of " + str(wanted) + " bytes"
+    except (Torn, OSError, IndexError, struct.error) as error:
+        return os.path.basename(prefix) + ".index: " + str(error)
+    return ""
+
+
+def data_sizes(prefix):
+    """Return {path of a data file: its size in bytes} as the index says."""
+    tensors, ends = table_of(prefix), {}
+    shards = tensors.pop(b"", {}).get(1, 1)
+    for fields in tensors.values():
+        shard = fields.get(3, 0)
+        ends[shard] = max(ends.get(shard, 0), fields.get(4, 0) + fields.get(5, 0))
+    return dict((DATA.format(prefix, shard, shards), ends.get(shard, 0)) for shard in range(shards))
+
+
+def global_step(prefix):
+    """Return the number of updates that a checkpoint holds; there is a KeyError where it does not say."""
+    tensors = table_of(prefix)
+    place = tensors[GLOBAL_STEP]
+    with open(DATA.format(prefix, place.get(3, 0), tensors.get(b"", {}).get(1, 1)), "rb") as file:
+        file.seek(place.get(4, 0))
+        written = file.read(8)
+    if place.get(5, 0) != 8 or len(written) != 8:
+        raise Torn("its step is no whole number")
+    return struct.unpack("<q", written)[0]
+
+
+def table_of(prefix):
+    """Return {name of a tensor: the fields of its place}; the empty name stands for the checkpoint."""
+    with open(prefix + ".index", "rb") as file:
+        table = file.read()
+    if len(table) < FOOTER_BYTES or struct.unpack("<Q", table[-8:])[0] != MAGIC:
+        raise Torn("it has no end")
+    footer = table[-FOOTER_BYTES:]
+    _, at = varint(footer, varint(footer, 0)[1])
+    blocks = [entries(block(table, handle, 0)) for _, handle in entries(block(table, footer, at))]
+    return dict((key, message(value)) for found in blocks for key, value in found)
+
+
+def block(table, handle, at):
+    """Return the content of the block that a handle (offset, size) points to, after a look at its checksum."""
+    offset, at = varint(handle, at)
+    size, at = varint(handle, at)
+    whole = table[offset : offset + size + BLOCK_TRAILER_BYTES]
+    if len(whole) != size + BLOCK_TRAILER_BYTES:
+        raise Torn("a block is cut short")
+    crc = crc32c(whole[: size + 1])
+    masked = (((crc >> 15) | (crc << 17)) + MASK) & 0xFFFFFFFF
+    if masked != struct.unpack("<I", whole[size + 1 :])[0]:
+        raise Torn("a checksum is wrong")
+    return whole[:size]
+
+
+def entries(content):
+    """Return the (key, value) pairs of a block; keys share their beginning with the one before."""
+    restarts = struct.unpack("<I", content[-4:])[0]
+    end, at, key, found = len(content) - 4 * (restarts + 1), 0, b"", []
+    while at < end:
+        shared, at = varint(content, at)
+        own, at = varint(content, at)
+        size, at = varint(content, at)
+        key = key[:shared] + content[at : at + own]
+        at += own
+        found.append((key, content[at : at + size]))
+        at += size
+    return found
+
+
+def message(content):
+    """Return the numbers of a protocol buffer by field; what is no varint is passed over."""
+    at, fields = 0, {}
+    while at < len(content):
+        tag, at = varint(content, at)
+        kind = tag & 7
+        if kind == 0:
+            fields[tag >> 3], at = varint(content, at)
+        elif kind == 2:
+            size, at = varint(content, at)
+            at += size
+        else:
+            at += {1: 8, 5: 4}[kind]
+    return fields
+
+
+def varint(content, at):
+    """Return a number of seven bits a byte, and where it ends."""
+    value, shift = 0, 0
+    while True:
+        byte = content[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def crc32c(content):
+    """Return Castagnoli's checksum; the standard library has only the other polynomial."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def _crc_of_byte(value):
+    for _ in range(8):
+        value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    return value
+
+
+CRC_TABLE = [_crc_of_byte(byte) for byte in range(256)]
+
+
+def main(prefix):
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow as tf  # noqa: PLC0415 - what cannot be loaded is another failure than what cannot be read
+
+    no_memory = (MemoryError, tf.errors.ResourceExhaustedError)
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except no_memory:  # It says nothing of the checkpoint.
+        raise
+    except Exception as error:  # noqa: BLE001 - the framework has a class for each way in which bytes can be wrong
+        print("reading " + prefix + " back: " + str(error).splitlines()[0])
+        return UNREADABLE
+    return 0

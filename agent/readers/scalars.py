@@ -10,7 +10,7 @@ import math
 import os
 import struct
 
-from agent.checkpoints.tf_index import varint
+from agent.checkpoints.tensorflow import varint
 
 HEADER, TRAILER_BYTES, FLOAT = struct.Struct("<QI"), 4, struct.Struct("<f")
 LONGEST_BYTES = 1 << 16

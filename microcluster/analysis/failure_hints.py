@@ -1,4 +1,4 @@
-"""The next command after a failure, by its cause; agent/health_rules.py names the causes."""
+"""The next command after a failure, by its cause; agent/supervise/health_rules.py names the causes."""
 
 from microcluster.analysis.run_state import Outcome
 

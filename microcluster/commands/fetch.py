@@ -10,7 +10,7 @@ from typing import Any
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from agent.inventory import KEPT, LARGE, SMALL
+from agent.records.inventory import KEPT, LARGE, SMALL
 from core.files import write_whole
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, suggest

@@ -18,7 +18,7 @@ from microcluster.remote.steps import open_hosts
 PORT = 6006
 LOOPBACK = "127.0.0.1"
 TOOL = "MICROCLUSTER_TOOL=tensorboard"
-SERVER = Path(agent.__file__).with_name("tensorboard_server.py")
+SERVER = Path(agent.__file__).with_name("records") / "tensorboard_server.py"
 END_TIMEOUT_S = 15
 USUAL = "usually 10 to 20 s"
 

@@ -167,12 +167,12 @@ class World:
 
     def noted(self, command: Sequence[str]) -> tuple[str, ...]:
         """Return the words that run ``command`` as a rank whose end is noted on its node."""
-        return (*program(self.path, "rank_wrapper", f"{self.path}/ranks_ended.jsonl"), *command)
+        return (*program(self.path, "launch.rank_wrapper", f"{self.path}/ranks_ended.jsonl"), *command)
 
-    def preflight(self, python: str, config_file: str, model_bytes: int, module: str) -> tuple[str, ...]:
-        """Return what every rank runs in the preflight; ``module`` is the agent's that knows such a rank's place."""
-        words = (self.interface, f"{self.path}/{config_file}", str(model_bytes), module)
-        return (python, *program(self.path, "preflight", *words)[1:])
+    def preflight(self, python: str, config_file: str, model_bytes: int, started: str) -> tuple[str, ...]:
+        """Return what every rank runs in the preflight; ``started`` names what has started it, of the agent's probe."""
+        words = (self.interface, f"{self.path}/{config_file}", str(model_bytes), started)
+        return (python, *program(self.path, "launch.probe", *words)[1:])
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class DataPlan:
         pairs: files of which each line has to have its partner.
         vocabulary: a file and the number of its lines; None for a program that makes its own of the texts.
         needed: those without which a trained model cannot be used.
-        recipe: how agent/staging.py makes them, where the stack file brings none.
+        recipe: how agent/data/staging.py makes them, where the stack file brings none.
         largest_bytes: of a tar with finished files.
         words: a file and how many different words it has to hold, the end of a line one of them.
     """

@@ -8,7 +8,7 @@ from microcluster.jobs.contract import Process, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
-WORLD = "mpi_world"
+WORLD = "mpi"
 """The agent's module that knows such a rank's place."""
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 KEEPALIVE = (

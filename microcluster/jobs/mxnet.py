@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt, StrictStr
 
 from agent.kill_run import STOP_FILE
-from agent.ps_world import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
+from agent.launch.probe import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import (
     MOST_STEPS,
     AgentModule,
@@ -58,7 +58,7 @@ class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`; a step is an epoch."""
 
     runtimes = ("container", "host")
-    world_module = "ps_world"
+    world_module = "parameter-server"
 
     kind: Literal["mxnet"]
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs")]

@@ -331,7 +331,7 @@ class OwnProgram(Section):
             return ()
         variables = [f"{name}={value}" for name, value in self.variables(world).items()]
         tried = PurePosixPath(self.folder(world)) / script
-        return ("env", *variables, self.interpreter(world), f"{world.path}/agent/script_imports.py", str(tried))
+        return ("env", *variables, self.interpreter(world), f"{world.path}/agent/launch/script_imports.py", str(tried))
 
     def _not_shown(self) -> tuple[str, ...]:
         """Say what nobody can know of the run beforehand, or by its lines."""

@@ -193,7 +193,7 @@ class RunFolder:
             *("--label", f"{STAGING_LABEL}={facts.run}", "--net=host", "--runtime=runc"),
             *("-e", f"{RUN_VARIABLE}={facts.run}", "-e", "LC_ALL=C.UTF-8"),
             *("-v", f"{facts.mount_point}:{facts.mount_point}", "-w", "/", "--entrypoint", "python"),
-            *(facts.container.tag, *program(self.path, "staging", f"{self.path}/staging.json")[1:]),
+            *(facts.container.tag, *program(self.path, "data.staging", f"{self.path}/staging.json")[1:]),
         )
 
 

@@ -21,18 +21,18 @@ class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`."""
 
     runtimes = ("container", "host")
-    world_module = "torch_world"
+    world_module = "torch"
 
     kind: Literal["torchrun"]
 
     def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
         """Return the agents, each of which starts ``command`` on its node's slots; the first to fail ends the run.
 
-        ``agent/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
+        ``agent/launch/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
         """
         given = {**environment(world), **self.variables(world)}
         nodes, where = len(world.addresses), (str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
-        agents = [program(world.path, "torchrun", str(node), str(nodes), *where)[1:] for node in range(nodes)]
+        agents = [program(world.path, "launch.torchrun", str(node), str(nodes), *where)[1:] for node in range(nodes)]
         python = self.interpreter(world)
         return [Process(ROLE, node, (python, *agent, *command), given) for node, agent in enumerate(agents)]
 

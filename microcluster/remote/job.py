@@ -31,7 +31,7 @@ AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
 SHIPPED = tuple(sorted(AGENT.rglob("*.py")))
 """The whole package, copied into the run's folder; it runs on Python 3.5 and newer."""
-LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" run_snapshot "$1"
+LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" records.run_snapshot "$1"
 [ -e "$1/job.json" ] && echo '{"exists": true, "job": {}}' || echo '{"exists": false}'"""
 """Prints the snapshot of a run; the folder of an earlier version has no agent."""
 READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
@@ -71,7 +71,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
         _end_all(hosts, cluster, "only")
     started = launcher.run(
-        ("python3", f"{folder.path}/agent", "supervisor", "start", folder.path), timeout_s=START_TIMEOUT_S
+        ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path), timeout_s=START_TIMEOUT_S
     )
     return {"alive": "running"}.get(started.stdout.strip(), started.stdout.strip())
 

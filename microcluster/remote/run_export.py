@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent import event_summary
+from agent.records import event_summary
 from microcluster.analysis import events
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import DataPlan

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent import chain_copy
+from agent.nodes import chain_copy
 from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from agent.inventory import EVENTS, RECORD, VOCABULARY
+from agent.records.inventory import EVENTS, RECORD, VOCABULARY
 from core.plain_text import note
 from core.waiting import SAY_EVERY_S
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -20,7 +20,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
 
 INVENTORY = """run=$1; [ -e "$run/job.json" ] || exec echo null
-[ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$2"
+[ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" records.inventory "$run" "$2"
 echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
 RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/job.json}"; done'
 INVENTORY_TIMEOUT_S = 3600.0

@@ -16,7 +16,7 @@ from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.transfer import RemoteFile
 
-PIECES = Path(agent.__file__).with_name("pieces.py")
+PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0
 MODELS = ("best model", "newest checkpoint")
 MANIFEST = "manifest.json"

@@ -96,7 +96,7 @@ def stage(trainer: Trainer) -> Trainer:
     """Make the data of the image's own corpus, with a short set to evaluate on."""
     shutil.copytree(remote_job.AGENT, trainer.folder / "agent", dirs_exist_ok=True)
     (trainer.folder / "plan.json").write_text(json.dumps(planned(JOB)))
-    code, output = trainer.run("python", "/runs/agent", "staging", "/runs/plan.json")
+    code, output = trainer.run("python", "/runs/agent", "data.staging", "/runs/plan.json")
     assert code == 0, output
     for language in ("en", "de"):
         assert trainer.run("sed", "-i", "49,$d", f"{DATA}/eval.{language}.tok")[0] == 0

@@ -22,7 +22,7 @@ KILL_RANK = (
 """The rank of a machine, and not the wrapper that waits for its end."""
 FOUR_NODES = """
 for node in 0 1 2 3; do
-    NODE=$node python /run/agent torchrun $node 4 2 127.0.0.9:48123 once sh -c 'echo "$RANK of $NODE by $MASTER_ADDR"' &
+    NODE=$node python /run/agent launch.torchrun $node 4 2 127.0.0.9:48123 once sh -c 'echo "$RANK of $NODE by $MASTER_ADDR"' &
 done
 wait
 """
@@ -115,7 +115,9 @@ def test_ranks_follow_the_order_of_four_nodes_and_rank_0_is_on_the_first(last_st
 
 
 def test_what_a_rank_says_at_last_stands_last() -> None:
-    failed = alone("python /run/agent torchrun 0 1 1 127.0.0.9:48123 once sh -c 'echo no such corpus >&2; exit 3'")
+    failed = alone(
+        "python /run/agent launch.torchrun 0 1 1 127.0.0.9:48123 once sh -c 'echo no such corpus >&2; exit 3'"
+    )
     *_, own, of_torchrun = failed.stderr.splitlines()
     assert (failed.returncode, own) == (1, "no such corpus")
     assert "exitcode: 3" in of_torchrun

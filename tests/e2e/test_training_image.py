@@ -83,7 +83,7 @@ def stage(trainer: Trainer, plan: dict[str, Any]) -> str:
     """Run the staging program on a plan; return what it said."""
     shutil.copytree(remote_job.AGENT, trainer.folder / "agent", dirs_exist_ok=True)
     (trainer.folder / "plan.json").write_text(json.dumps(plan))
-    code, output = trainer.container.exec_run(["python", "/runs/agent", "staging", "/runs/plan.json"])
+    code, output = trainer.container.exec_run(["python", "/runs/agent", "data.staging", "/runs/plan.json"])
     assert code == 0, output.decode()
     return output.decode()
 
@@ -132,7 +132,7 @@ def test_one_rare_character_in_a_large_text_gets_a_piece_of_its_own_as_upstream_
     text = "".join(f"ein haus am see {number % 10}\n" for number in range(20000)) + "zwei €\n"
     (trainer.folder / "rare.txt").write_text(text)
     flags = " ".join(planned(JOB)["pieces"])
-    argv = ["python", "/runs/agent", "sentencepiece_stage", "learn", "/runs/rare", "40", flags, "/runs/rare.txt"]
+    argv = ["python", "/runs/agent", "data.text_cleaning", "learn", "/runs/rare", "40", flags, "/runs/rare.txt"]
     code, output = trainer.container.exec_run(argv)
     assert code == 0, output.decode()
     pieces = [line.split("\t")[0] for line in (trainer.folder / "rare.vocab").read_text().splitlines()]

@@ -170,7 +170,7 @@ STOP = (
     Defect(
         "unit of systemd is asked for without sudo",
         "no run starts on a Paperspace machine, which is billed",
-        "agent/detach.py",
+        "agent/supervise/supervisor.py",
         '(["sudo", "-n"], ["--uid=" + user])',
         "([], [])",
         "tests/unit/test_agent_supervisor.py::test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user",
@@ -186,7 +186,7 @@ STOP = (
     Defect(
         "only lines with steps are life",
         "a healthy run that says its steps rarely is ended",
-        "agent/health_rules.py",
+        "agent/supervise/health_rules.py",
         "silent = now - max(self.lived, self._all_worked())",
         "silent = now - self.progressed",
         "tests/unit/test_agent_health_rules.py::test_any_output_and_any_new_checkpoint_is_life",
@@ -212,7 +212,7 @@ RESULTS = (
     Defect(
         "silent machine has no copy",
         "the run begins again and writes over the newest copy",
-        "agent/resume.py",
+        "agent/checkpoints/resume.py",
         "return NoAnswer(",
         "return None and NoAnswer(",
         "tests/unit/test_agent_resume.py::test_a_silent_machine_is_not_taken_for_one_without_a_copy",
@@ -220,8 +220,8 @@ RESULTS = (
     Defect(
         "spoilt copy takes the place of the one before",
         "the machine is lost, and the copy does not load",
-        "agent/replica_store.py",
-        "if digest(os.path.join(path, name)) != files[name][1]:",
+        "agent/checkpoints/replica.py",
+        "if hash_of(os.path.join(path, name)) != files[name][1]:",
         "if False:",
         "tests/unit/test_agent_replica_store.py::"
         "test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_place",

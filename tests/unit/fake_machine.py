@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.chain_copy import MARK
+from agent.nodes.chain_copy import MARK
 from microcluster.jobs import cluster_facts
 from microcluster.remote.errors import CommandError, Completed
 from microcluster.remote.host import Host

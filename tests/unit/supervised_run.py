@@ -12,24 +12,25 @@ import pytest
 import sample_spec
 from sample_spec import process
 
-from agent import preflight, run_snapshot
-from agent.replica_store import MARK
-from agent.replica_transfer import NONE
+from agent.checkpoints.replica import MARK, NONE
+from agent.launch import probe
+from agent.records import run_snapshot
 from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
 from tools.tiny_checkpoint import DATA, INDEX
 
 PROGRAMS = {
-    "facts": ("node_facts", ""),
-    "bandwidth": ("bandwidth", ""),
-    "copy": ("replica_transfer", "copy"),
-    "copied": ("replica_transfer", "copied"),
-    "bring": ("replica_transfer", "fetch"),
-    "gather": ("checkpoint_parts", "gather"),
-    "read": ("checkpoints.tensorflow", ""),
-    "spread": ("distribute_data", ""),
-    "end": ("kill_run", ""),
+    "facts": ("nodes.node_facts", 0, ()),
+    "bandwidth": ("nodes.links", 0, ("send", "receive")),
+    "copy": ("checkpoints.replica", 1, ("copy",)),
+    "copied": ("checkpoints.replica", 1, ("copied",)),
+    "bring": ("checkpoints.replica", 1, ("fetch",)),
+    "gather": ("checkpoints.parts", 1, ("gather",)),
+    "read": ("checkpoints.tensorflow", 0, ()),
+    "spread": ("data.distribute_data", 0, ()),
+    "end": ("kill_run", 0, ()),
 }
+"""The agent's programs: module, where the verb stands among its arguments, the verbs that are meant."""
 SCRIPTS = ("data", "place")
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
@@ -97,7 +98,7 @@ def folder(tmp_path, monkeypatch):
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     shutil.copytree(remote_job.AGENT, folder / "agent")
-    hurry(folder, "run_context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
+    hurry(folder, "supervise/run_context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
     (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
     write_job(folder)
     yield folder
@@ -105,7 +106,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_job(folder, last=3, pace=0.0, **changes):
-    answers = "; ".join(f"echo '{preflight.MARK}{json.dumps(rank)}'" for rank in RANKS)
+    answers = "; ".join(f"echo '{probe.MARK}{json.dumps(rank)}'" for rank in RANKS)
     train = [sys.executable, str(folder / "trainer.py"), "0", str(last), str(folder / "logdir"), str(pace)]
     started = {"processes": [process(*changes.pop("train", train))]}
     started["resume_processes"] = [process(*changes.pop("resume", train))]
@@ -144,16 +145,16 @@ def let_run(folder, name, argv):
     if name in SCRIPTS:
         (folder / f"{name}.sh").write_text(f'exec {shlex.join(argv)} "$@"\n')
         return
-    module, verb = PROGRAMS[name]
-    file, given = folder / "agent" / f"{module.replace('.', '/')}.py", [str(folder), verb] if verb else []
+    module, at, verbs = PROGRAMS[name]
+    file = folder / "agent" / f"{module.replace('.', '/')}.py"
     file.write_text(f"""{file.read_text()}
 
 def main(*words, usual=main):
     import os, sys
-    if list(words[:{len(given)}]) != {given}:
+    if {verbs!r} and words[{at}] not in {verbs!r}:
         return usual(*words)
     sys.stdout.flush()
-    os.execvp({argv[0]!r}, [*{argv!r}, *words[{len(given)}:]])
+    os.execvp({argv[0]!r}, [*{argv!r}, *words[{at + 1 if verbs else 0}:]])
 """)
 
 
@@ -178,7 +179,7 @@ def shell_wait(folder, words):
 
 
 def start(folder):
-    argv = (sys.executable, str(folder / "agent"), "supervisor", "start", str(folder))
+    argv = (sys.executable, str(folder / "agent"), "supervise.supervisor", "start", str(folder))
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=90).stdout.strip()
 
 

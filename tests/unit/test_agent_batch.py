@@ -13,7 +13,7 @@ from played_queue import OWNER, REQUEST, PlayedQueue
 
 import agent
 from agent.batch import asking, commands, grant, job, leave, look, records, submit
-from agent.walltime import Walltime
+from agent.batch.grant import Walltime
 
 REAL = Path(__file__).parent / "real_queues"
 AGENT = Path(agent.__file__).parent

@@ -9,8 +9,7 @@ import zipfile
 
 import pytest
 
-from agent import written_files
-from agent.checkpoints import files
+from agent.checkpoints import files, written_files
 
 
 @pytest.fixture

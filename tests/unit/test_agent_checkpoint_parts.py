@@ -11,9 +11,9 @@ import sample_spec
 from test_agent_checkpoint_files import save
 from test_remote_download_run import ASKED
 
-from agent.checkpoint_parts import OVER
 from agent.checkpoints.files import Format
-from agent.replica_store import MARK
+from agent.checkpoints.parts import OVER
+from agent.checkpoints.replica import MARK
 from microcluster.jobs.rendering import render
 from microcluster.remote.job import AGENT
 
@@ -44,7 +44,7 @@ def call(here, module, verb, *rest):
 
 
 def gather(here, step=OVER):
-    done = call(here, "checkpoint_parts", "gather", str(step), "node")
+    done = call(here, "checkpoints.parts", "gather", str(step), "node")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.partition(MARK)[2])["files"]
 
@@ -106,7 +106,7 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
     ssh = f"[ $1 = gone ] && {{ echo no route to host; exit 255; }}; {SSH.format(here=here, there=there)}"
     spec = json.loads((here / "job.json").read_text())
     (here / "job.json").write_text(json.dumps({**spec, "ssh": ["sh", "-c", ssh, "ssh"]}))
-    done = call(here, "checkpoint_parts", "gather", OVER, "gone", "node")
+    done = call(here, "checkpoints.parts", "gather", OVER, "gone", "node")
     assert done.returncode == 1
     assert "gone" in done.stderr and "no route to host" in done.stderr
     assert names(here) == of(100) + of(200)
@@ -144,10 +144,10 @@ def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lo
     gather(here)
     shutil.copytree(AGENT, there / "agent")
     files = [f"logdir/{name}" for name in of(200)]
-    done = call(here, "replica_transfer", "copy", "node", "200", *files)
+    done = call(here, "checkpoints.replica", "copy", "node", "200", *files)
     assert json.loads(done.stdout.partition(MARK)[2])["files"] == 2, "two of four are its own"
     shutil.rmtree(here / "logdir")
-    assert call(here, "replica_transfer", "fetch", "node").returncode == 0
+    assert call(here, "checkpoints.replica", "fetch", "node").returncode == 0
     assert names(here) == of(200)
 
 
@@ -155,10 +155,10 @@ def test_a_replica_of_which_one_part_is_spoilt_is_not_brought_in_part(nodes):
     here, there = nodes
     gather(here)
     shutil.copytree(AGENT, there / "agent")
-    call(here, "replica_transfer", "copy", "node", "200", *(f"logdir/{name}" for name in of(200)))
+    call(here, "checkpoints.replica", "copy", "node", "200", *(f"logdir/{name}" for name in of(200)))
     (there / "copy/logdir/step-200/rank1.pt").write_bytes(b"rot")
     shutil.rmtree(here / "logdir")
-    done = call(here, "replica_transfer", "fetch", "node")
+    done = call(here, "checkpoints.replica", "fetch", "node")
     assert "logdir/step-200/rank0.pt of node has another hash" in done.stdout
     assert not (here / "logdir").exists()
 
@@ -168,7 +168,7 @@ def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
     spec = json.loads((here / "job.json").read_text())
     local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"]}
     (here / "job.json").write_text(json.dumps({**spec, **local}))
-    argv = (sys.executable, here / "agent", "inventory", here, json.dumps(ASKED))
+    argv = (sys.executable, here / "agent", "records.inventory", here, json.dumps(ASKED))
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]
     assert [one["path"] for one in listed if one["what"] == "newest checkpoint"] == [
         f"logdir/{name}" for name in of(200)

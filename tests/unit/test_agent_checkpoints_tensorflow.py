@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from agent.checkpoints import tf_index
+from agent.checkpoints import tensorflow
 from agent.checkpoints.tensorflow import Format
 from tools.tiny_checkpoint import DATA, INDEX, save
 
@@ -22,25 +22,25 @@ def choose(logdir, readable=lambda name: True):
 
 def test_a_checkpoint_of_tensorflow_is_whole(logdir):
     save(logdir, "model.ckpt-7")
-    assert tf_index.flaw(str(logdir / "model.ckpt-7")) == ""
+    assert tensorflow.flaw(str(logdir / "model.ckpt-7")) == ""
 
 
 @pytest.mark.parametrize("cut", range(0, len(INDEX), 7))
 def test_an_index_that_was_cut_anywhere_is_seen(logdir, cut):
     save(logdir, "model.ckpt-7", index=INDEX[:cut])
-    assert tf_index.flaw(str(logdir / "model.ckpt-7"))
+    assert tensorflow.flaw(str(logdir / "model.ckpt-7"))
 
 
 @pytest.mark.parametrize("at", range(0, 60, 3))
 def test_an_index_with_a_wrong_byte_is_seen(logdir, at):
     save(logdir, "model.ckpt-7", index=INDEX[:at] + bytes([INDEX[at] ^ 0x20]) + INDEX[at + 1 :])
-    assert tf_index.flaw(str(logdir / "model.ckpt-7"))
+    assert tensorflow.flaw(str(logdir / "model.ckpt-7"))
 
 
 @pytest.mark.parametrize("cut", range(len(DATA)))
 def test_data_that_are_cut_short_are_seen_by_the_size_in_the_index(logdir, cut):
     save(logdir, "model.ckpt-7", data=DATA[:cut])
-    assert f"{cut} bytes instead of 20 bytes" in tf_index.flaw(str(logdir / "model.ckpt-7"))
+    assert f"{cut} bytes instead of 20 bytes" in tensorflow.flaw(str(logdir / "model.ckpt-7"))
 
 
 def test_a_torn_checkpoint_is_passed_over_and_put_aside(logdir):
@@ -127,5 +127,5 @@ def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
 )
 def test_the_step_of_a_best_model_is_the_one_that_it_holds(logdir, held, step):
     save(logdir, "best_models/val_loss=1.6200-step-151", data=DATA[:12] + struct.pack("<q", held))
-    assert tf_index.global_step(str(logdir / "best_models" / "val_loss=1.6200-step-151")) == held
+    assert tensorflow.global_step(str(logdir / "best_models" / "val_loss=1.6200-step-151")) == held
     assert choose(logdir)[0] == (step, "best_models/val_loss=1.6200-step-151")

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from agent import chain_copy, distribute_data
+from agent.data import distribute_data
+from agent.nodes import chain_copy
 from microcluster.remote.job import AGENT
 
 MACHINES = ("n1", "n2", "n3", "n4")
@@ -23,7 +24,7 @@ def launcher(tmp_path):
     for name in ("n0", *MACHINES):
         (tmp_path / name).mkdir()
         shutil.copytree(AGENT, tmp_path / name / "agent")
-        program = tmp_path / name / "agent" / "distribute_data.py"
+        program = tmp_path / name / "agent" / "data" / "distribute_data.py"
         program.write_text(program.read_text().replace("TRIES, PAUSE_S = 3, 5", "TRIES, PAUSE_S = 3, 0.1"))
     data = tmp_path / "n0" / "data"
     data.mkdir()
@@ -40,7 +41,7 @@ def bring(launcher, trouble=":", machines=MACHINES):
     here = f"""here=$(pwd); echo "${{here##*/}} $1" >> {root}/ways; {trouble}"""
     go = f'cd {root}/$1; eval "$(echo "$2" | sed "s,{root}/n[0-9],{root}/$1,g")"'
     way = ["sh", "-c", f"{here}; {go}", "ssh"]
-    argv = (sys.executable, launcher / "agent", "distribute_data", launcher / "data", json.dumps(way), *machines)
+    argv = (sys.executable, launcher / "agent", "data.distribute_data", launcher / "data", json.dumps(way), *machines)
     return subprocess.run(argv, cwd=launcher, capture_output=True, text=True, check=False, timeout=60)
 
 

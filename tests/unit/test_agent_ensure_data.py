@@ -5,7 +5,7 @@ import json
 import pytest
 from supervised_run import hurry, start, wait_for_end, write_job
 
-from agent import run_snapshot
+from agent.records import run_snapshot
 from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 
@@ -81,7 +81,7 @@ def test_data_that_never_arrive_whole_are_made_anew(folder):
 )
 def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_being_made_anew(folder, trouble):
     with_data(folder, trouble=trouble)
-    hurry(folder, "ensure_data.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
+    hurry(folder, "data/ensure_data.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
     outcome = ended(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing")
     assert "asking gpu-1 for the data: " in outcome.reason

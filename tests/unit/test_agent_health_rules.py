@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.health_rules import HealthRules, ending
+from agent.supervise.health_rules import HealthRules, ending
 
 GPUS = [{"utilisation": 90}, {"utilisation": 80}]
 

@@ -7,9 +7,9 @@ SLEEPS = ["sh", "-c", "exec sleep 60"]
 
 
 def impatient(folder, idle_s=2):
-    hurry(folder, "idle.py", "IDLE_S = 900", f"IDLE_S = {idle_s}")
-    hurry(folder, "idle.py", "LOOK_EVERY_S = 15", "LOOK_EVERY_S = 0.2")
-    hurry(folder, "idle.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 2")
+    hurry(folder, "supervise/prepare.py", "IDLE_S = 900", f"IDLE_S = {idle_s}")
+    hurry(folder, "supervise/prepare.py", "LOOK_EVERY_S = 15", "LOOK_EVERY_S = 0.2")
+    hurry(folder, "supervise/prepare.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 2")
 
 
 @pytest.mark.parametrize(

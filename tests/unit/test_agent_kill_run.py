@@ -11,7 +11,7 @@ import pytest
 from supervised_run import RENAMED, end_run, start, write_job
 
 from agent import kill_run as ending
-from agent import run_snapshot
+from agent.records import run_snapshot
 from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 from microcluster.remote.job import AGENT
@@ -95,7 +95,7 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
 @pytest.mark.parametrize("deaf", ["", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
 def test_stopping_ends_a_process_that_has_written_over_its_mark_too(folder, deaf):
     daemon = folder / "daemon"
-    argv = (sys.executable, AGENT, "rank_wrapper", str(folder / "words"), sys.executable, "-c", deaf + RENAMED)
+    argv = (sys.executable, AGENT, "launch.rank_wrapper", str(folder / "words"), sys.executable, "-c", deaf + RENAMED)
     marked = {**os.environ, "MICROCLUSTER_RUN": folder.name}
     rank = subprocess.Popen((*argv, str(daemon), "300"), env=marked)
     wait_until("the daemon", daemon.exists, timeout_s=60, every_s=0.05)

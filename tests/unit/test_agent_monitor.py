@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from supervised_run import FACTS, end_run, events_of, hurry, shell_wait, start, trains, wait_for_end, write_job
 
-from agent import monitor
+from agent.supervise import training
 
 
 def test_a_loss_that_is_no_number_ends_the_ranks_at_once(folder):
@@ -115,13 +115,13 @@ def test_a_rank_that_only_speaks_of_a_full_disk_goes_on_and_one_that_dies_of_it_
 
 def test_any_output_keeps_a_run_without_steps_alive(folder):
     write_job(folder, train=["sh", "-c", "for n in 1 2 3 4 5 6; do echo epoch; sleep 0.5; done; exit 3"], stall_s=1.5)
-    hurry(folder, "health_rules.py", "START_S = 1800.0", "START_S = 1.5")
+    hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 1.5")
     start(folder)
     assert wait_for_end(folder).cause == "training"
 
 
 def test_new_checkpoints_keep_a_run_alive_that_prints_nothing(folder):
-    hurry(folder, "health_rules.py", "START_S = 1800.0", "START_S = 2.0")
+    hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 2.0")
     saves = (
         f"for n in 1 2 3 4 5 6 7 8; do echo x > {folder}/new; mv {folder}/new {folder}/logdir/m-$n.npy; sleep 0.5; done"
     )
@@ -246,7 +246,7 @@ def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):
 
 
 def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder):
-    alarms = folder / "agent" / "health_rules.py"
+    alarms = folder / "agent" / "supervise" / "health_rules.py"
     alarms.write_text(
         alarms.read_text().replace(
             "        lost = sorted(", "        raise KeyError('free_bytes')\n        lost = sorted("
@@ -265,8 +265,8 @@ def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder
 def fails_to_sample(folder, error, while_there):
     """Let asking the machines raise an error of the launcher itself for as long as a file is there."""
     raised = f"        if os.path.exists({str(while_there)!r}):\n            raise {error}\n"
-    hurry(folder, "monitor.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
-    hurry(folder, "monitor.py", "import errno\n", "import errno\nimport os\n")
+    hurry(folder, "supervise/training.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
+    hurry(folder, "supervise/training.py", "import errno\n", "import errno\nimport os\n")
 
 
 NO_MEMORY = "OSError(errno.ENOMEM, 'Cannot allocate memory')"
@@ -289,7 +289,7 @@ def once_sampled(folder):
 def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed(folder):
     (folder / "short").touch()
     fails_to_sample(folder, NO_MEMORY, folder / "short")
-    hurry(folder, "monitor.py", "PASSES_S = 120", "PASSES_S = 1")
+    hurry(folder, "supervise/training.py", "PASSES_S = 120", "PASSES_S = 1")
     trains(folder)
     start(folder)
     outcome = wait_for_end(folder)
@@ -308,7 +308,7 @@ def test_a_disk_that_takes_no_sample_ends_the_run_as_full(folder, code):
 
 
 def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):
-    alarms = folder / "agent" / "health_rules.py"
+    alarms = folder / "agent" / "supervise" / "health_rules.py"
     alarms.write_text(alarms.read_text().replace("REST_S = 600.0", "REST_S = 1.0"))
     gpu = {"name": "P100", "memory_mib": 16280, "driver": "440.1", "utilisation": 0}
     trains(folder, "*** Global step 10: ***     Train loss: 4.0 ", then=f"{shell_wait(folder, 'gpus-at-rest')}; exit 3")
@@ -320,8 +320,8 @@ def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):
 
 
 def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):
-    monkeypatch.setattr(monitor, "DRIVE_ANSWERS_S", 0.1)
-    watched = object.__new__(monitor.Monitor)
+    monkeypatch.setattr(training, "DRIVE_ANSWERS_S", 0.1)
+    watched = object.__new__(training.Monitor)
     watched.run, watched.rules = SimpleNamespace(spec=SimpleNamespace(shared="/drive")), SimpleNamespace(not_copied="")
     watched.copying = threading.Thread(target=threading.Event().wait, daemon=True)
     watched.copying.start()

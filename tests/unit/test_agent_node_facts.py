@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from test_agent_preflight import WANTED, found
 
-from agent import node_facts, preflight_rules
+from agent.nodes import node_facts
+from agent.supervise import preflight
 
 SOUND = "Tesla P100-PCIE-16GB, 16280, 440.118.02, 97"
 FAILED = "Tesla P100-PCIE-16GB, [Unknown Error], [Unknown Error], [Unknown Error]"
@@ -36,14 +37,10 @@ def test_a_gpu_is_reported_with_memory_driver_and_use(says):
 
 def test_a_gpu_that_has_failed_stops_the_run_in_the_table_and_not_with_a_crash(says):
     says(SOUND, FAILED)
-    said = preflight_rules.sentence(
-        preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED))
-    )
+    said = preflight.sentence(preflight.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED)))
     assert "GPUs of gpu-0: Tesla P100-PCIE-16GB 16280 MiB, Tesla P100-PCIE-16GB 0 MiB instead of 2x" in said
     says(FAILED, FAILED)
-    said = preflight_rules.sentence(
-        preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED))
-    )
+    said = preflight.sentence(preflight.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED)))
     assert "driver of gpu-0: [Unknown Error] instead of 418 or newer" in said
 
 
@@ -55,7 +52,7 @@ def test_a_driver_that_fails_shows_no_gpu(says):
 def test_shared_memory_is_what_is_free_and_locked_memory_what_a_process_may_lock(monkeypatch, tmp_path, capsys):
     room = os.statvfs("/dev/shm")
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 1 << 20))
-    node_facts.main("lo", str(tmp_path), str(tmp_path), "0")
+    node_facts.main("lo", str(tmp_path), str(tmp_path), "0", "")
     facts = json.loads(capsys.readouterr().out)
     assert abs(facts["shm_free_bytes"] - room.f_bavail * room.f_frsize) < 1 << 28
     assert facts["memlock_bytes"] == 1 << 16

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from agent.parallel import parallel
+from agent.machine import parallel
 
 
 def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():

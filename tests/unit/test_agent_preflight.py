@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from supervised_run import FACTS, end_run, start, wait_for_end, write_job
 
-from agent import preflight_rules
+from agent.supervise import preflight
 from microcluster.remote import job as remote_job
 
 WANTED = {
@@ -45,9 +45,7 @@ def sends(mbps, streams):
 
 
 def verdicts(found, wanted=WANTED):
-    return {
-        (row["check"], row["where"]): row["verdict"] for row in preflight_rules.judge(found, SimpleNamespace(**wanted))
-    }
+    return {(row["check"], row["where"]): row["verdict"] for row in preflight.judge(found, SimpleNamespace(**wanted))}
 
 
 def test_what_was_ordered_passes():
@@ -78,12 +76,12 @@ def test_what_was_ordered_passes():
     ],
 )
 def test_what_would_waste_the_run_stops_it_and_names_the_culprit(what, culprit):
-    assert culprit in preflight_rules.sentence(preflight_rules.judge(what, SimpleNamespace(**WANTED)))
+    assert culprit in preflight.sentence(preflight.judge(what, SimpleNamespace(**WANTED)))
 
 
 def test_another_image_on_one_node_stops_the_run():
-    rows = preflight_rules.judge(found(), SimpleNamespace(**{**WANTED, "images": ["sha256:1", "sha256:2"]}))
-    assert "image of every node: gpu-0 sha256:1, gpu-1 sha256:2" in preflight_rules.sentence(rows)
+    rows = preflight.judge(found(), SimpleNamespace(**{**WANTED, "images": ["sha256:1", "sha256:2"]}))
+    assert "image of every node: gpu-0 sha256:1, gpu-1 sha256:2" in preflight.sentence(rows)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_what_is_only_worth_knowing_is_noted(what, row):
 
 
 def test_a_limit_of_some_kilobytes_is_shown_as_such():
-    rows = preflight_rules.judge(found(second={"memlock_bytes": 64 << 10}), SimpleNamespace(**WANTED))
+    rows = preflight.judge(found(second={"memlock_bytes": 64 << 10}), SimpleNamespace(**WANTED))
     assert [row["found"] for row in rows if row["check"] == "locked memory"] == ["unlimited", "66 kB"]
 
 
@@ -111,16 +109,14 @@ def test_a_clock_that_may_only_look_wrong_for_a_slow_answer_is_left_alone():
 def test_a_node_that_does_not_answer_is_named():
     silent = found()
     silent["nodes"]["gpu-1"] = None
-    assert "facts of gpu-1: no answer" in preflight_rules.sentence(
-        preflight_rules.judge(silent, SimpleNamespace(**WANTED))
-    )
+    assert "facts of gpu-1: no answer" in preflight.sentence(preflight.judge(silent, SimpleNamespace(**WANTED)))
 
 
 def test_ranks_that_read_different_configurations_are_named():
     ranks = [
         {"rank": n, "address": f"10.0.0.{n // 2}", "config": "ab" if n else "cd", "allreduce_s": 1} for n in range(4)
     ]
-    said = preflight_rules.sentence(preflight_rules.of_ranks(ranks, SimpleNamespace(**WANTED)))
+    said = preflight.sentence(preflight.of_ranks(ranks, SimpleNamespace(**WANTED)))
     assert "rank 0 cd, rank 1 ab" in said
 
 
@@ -141,7 +137,7 @@ def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):
 
 
 def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):
-    checks = folder / "agent" / "preflight_checks.py"
+    checks = folder / "agent" / "supervise" / "preflight.py"
     checks.write_text(checks.read_text().replace("TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1"))
     write_job(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
     start(folder)
@@ -164,7 +160,7 @@ def test_the_sender_measures_what_has_arrived():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    words = [sys.executable, str(remote_job.AGENT), "bandwidth"]
+    words = [sys.executable, str(remote_job.AGENT), "nodes.links"]
     receiver = subprocess.Popen([*words, "receive", "127.0.0.1", port, "2"])
     sent = subprocess.run(
         [*words, "send", "127.0.0.1", port, "2"], capture_output=True, text=True, check=True, timeout=60

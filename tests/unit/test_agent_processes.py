@@ -8,7 +8,8 @@ import pytest
 from sample_spec import process
 from supervised_run import end_run, events_of, start, wait_for_end, write_job
 
-from agent import processes, run_context, run_snapshot
+from agent.records import run_snapshot
+from agent.supervise import processes, run_context
 from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 
@@ -41,7 +42,7 @@ def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):
 
 
 def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder):
-    wrapper = [sys.executable, str(folder / "agent"), "rank_wrapper", str(folder / "ended-10.0.0.1")]
+    wrapper = [sys.executable, str(folder / "agent"), "launch.rank_wrapper", str(folder / "ended-10.0.0.1")]
     waits = process("sh", "-c", "echo hello; exec sleep 300", role="worker", name="worker 0")
     dies = process(*wrapper, "sh", "-c", "sleep 1; kill -9 $$", role="server", name="server 1", node=1)
     write_job(

@@ -18,7 +18,7 @@ from microcluster.remote.job import AGENT
 def ended(folder: Path, *command: str) -> tuple[int, list[dict[str, object]]]:
     """Return how the wrapper ended and what words it left."""
     words = folder / "ranks_ended.jsonl"
-    argv = (sys.executable, AGENT, "rank_wrapper", str(words), *command)
+    argv = (sys.executable, AGENT, "launch.rank_wrapper", str(words), *command)
     code = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False).returncode
     lines = words.read_text().splitlines() if words.exists() else []
     return code, [{key: value for key, value in json.loads(line).items() if key != "t"} for line in lines]
@@ -51,7 +51,15 @@ def test_a_rank_that_was_asked_to_end_and_ended_well_leaves_a_word_because_it_ma
 def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path, number):
     words, alive = tmp_path / "ranks_ended.jsonl", tmp_path / "alive"
     os.mkfifo(alive)
-    argv = (sys.executable, AGENT, "rank_wrapper", str(words), "sh", "-c", f"exec > {alive}; echo up; exec sleep 90")
+    argv = (
+        sys.executable,
+        AGENT,
+        "launch.rank_wrapper",
+        str(words),
+        "sh",
+        "-c",
+        f"exec > {alive}; echo up; exec sleep 90",
+    )
     wrapper = subprocess.Popen(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"})
     with alive.open() as reading:
         assert reading.readline() == "up\n"
@@ -62,7 +70,7 @@ def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path
 
 
 def test_a_disk_without_room_does_not_change_how_a_rank_ended(tmp_path):
-    argv = (sys.executable, AGENT, "rank_wrapper", "/dev/full", "sh", "-c", "exit 3")
+    argv = (sys.executable, AGENT, "launch.rank_wrapper", "/dev/full", "sh", "-c", "exit 3")
     done = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False)
     assert done.returncode == 3
 
@@ -80,7 +88,7 @@ def test_what_a_rank_leaves_behind_ends_with_its_wrapper_which_still_ends_as_the
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_what_a_rank_leaves_behind_does_not_outlive_a_wrapper_that_was_ended(tmp_path, number):
     daemon = tmp_path / "daemon"
-    argv = (sys.executable, AGENT, "rank_wrapper", str(tmp_path / "words"), sys.executable, "-c", RENAMED)
+    argv = (sys.executable, AGENT, "launch.rank_wrapper", str(tmp_path / "words"), sys.executable, "-c", RENAMED)
     wrapper = subprocess.Popen((*argv, str(daemon), "300"), start_new_session=True)
     wait_until("the daemon", daemon.exists, timeout_s=60, every_s=0.05)
     os.killpg(wrapper.pid, number)

@@ -9,7 +9,8 @@ import sys
 import pytest
 import sample_spec
 
-from agent import event_summary, replica_store, replica_transfer
+from agent.checkpoints import replica
+from agent.records import event_summary
 from microcluster.remote.job import AGENT
 from tools.tiny_checkpoint import DATA, save
 
@@ -46,7 +47,7 @@ def way(here, *before):
 
 
 def call(here, verb, *rest):
-    argv = (sys.executable, here / "agent", "replica_transfer", here, verb, "node", *rest)
+    argv = (sys.executable, here / "agent", "checkpoints.replica", here, verb, "node", *rest)
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -59,7 +60,7 @@ def copy(here, step, *names):
 
 def sent(done):
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout.partition(replica_store.MARK)[2])["files"]
+    return json.loads(done.stdout.partition(replica.MARK)[2])["files"]
 
 
 def kept(here):
@@ -78,7 +79,7 @@ def lost(here):
 def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_back(here):
     assert sent(copy(here, 20, NEWEST, OLD)) == 10
     lost(here)
-    assert replica_store.MARK + "20" in call(here, "copied").stdout
+    assert replica.MARK + "20" in call(here, "copied").stdout
     assert call(here, "fetch").returncode == 0
     for name in (NEWEST, OLD):
         assert (here / "logdir" / f"{name}.data-00000-of-00001").read_bytes() == DATA
@@ -178,7 +179,7 @@ def test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_pl
     assert done.returncode == 1
     assert "`receive` ended with exit code" in done.stderr
     way(here, "")
-    assert replica_store.MARK + "20" in call(here, "copied").stdout
+    assert replica.MARK + "20" in call(here, "copied").stdout
     lost(here)
     assert call(here, "fetch").returncode == 0
     assert (here / "logdir" / f"{NEWEST}.index").exists()
@@ -216,7 +217,7 @@ def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):
     (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
     done = call(here, "fetch")
-    assert done.returncode == replica_transfer.SPOILT
+    assert done.returncode == replica.SPOILT
     assert f"logdir/{NEWEST} of node has another hash" in done.stdout
     assert not (here / "logdir").exists()
 
@@ -231,7 +232,7 @@ def test_the_list_of_best_models_that_is_at_home_stays(here):
 def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none(here):
     shutil.rmtree(here.parent / "there" / "agent")
     done = call(here, "copied")
-    assert (done.returncode, done.stdout) == (0, f"{replica_store.MARK}{replica_transfer.NONE}\n")
+    assert (done.returncode, done.stdout) == (0, f"{replica.MARK}{replica.NONE}\n")
 
 
 @pytest.mark.parametrize(
@@ -249,4 +250,4 @@ def test_a_machine_that_cannot_say_what_it_has_is_not_one_without_a_copy(here, t
     way(here, trouble)
     done = call(here, "copied")
     assert done.returncode == 1
-    assert replica_store.MARK not in done.stdout
+    assert replica.MARK not in done.stdout

@@ -4,7 +4,7 @@ import time
 
 from supervised_run import events_of, hold, hurry, shell_wait, start, wait_for_end, write_job
 
-from agent import run_snapshot
+from agent.records import run_snapshot
 from core.waiting import wait_until
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge
@@ -28,7 +28,7 @@ def test_every_new_checkpoint_is_announced_and_copied_to_the_next_machine(folder
 
 def test_while_the_last_copy_is_made_the_supervisor_is_not_silent(folder, monkeypatch):
     monkeypatch.setattr(judging, "SUPERVISOR_SILENT_S", 3.0)
-    hurry(folder, "liveness.py", "EVERY_S = 5", "EVERY_S = 0.2")
+    hurry(folder, "supervise/supervisor.py", "EVERY_S = 5", "EVERY_S = 0.2")
     copy = f"touch {folder}/copying; while [ ! -e {folder}/go ]; do sleep 0.1; done"
     write_job(folder, copy=["sh", "-c", copy, "copy"])
     start(folder)
@@ -77,7 +77,7 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):
 
 def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):
     save(folder / "logdir", "model.ckpt-1")
-    hurry(folder, "replicator.py", "RETRY_S = 60", "RETRY_S = 0")
+    hurry(folder, "checkpoints/checkpoint_watch.py", "RETRY_S = 60", "RETRY_S = 0")
     usual = '        """Return the names of the best models'
     training = f'not os.path.exists("{folder}/failed") and "training" in open("{folder}/phase").read()'
     fails = f'open("{folder}/failed", "x").close(); raise OSError(24, "Too many open files")'
@@ -91,8 +91,8 @@ def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):
 
 def test_a_copy_that_takes_too_long_is_ended_before_the_next_one_begins(folder):
     save(folder / "logdir", "model.ckpt-1")
-    hurry(folder, "replicator.py", "COPY_TIMEOUT_S = 1800", "COPY_TIMEOUT_S = 1")
-    hurry(folder, "replicator.py", "RETRY_S = 60", "RETRY_S = 0")
+    hurry(folder, "checkpoints/checkpoint_watch.py", "COPY_TIMEOUT_S = 1800", "COPY_TIMEOUT_S = 1")
+    hurry(folder, "checkpoints/checkpoint_watch.py", "RETRY_S = 60", "RETRY_S = 0")
     script = folder / "copy.sh"
     script.write_text(
         f"[ -e {folder}/pid ] || {{ sleep 600 & echo $! > {folder}/pid; wait; }}\n! grep -q sleep /proc/$(cat {folder}/pid)/cmdline"

@@ -10,8 +10,8 @@ import types
 import pytest
 from supervised_run import hurry, let_run, start, wait_for_end, write_job
 
-from agent import resume, run_context
-from agent.checkpoints import verify_tensors
+from agent.checkpoints import resume, tensorflow
+from agent.supervise import run_context
 from tools.tiny_checkpoint import DATA, save
 
 
@@ -211,12 +211,12 @@ def tensorflow_whose_reading(raises):
 def test_a_launcher_without_memory_calls_no_checkpoint_unreadable(monkeypatch, error):
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(error))
     with pytest.raises(type(error)):
-        verify_tensors.main("model.ckpt-3")
+        tensorflow.main("model.ckpt-3")
 
 
 def test_bytes_that_are_wrong_make_a_checkpoint_unreadable(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(ValueError("Checksum does not match")))
-    assert verify_tensors.main("model.ckpt-3") == resume.UNREADABLE
+    assert tensorflow.main("model.ckpt-3") == resume.UNREADABLE
 
 
 def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_run_gives_up(folder):
@@ -225,7 +225,7 @@ def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_ru
     first = folder / "logdir" / "model.ckpt-1.index"
     write = 'file.write(b"\\0" * BALLAST_BYTES)'
     full = f'os.path.exists("{first}") and os.write(os.open("/dev/full", os.O_WRONLY), b"x")'
-    hurry(folder, "run_context.py", write, full)
+    hurry(folder, "supervise/run_context.py", write, full)
     write_job(folder, last=6)
     start(folder)
     assert wait_for_end(folder).state == "finished"

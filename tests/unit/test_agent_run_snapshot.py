@@ -6,7 +6,7 @@ import time
 import pytest
 from supervised_run import hold, hurry, start, wait_for_end, write_job
 
-from agent import run_snapshot
+from agent.records import run_snapshot
 from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 
@@ -30,7 +30,12 @@ def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):
     by = folder / "stepped_by"
     by.write_text("0")
     (folder / "agent" / "stepped.py").write_text(STEPPED.format(by=str(by)))
-    hurry(folder, "prepare.py", "from agent import distribute_data", "from agent import stepped, distribute_data")
+    hurry(
+        folder,
+        "supervise/prepare.py",
+        "import errno\n",
+        "import errno\nfrom agent import stepped\n",
+    )
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
     start(folder)

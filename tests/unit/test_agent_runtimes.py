@@ -10,8 +10,9 @@ from sample_spec import process
 from supervised_run import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from test_agent_processes import STEP
 
-from agent import script_imports, spec
-from agent.runtimes import runtime_of
+from agent import spec
+from agent.launch import script_imports
+from agent.supervise.run_context import runtime_of
 
 ON_THE_MACHINE = {"runtime": "host", "container": None}
 
@@ -130,7 +131,7 @@ def test_a_node_that_does_not_prove_the_end_is_written_down(folder):  # noqa: F8
 
 def test_a_run_whose_last_checkpoint_the_drive_does_not_take_has_failed(folder, tmp_path):  # noqa: F811
     shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
-    hurry(folder, "replicator.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
+    hurry(folder, "checkpoints/checkpoint_watch.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
     files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
     trains = process("sh", "-c", f"echo three > {shared}/model-3.pt; {STEP}")
     full = 'eval "$(echo "$2" | sed "/for file/s,/drive/,/full/,g")"'
@@ -141,7 +142,7 @@ def test_a_run_whose_last_checkpoint_the_drive_does_not_take_has_failed(folder, 
 
 def test_a_machine_that_does_not_say_what_the_drive_has_is_not_taken_for_a_full_drive(folder, tmp_path):  # noqa: F811
     shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
-    hurry(folder, "replicator.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
+    hurry(folder, "checkpoints/checkpoint_watch.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
     files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
     trains = process("sh", "-c", f"echo three > {shared}/model-3.pt; {STEP}")
     silent = 'case $2 in *"for file"*) exit 255 ;; *) eval "$2" ;; esac'
@@ -156,7 +157,7 @@ def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(f
     shared.mkdir(parents=True)
     (shared / "model-2.pt").write_text("two")
     if not same:
-        program = folder / "agent" / "shared_folder.py"
+        program = folder / "agent" / "supervise" / "shared_folder.py"
         program.write_text(program.read_text().replace("SEEN_TIMEOUT_S = 20", "SEEN_TIMEOUT_S = 0"))
     files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
     goes_on = process("sh", "-c", f"cat {spec.CHECKPOINT} > {folder}/read; {STEP}")

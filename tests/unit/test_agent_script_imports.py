@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import script_imports
+from agent.launch import script_imports
 
 
 def tried(script: Path, text: str) -> tuple[int, str]:

@@ -5,8 +5,8 @@ import os
 
 from supervised_run import folder, start, wait_for_end, write_job  # noqa: F401 - fixture
 
-from agent import health_rules, shared_folder
-from agent.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, HealthRules, ending
+from agent.supervise import health_rules, shared_folder
+from agent.supervise.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, HealthRules, ending
 
 
 def sampled(drive, gpus=({"utilisation": 90},)):

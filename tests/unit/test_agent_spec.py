@@ -52,7 +52,7 @@ def test_a_document_of_another_version_is_a_sentence_with_the_next_step(document
 
 def test_a_supervisor_that_finds_another_version_says_so_and_does_not_start(tmp_path):
     (tmp_path / spec.FILE).write_text(json.dumps({"run": "a", "max_steps": 1}))
-    argv = (sys.executable, str(AGENT), "supervisor", "start", str(tmp_path))
+    argv = (sys.executable, str(AGENT), "supervise.supervisor", "start", str(tmp_path))
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (1, "")
     assert "another version of microcluster wrote it" in done.stdout

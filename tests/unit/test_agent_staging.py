@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from launching import HERE, transformer
 from test_agent_staging_archive import tar_of
 
-from agent import staging, staging_checks
-from agent.staging_log import Refused
+from agent.data import staging
+from agent.data.stages import Refused
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq.datasets import DATASETS
 from microcluster.jobs.run_spec import sent_folder
@@ -201,10 +202,10 @@ def test_a_text_is_refused_unless_it_has_as_many_different_words_as_its_program_
     (folder / "ptb.train.txt").write_bytes(text_of(words))
     plan = {"pairs": [], "vocabulary": None, "words": ["ptb.train.txt", 10_000]}
     if found is None:
-        staging_checks.check(str(folder), plan)
+        staging.check(str(folder), plan)
         return
     with pytest.raises(Refused, match=f"ptb.train.txt has {found} different words"):
-        staging_checks.check(str(folder), plan)
+        staging.check(str(folder), plan)
 
 
 def finished(count=4, other=4, pieces=2048):
@@ -271,12 +272,12 @@ def program(plan, tmp_path):
     """Return the staging program with a plan whose tool waits for ever, started."""
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan))
-    tool = tmp_path / "sentencepiece_stage.py"
+    tool = tmp_path / "tool.py"
     tool.write_text(
         f"import os, time\nopen({str(tmp_path)!r} + '/learner', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
     )
-    start = "import sys; from agent import staging; staging.PIECES = [sys.executable, sys.argv[2]]; sys.exit(staging.main(sys.argv[1]))"
-    folder = os.path.dirname(os.path.dirname(staging.__file__))
+    start = "import sys; from agent.data import staging; staging.PIECES = [sys.executable, sys.argv[2]]; sys.exit(staging.main(sys.argv[1]))"
+    folder = Path(staging.__file__).parents[2]
     child = subprocess.Popen(
         [sys.executable, "-c", start, str(path), str(tool)], cwd=folder, stdout=subprocess.PIPE, text=True
     )
@@ -316,7 +317,7 @@ def test_a_second_staging_of_the_same_data_is_refused_and_a_killed_one_is_gone_o
 
 
 def test_the_last_words_of_the_tool_are_the_reason_and_nothing_of_it_is_left(plan, tmp_path, monkeypatch):
-    tool = tmp_path / "sentencepiece_stage.py"
+    tool = tmp_path / "tool.py"
     tool.write_text("import sys\nsys.exit('Vocabulary size is too high (32768)')\n")
     monkeypatch.setattr(staging, "PIECES", [sys.executable, str(tool)])
     with pytest.raises(Refused, match="exit code 1. Vocabulary size is too high"):

@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from agent.staging_archive import take, take_flat
-from agent.staging_log import Refused
+from agent.data.archives import take, take_flat
+from agent.data.stages import Refused
 
 
 def tar_of(path, *members, mode="w"):

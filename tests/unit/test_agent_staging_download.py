@@ -9,8 +9,8 @@ import urllib.request
 import pytest
 from staging_server import published
 
-from agent.staging_download import TRIES, Fetcher, Redirects, refuse_scheme
-from agent.staging_log import Refused
+from agent.data.archives import TRIES, Fetcher, Redirects, refuse_scheme
+from agent.data.stages import Refused
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

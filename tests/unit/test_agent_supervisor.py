@@ -15,8 +15,10 @@ import pytest
 import sample_spec
 from supervised_run import end_run, hold, pid_of, start, wait_for_end, write_job
 
-from agent import detach, distribute_data, event_summary
-from agent.run_context import Run
+from agent.data import distribute_data
+from agent.records import event_summary
+from agent.supervise import supervisor
+from agent.supervise.run_context import Run
 from microcluster.remote import job as remote_job
 
 
@@ -43,15 +45,15 @@ def test_a_second_start_finds_the_first_alive(folder):
 
 def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):
     nothing = types.SimpleNamespace(Popen=lambda argv, **options: None, DEVNULL=-3)
-    monkeypatch.setattr(detach, "subprocess", nothing)
-    monkeypatch.setattr(detach, "SYSTEMD", str(folder / "nowhere"))
-    monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(detach, "LOOK_TIMEOUT_S", 30)
+    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder / "nowhere"))
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(supervisor, "LOOK_TIMEOUT_S", 30)
     with (folder / "supervisor.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         looked = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
         looked.start()
-        detach.start(str(folder))
+        supervisor.start(str(folder))
         looked.join()
     assert "alive" not in capsys.readouterr().out
 
@@ -142,7 +144,7 @@ def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
 
 
 def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
-    checks = folder / "agent" / "preflight_checks.py"
+    checks = folder / "agent" / "supervise" / "preflight.py"
     checks.write_text(checks.read_text().replace("BANDWIDTH_TIMEOUT_S = 25", "BANDWIDTH_TIMEOUT_S = 300"))
     asked = folder / "asked"
     write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
@@ -170,12 +172,12 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
 
 @pytest.mark.parametrize("systemd", [True, False])
 def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys, systemd):
-    monkeypatch.setattr(detach, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
-    monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
     none = dict.fromkeys(("call", "Popen"), lambda argv, **options: 0)
     nothing = types.SimpleNamespace(**none, DEVNULL=-3)
-    monkeypatch.setattr(detach, "subprocess", nothing)
-    assert detach.start(str(folder)) == 1
+    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    assert supervisor.start(str(folder)) == 1
     place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
     assert capsys.readouterr().out.strip().endswith(f"see {place}")
 
@@ -205,7 +207,7 @@ def machine_with_systemd(tmp_path, monkeypatch):
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setattr(detach, "SYSTEMD", str(tmp_path))
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(tmp_path))
     return run
 
 
@@ -219,18 +221,26 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_
 ):
     run = machine_with_systemd
     monkeypatch.setenv("AS_ROOT", "yes")
-    monkeypatch.setattr(detach.os, "geteuid", lambda: 0)
-    assert detach.start(str(run)) == 0
+    monkeypatch.setattr(supervisor.os, "geteuid", lambda: 0)
+    assert supervisor.start(str(run)) == 0
     freed, begun = words_of(run)
     assert freed == ["systemctl", "reset-failed", "microcluster-abc123.service"]
     options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
-    assert begun == ["systemd-run", *options, sys.executable, str(run / "agent"), "supervisor", "run", str(run)]
+    assert begun == [
+        "systemd-run",
+        *options,
+        sys.executable,
+        str(run / "agent"),
+        "supervise.supervisor",
+        "run",
+        str(run),
+    ]
 
 
 def test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user(machine_with_systemd, monkeypatch):
     run = machine_with_systemd
-    monkeypatch.setattr(detach.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
-    assert detach.start(str(run)) == 0
+    monkeypatch.setattr(supervisor.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
+    assert supervisor.start(str(run)) == 0
     *_, by_sudo, begun = words_of(run)
     assert by_sudo[:3] == ["sudo", "-n", "systemd-run"]
     assert "--uid=nobody" in begun
@@ -241,15 +251,15 @@ def test_where_systemd_starts_nothing_for_us_the_supervisor_has_a_session_of_its
     machine_with_systemd, monkeypatch, capsys, without
 ):
     run = machine_with_systemd
-    monkeypatch.setattr(detach.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
+    monkeypatch.setattr(supervisor.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
     (run.parent / "bin/sudo").write_text('#!/bin/sh\nshift; exec "$@"\n')
     if without != "rights":
         (run.parent / "bin" / without).unlink()
         monkeypatch.setenv("PATH", str(run.parent / "bin"))
     begun = []
-    monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(detach.subprocess, "Popen", recorded_by(begun, detach.subprocess.Popen))
-    assert detach.start(str(run)) == 1
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(supervisor.subprocess, "Popen", recorded_by(begun, supervisor.subprocess.Popen))
+    assert supervisor.start(str(run)) == 1
     assert [options["start_new_session"] for argv, options in begun if argv[0] == sys.executable] == [True]
     assert capsys.readouterr().out.strip().endswith(f"see {run}/supervisor.log")
 

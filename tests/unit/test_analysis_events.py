@@ -98,6 +98,6 @@ def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_i
     (tmp_path / "job.json").write_text('{"run": "a", "max_steps": 1}')
     (tmp_path / "progress.jsonl").write_text('{"event": "started"}\n{cut off\n' + "[" * 100_000 + '\n{"event": "tr')
     answer = subprocess.run(
-        [sys.executable, AGENT, "run_snapshot", tmp_path], capture_output=True, text=True, check=True
+        [sys.executable, AGENT, "records.run_snapshot", tmp_path], capture_output=True, text=True, check=True
     )
     assert json.loads(answer.stdout)["events"] == [{"event": "started"}, None, None]

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from agent import health_rules, walltime
+from agent.batch import grant
 from agent.readers import pattern
+from agent.supervise import health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome
 
@@ -35,7 +36,7 @@ OF_SUPERVISORS = (
     "incomplete",
     *OF_PREPARING,
 )
-OF_QUEUES = ("queue", walltime.CAUSE)
+OF_QUEUES = ("queue", grant.CAUSE)
 
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():

@@ -261,7 +261,7 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     assert start["argv"][-9:-3] == [
         "python3",
         "/data/runs/abcdef012345/agent",
-        "rank_wrapper",
+        "launch.rank_wrapper",
         words,
         "python",
         "run.py",

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from launching import run_id
 
-from agent import torchrun
+from agent.launch import torchrun
 from microcluster.config import stack as config
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -45,7 +45,7 @@ def launched(
 def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_address() -> None:
     folder = launched()
     agents = folder.plan.start
-    started = ("python", f"{folder.path}/agent", "torchrun")
+    started = ("python", f"{folder.path}/agent", "launch.torchrun")
     where = ("2", "2", "10.0.0.9:48123", "{attempt}")
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
     assert {agent.environment[f"{name}_SOCKET_IFNAME"] for agent in agents for name in ("GLOO", "NCCL")} == {"eth0"}
@@ -91,7 +91,7 @@ def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
     folder = launched()
     (agent, _) = folder.plan.start
     program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
-    wrapper = ("python3", f"{folder.path}/agent", "rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
+    wrapper = ("python3", f"{folder.path}/agent", "launch.rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
     assert agent.argv[-len(wrapper) - len(program) :] == (*wrapper, *program)
 
 
@@ -195,7 +195,7 @@ def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_
 
 def test_the_imports_are_tried_by_the_interpreter_and_with_the_variables_of_the_ranks() -> None:
     folder = launched(python="python3.13", environment={"PYTHONPATH": "/opt/more"})
-    words = ["env", "PYTHONPATH=/opt/more", "python3.13", f"{folder.path}/agent/script_imports.py"]
+    words = ["env", "PYTHONPATH=/opt/more", "python3.13", f"{folder.path}/agent/launch/script_imports.py"]
     assert folder.document()["imports"] == [*words, f"{folder.path}/program/train.py"]
 
 

@@ -17,7 +17,7 @@ from fake_machine import FakeMachine
 from test_jobs_run_spec import CLUSTER
 from test_remote_job import Losing
 
-from agent.inventory import is_kept
+from agent.records.inventory import is_kept
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.job import AGENT, place
 from microcluster.remote.transfer import Inventory, RemoteFile, download, inventory, results, runs_on
@@ -61,7 +61,7 @@ ASKED = {"first": True, "step": None, "hashed": True, "everything": False, "data
 def described(run: Path, asked: dict[str, object] | None = None, **fields: object) -> dict[str, Any]:
     """Return what a node with this folder says that it has."""
     sample_spec.write(run, **fields)
-    argv = [sys.executable, AGENT, "inventory", run, json.dumps(ASKED | (asked or {}))]
+    argv = [sys.executable, AGENT, "records.inventory", run, json.dumps(ASKED | (asked or {}))]
     found = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
     found["files"] = [one for one in found["files"] if one["path"] != "job.json"]
     return found

@@ -1,6 +1,6 @@
 """Work out what a crash at a random moment costs, in virtual time: ``python -m tools.bench.crash_loss``.
 
-A trainer that writes checkpoints at the stack's own interval runs against the product's own :class:`Replicator`, which looks at
+A trainer that writes checkpoints at the stack's own interval runs against the product's own :class:`CheckpointWatch`, which looks at
 its real folder and decides what is copied when; only the clock, the bytes and the way to the other machine are played. Crashes then
 come at random moments. Lost is the time since the last moment of training from which a checkpoint is left.
 """
@@ -19,8 +19,8 @@ from types import SimpleNamespace
 from rich.console import Console
 from rich.table import Table
 
+from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.checkpoints.tensorflow import Format
-from agent.replicator import Replicator
 from core.catalog import softlayer as catalog
 from microcluster.config import stack as config
 from microcluster.jobs.contract import World
@@ -60,7 +60,7 @@ class Life:
         self.setting, self.folder, self.chance = setting, folder, random.Random(seed)
         self.checkpoints = Format(str(folder / "logdir"))
         self.now = 0.0
-        self.spec = SimpleNamespace(addresses=["a", "b"], watch_every_s=WATCH_EVERY_S, copy=[], shared=None)
+        self.spec = SimpleNamespace(addresses=["a", "b"], watch_every_s=WATCH_EVERY_S, shared=None)
         self.reached: dict[int, float] = {}
         """When the training was at a step that has a checkpoint."""
         self.whole: list[tuple[float, int]] = []
@@ -69,13 +69,13 @@ class Life:
         self.next_at, self.next_step = next(self.due)
 
     def live(self, intervals: int) -> None:
-        """Go on until so many checkpoints are written, under the eyes of the product's replicator."""
+        """Go on until so many checkpoints are written, under the eyes of the product's watch."""
         rules = SimpleNamespace(checkpoint_bytes=0, not_copied="", show_life=lambda now: None)
-        replicator = Replicator(self, rules, threading.Event())
+        watch = CheckpointWatch(self, rules, threading.Event())
         self.now = self.chance.uniform(0, WATCH_EVERY_S)
         while self.next_step <= intervals * self.setting.interval:
             self.pass_to(self.now)
-            replicator.look()
+            watch.look()
             self.now += WATCH_EVERY_S
 
     def pass_to(self, moment: float) -> None:
@@ -103,12 +103,15 @@ class Life:
         found = bisect_right(left, (moment, sys.maxsize)) - 1
         return moment - (self.reached[left[found][1]] if found >= 0 else 0.0)
 
-    # What the replicator asks of a run:
+    # What the watch asks of a run:
     def path(self, *names: str) -> str:
         return str(self.folder.joinpath(*names))
 
     def name_of(self, address: str) -> str:
         return address
+
+    def program(self, module: str, *arguments: object) -> list[str]:
+        return [module]
 
     def emit(self, event: dict[str, object]) -> None:
         if event["event"] == "copied":

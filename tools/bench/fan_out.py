@@ -79,7 +79,7 @@ def prepare(made: Cluster) -> float:
     on_all(hosts, ready)
     words = f"{hosts[1].facts.private_address} {PROBE_PORT} {STREAMS}"
     act = {id(hosts[0]): "send", id(hosts[1]): "receive"}
-    said = on_all(hosts[:2], lambda host: shell(host, f"python3 {FOLDER}/agent bandwidth {act[id(host)]} {words}"))
+    said = on_all(hosts[:2], lambda host: shell(host, f"python3 {FOLDER}/agent nodes.links {act[id(host)]} {words}"))
     return float(said[0])
 
 
@@ -94,7 +94,7 @@ def data(made: Cluster) -> Thing:
         way = json.dumps(RSH_AGENT.split())
         addresses = [host.facts.private_address for host in targets]
         said = launcher.run(
-            ("python3", f"{FOLDER}/agent", "distribute_data", DATA, way, *addresses), timeout_s=1800
+            ("python3", f"{FOLDER}/agent", "data.distribute_data", DATA, way, *addresses), timeout_s=1800
         ).stdout
         assert "chain_broken" not in said, said
 

@@ -97,7 +97,7 @@ def _stage(container: docker.models.containers.Container, folder: Path) -> None:
     data = JOB.plan(World(("10.0.0.1",), 1, mount_point="/runs/data")).data
     assert data
     (folder / "plan.json").write_text(json.dumps(staging(data, "/runs/data")))
-    _run(container, "/", "python", "/runs/agent", "staging", "/runs/plan.json")
+    _run(container, "/", "python", "/runs/agent", "data.staging", "/runs/plan.json")
     (folder / "config.py").write_text(JOB.configuration("/runs/data/debian_en_de", "/runs/logdir"))
 
 

@@ -43,7 +43,7 @@ MOMENTS, WHO, FAULTS = ("before", "during", "after"), ("client", "both"), ("twic
 LIMIT_S, SETTLES_S, TOLERANCE_S, INSTANT_S = 240.0, 60.0, 20.0, 3.0
 WALLTIME_S = 3600
 SUPERVISOR = """import os, sys, time
-from agent.whole_file import write_whole
+from agent.machine import write_whole
 def main(verb, folder):
     with open(os.path.join(folder, "carried_out"), "a") as file:
         file.write(os.environ["PBS_JOBID"].split(".")[0] + "\\n")
@@ -94,7 +94,9 @@ def main(arguments: list[str]) -> int:
     login, cluster = Login(folder), ClusterFacts.from_json((folder / "facts.json").read_text())
     queue.WAIT_EVERY_S, place = 0.2, remote_job.place
     remote_job.SHIPPED = tuple(path for path in remote_job.SHIPPED if path.name != "supervisor.py")
-    remote_job.place = lambda host, where, texts: place(host, where, {"agent/supervisor.py": SUPERVISOR, **texts})
+    remote_job.place = lambda host, where, texts: place(
+        host, where, {"agent/supervise/supervisor.py": SUPERVISOR, **texts}
+    )
     why = ""
     try:
         if verb is Verb.UP:

@@ -28,7 +28,7 @@ PINS = ("sha256", "md5", "bytes", "most_bytes")
 class Dataset:
     """Where a data set lies below the mount point, the files the job reads, and how they are made.
 
-    ``recipe`` is what agent/staging.py reads: archives, the texts in them, which pair is cleaned and shuffled,
+    ``recipe`` is what agent/data/staging.py reads: archives, the texts in them, which pair is cleaned and shuffled,
     how pieces are learned, and which text becomes which file.
     """
 

@@ -69,7 +69,7 @@ class Text:
         folder: below the mount point.
         words: about how many different ones it has.
         exactly: whether a text with another number of different words is refused.
-        recipe: the tar that holds the files, as agent/staging.py reads it.
+        recipe: the tar that holds the files, as agent/data/staging.py reads it.
     """
 
     folder: str

@@ -1,0 +1,160 @@
+"""Announce every new checkpoint and best model, and keep a replica of the newest on another node.
+
+It runs in a thread of its own and never holds up the ranks. The first node that takes the replica keeps it for as long as it can;
+when it cannot, the next node does. On a drive that all nodes mount there is nothing to copy: another node proves that the drive has the
+checkpoint, since a mount may take a file and write it to the drive later, or never when the drive is full.
+"""
+
+import json
+import os
+import time
+
+from agent.checkpoints.parts import OVER
+from agent.checkpoints.replica import MARK, CopyFailed
+from agent.supervise import shared_folder
+
+COPY_TIMEOUT_S = 1800
+KILL_AFTER_S = 10
+LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
+"""Inside the container: a copy that was only given up outside of it would write beside the next one."""
+RETRY_S = 60
+GATHER_S = 30
+"""Where only another node writes, or a program removes what is old."""
+TAKEN_S = 60.0
+"""A mount of a drive may write what was closed five seconds ago, and a checkpoint of a gigabyte takes a while."""
+
+
+class CheckpointWatch:
+    """Keeps the copy of one training phase; ``keep`` returns after the look that follows the end."""
+
+    def __init__(self, run, rules, over):
+        self.run, self.rules, self.over = run, rules, over
+        self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
+        self.announced = self.kept = None
+        self.failed_at = None
+        self.gathered_at, self.not_gathered = float("-inf"), ""
+
+    def keep(self):
+        last = False
+        while not last:
+            last = self.over.is_set()
+            self.look(last)
+            self.over.wait(self.run.spec.watch_every_s)
+
+    def look(self, last=False):
+        """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
+        try:
+            self._gather(last)
+            newest, best = self.run.checkpoints.newest_whole(), self.run.checkpoints.best_whole()
+            if newest:
+                self._announce_and_copy(newest, best, last)
+            if self.not_gathered:  # What is here is copied all the same, and copied again once all of it is.
+                self.kept = None
+                raise CopyFailed(self.not_gathered)
+        except FileNotFoundError:  # The framework has removed it meanwhile.
+            self.announced = None
+        except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
+            self.failed_at = time.monotonic()
+            self.rules.not_copied = "the newest checkpoint could not be copied: {}".format(error)
+
+    def _gather(self, last):
+        """Let the launcher have the parts that other nodes have written, at once where it has a step that is not copied yet."""
+        kept, found = self.kept[0][0] if self.kept else 0, self.run.checkpoints.found()
+        is_new = found and found[0][0] > kept
+        is_due = last or is_new or time.monotonic() - self.gathered_at >= GATHER_S
+        if self.keepers and self.run.checkpoints.any_node_writes and is_due:
+            self.gathered_at = time.monotonic()
+            words = [self.run.folder, "gather", OVER if last else str(kept)] + self.run.spec.addresses[1:]
+            argv = LIMITED + self.run.program("checkpoints.parts", *words)
+            code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+            self.not_gathered = output[-300:] if code else ""
+
+    def _announce_and_copy(self, newest, best, last):
+        if newest != self.announced:
+            self._announce(*newest)
+        self.announced = newest
+        state = (newest, best, self._files(newest[1]))
+        pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
+        if state == self.kept or pausing:
+            return
+        if self.run.spec.shared:
+            self._prove_taken(state, last)
+        elif self.keepers:
+            self._copy(state)
+
+    def _announce(self, step, name):
+        size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
+        self.rules.checkpoint_bytes = size
+        self.rules.show_life(time.monotonic())
+        self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
+
+    def _prove_taken(self, state, last):
+        """Let another node look for the checkpoint on the drive; at the end of a run wait until it is there."""
+        (step, _), best, names = state
+        names = names + [file for one in best for file in self._files(one)]
+        files = [os.path.join(self.run.spec.shared, file) for file in names]
+        sizes, written = [os.path.getsize(file) for file in files], last_write(files)
+        found = shared_folder.lengths_elsewhere(self.run, files)
+        began = time.monotonic()
+        while last and found != sizes and time.monotonic() - began < TAKEN_S:
+            time.sleep(1)
+            found = shared_folder.lengths_elsewhere(self.run, files)
+        if found == sizes:
+            self.kept, self.rules.not_copied = state, ""
+            lag = {"seconds": 0.0, "lag_s": round(time.time() - written, 1)}
+            self.run.emit(dict(lag, event="copied", step=step, to="the drive", best=[]))
+        elif last or time.time() - written > TAKEN_S:
+            self.rules.not_copied = not_taken(step, sizes, found)
+
+    def _copy(self, state):
+        """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
+        (step, name), best, files = state
+        files = files + self.run.checkpoints.shared_files(name)
+        files += [file for one in best for file in self._files(one)]
+        if best:
+            files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.path("logdir", one))]
+        written = last_write([self.run.path("logdir", file) for file in state[2]])
+        before, refused = self._as_they_are(files), []
+        for address in list(self.keepers):
+            began, node = time.monotonic(), self.run.name_of(address)
+            words = [self.run.folder, "copy", address, str(step)] + ["logdir/" + file for file in files]
+            argv = LIMITED + self.run.program("checkpoints.replica", *words)
+            code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+            if not code:
+                self.keepers.remove(address)
+                self.keepers.insert(0, address)
+                self.kept, self.failed_at, self.rules.not_copied = state, None, ""
+                event = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
+                lag = {"seconds": round(time.monotonic() - began, 1), "lag_s": round(time.time() - written, 1)}
+                self.run.emit(dict(event, **dict(lag, **sent(output))))
+                return
+            if self._as_they_are(files) != before:
+                return  # The framework has written meanwhile; the next look takes what is there then.
+            refused.append("to " + node + ": " + output[-300:])
+        self.failed_at = time.monotonic()
+        self.rules.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
+
+    def _files(self, name):
+        return self.run.checkpoints.files_of(name)
+
+    def _as_they_are(self, files):
+        """Return what changes when a file is written again or removed."""
+        paths = [self.run.path("logdir", file) for file in files]
+        return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
+
+
+def last_write(paths):
+    return max(os.path.getmtime(path) for path in paths)
+
+
+def not_taken(step, sizes, found):
+    """Return the sentence on a checkpoint that another machine does not see on the drive; ``found`` is None where it did not say."""
+    if found is None:
+        return "whether the drive has taken checkpoint {} is not known: the other machine does not answer".format(step)
+    text = "the drive has not taken checkpoint {}: another machine sees {} of its {} bytes there; is it full?"
+    return text.format(step, sum(found), sum(sizes))
+
+
+def sent(output):
+    """Return what the copying says that it has sent: bytes, and how many files."""
+    return json.loads(output.partition(MARK)[2].splitlines()[0]) if MARK in output else {}

@@ -1,0 +1,293 @@
+"""The replica of the newest checkpoint on another node: what runs there to receive and send it, and on the launcher to copy it and fetch it back.
+
+A replica is a folder of files with a manifest. A new one grows beside it, shares by hard links what both hold, and takes its place by
+renaming one symbolic link: at any moment one whole replica is there, and files that the program has removed since go with the older folder.
+
+Arguments: the run's folder; then on the node ``missing``, ``receive``, ``step`` or ``send``, and on the launcher ``copy NODE STEP FILE...``,
+``copied NODE`` (prints the step of its replica) or ``fetch NODE``. The run's records go with the checkpoint as they stand at that moment:
+events, samples, and the files for TensorBoard.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from agent import program, spec
+from agent.checkpoints import checkpoints_of
+from agent.machine import hash_of, read_json, write_whole
+from agent.records import event_summary
+from agent.supervise.run_context import runtime_of
+
+MARK = "microcluster-copy "
+LINK, SLOTS = "copy", ("copy.a", "copy.b")
+MANIFEST = "manifest.json"
+NONE = "none"
+"""What is printed for a node without a replica; no output at all is no answer."""
+SPOILT = 3
+"""The exit code when the replica arrived and none of its checkpoints is as it was."""
+CURVES = "events."
+RECORDS = (event_summary.EVENTS, "samples.jsonl")
+"""What is written line by line; the files for TensorBoard are known by how their names begin."""
+STILL = "still/"
+"""Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
+SUMS = "sums.json"
+"""The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
+BROUGHT = "brought"
+"""Where a replica arrives. It is still there after a fetch that was killed, which may have put half a checkpoint in its place."""
+LOOK = """
+import os, sys
+try:
+    os.lstat(sys.argv[1])
+except FileNotFoundError:
+    print(sys.argv[2])
+else:
+    os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""Looks whether there is a replica; a disk that cannot be read is another error than a file that is not there."""
+
+
+class CopyFailed(Exception):
+    """The replica is not there or not whole; the argument is a sentence."""
+
+
+class Spoilt(CopyFailed):
+    """The replica has changed since it was made; trying again would not help."""
+
+
+def missing(run):
+    """Begin a replica by the manifest on standard input, with what is here already; print the names of what is not."""
+    manifest = json.load(sys.stdin)
+    slot, before = os.path.join(run, free_slot(run)), os.path.join(run, LINK)
+    shutil.rmtree(slot, ignore_errors=True)
+    known = read_manifest(before)["files"] if os.path.exists(before) else {}
+    absent = []
+    for name, wanted in sorted(manifest["files"].items()):
+        here, there = os.path.join(before, name), os.path.join(slot, name)
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        own = os.path.join(run, name)
+        if known.get(name) == wanted and os.path.exists(here) and os.path.getsize(here) == wanted[0]:
+            os.link(here, there)
+        elif os.path.isfile(own) and os.path.getsize(own) == wanted[0] and hash_of(own) == wanted[1]:
+            shutil.copyfile(
+                own, there
+            )  # A part that this node has written; no link, for the program may write to it again.
+        else:
+            absent.append(name)
+    with open(os.path.join(slot, MANIFEST), "w") as file:
+        json.dump(dict(manifest, absent=absent), file)
+    print(json.dumps(absent))
+
+
+def receive(run):
+    """Complete the replica from the archive on standard input, and replace the one before."""
+    slot = free_slot(run)
+    path = os.path.join(run, slot)
+    subprocess.check_call(["tar", "-C", path, "-xf", "-"])
+    manifest = read_manifest(path)
+    files = manifest["files"]
+    for name in manifest["absent"]:
+        if hash_of(os.path.join(path, name)) != files[name][1]:
+            raise CopyFailed(name + " arrived with another hash")
+    os.sync()
+    new = os.path.join(run, LINK + ".new")
+    if os.path.lexists(new):
+        os.remove(new)
+    os.symlink(slot, new)
+    os.rename(new, os.path.join(run, LINK))
+    shutil.rmtree(os.path.join(run, free_slot(run)), ignore_errors=True)
+
+
+def step(run):
+    """Print the step of the replica that is here."""
+    if os.path.exists(os.path.join(run, LINK)):
+        print(MARK + str(read_manifest(os.path.join(run, LINK))["step"]))
+
+
+def send(run):
+    """Print the replica as an archive."""
+    subprocess.check_call(["tar", "-C", os.path.join(run, LINK), "-cf", "-", "."])
+
+
+def free_slot(run):
+    """Return the folder in which the next replica grows: the one that the link does not name."""
+    link = os.path.join(run, LINK)
+    return SLOTS[1] if os.path.islink(link) and os.readlink(link) == SLOTS[0] else SLOTS[0]
+
+
+def read_manifest(folder):
+    with open(os.path.join(folder, MANIFEST)) as file:
+        return json.load(file)
+
+
+def copy(run, node, step, *names):
+    """Let ``node`` have the files and no other ones; what it has already is not sent again."""
+    files = described(run, list(names) + frozen_records(run))
+    manifest = {"step": int(step), "files": files}
+    absent = json.loads(on(run, node, ["missing"], json.dumps(manifest)).splitlines()[-1])
+    send_files(run, absent, lambda archive: on(run, node, ["receive"], archive))
+    print(MARK + json.dumps({"bytes": sum(files[name][0] for name in absent), "files": len(absent)}))
+
+
+def send_files(run, names, receive):
+    """Let ``receive`` read an archive of files."""
+    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + names, stdout=subprocess.PIPE)
+    try:
+        receive(tar.stdout)
+    finally:
+        tar.stdout.close()
+        code = tar.wait()
+    if code:
+        raise CopyFailed("reading the files to be copied ended with exit code " + str(code))
+
+
+def copied(run, node):
+    """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
+    look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(
+        run, "checkpoints.replica", run, "step"
+    )
+    print(answer(beyond(run, node, look), node, "step"))
+
+
+def fetch(run, node):
+    """Take the copy of ``node`` back, after a look at every hash; what is spoilt stays away."""
+    brought = os.path.join(run, BROUGHT)
+    shutil.rmtree(brought, ignore_errors=True)
+    os.mkdir(brought)
+    try:
+        take_over(run, node, brought)
+    finally:  # On a disk without room for it nothing else would have room either.
+        shutil.rmtree(brought, ignore_errors=True)
+
+
+def take_over(run, node, brought):
+    """Receive the copy in the folder ``brought``, and put what is sound of it where it belongs."""
+    given = subprocess.Popen(words(run, node, ["send"]), stdout=subprocess.PIPE)
+    code = subprocess.call(["tar", "-C", brought, "-xf", "-"], stdin=given.stdout)
+    given.stdout.close()
+    files = {} if given.wait() or code else read_manifest(brought)["files"]
+    if not files or not all(os.path.exists(os.path.join(brought, name)) for name in files):
+        raise CopyFailed("the copy of " + node + " did not arrive whole")
+    whose = owners(run, brought)
+    spoilt = set(whose.get(name, name) for name in files if hash_of(os.path.join(brought, name)) != files[name][1])
+    sound = [name for name in sorted(files) if whose.get(name, name) not in spoilt]
+    lists = ["logdir/" + name for name in checkpoints_of(spec.read(os.path.join(run, spec.FILE)), run).lists]
+    if all(name.startswith(STILL) or name in lists for name in sound):
+        raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
+    for name in (name for name in sound if name.startswith(STILL)):
+        go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
+    # The checkpoint last: once it is here, nobody asks for this copy again.
+    for name in (name for name in sound if not name.startswith(STILL)):
+        home = os.path.join(run, name)
+        # A list of checkpoints that is here is newer than the copied one.
+        if not (name in lists and os.path.exists(home)):
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            os.rename(os.path.join(brought, name), home)
+    if spoilt:
+        print("left behind: " + " and ".join(sorted(spoilt)))
+
+
+def go_on_with(copied, home):
+    """Let a record be as it was copied, and go on with what only the one that is here has.
+
+    Those of lines are written in their place, for the supervisor has them open; one that is cut off there comes again, because
+    the checkpoint is not here yet.
+    """
+    if os.path.basename(home) in RECORDS:
+        before, written = lines_of(copied), lines_of(home)
+        known = set(before)
+        with open(home, "wb") as file:
+            file.writelines(before + [line for line in written if line not in known])
+        event_summary.write(os.path.dirname(home), afresh=True)
+    elif not os.path.exists(home) or os.path.getsize(home) < os.path.getsize(copied):
+        os.makedirs(os.path.dirname(home), exist_ok=True)
+        os.rename(copied, home)
+
+
+def lines_of(path):
+    """Return the whole lines of a file; the last one may just have been written when it was copied."""
+    if not os.path.exists(path):
+        return []
+    with open(path, "rb") as file:
+        return [line for line in file if line.endswith(b"\n")]
+
+
+def frozen_records(run):
+    """Copy the records, which grow while they are read; return the names of the copies."""
+    curves = sorted(name for name in os.listdir(os.path.join(run, "logdir")) if name.startswith(CURVES))
+    names = [name for name in RECORDS if os.path.exists(os.path.join(run, name))]
+    names += ["logdir/" + name for name in curves]
+    os.makedirs(os.path.join(run, STILL, "logdir"), exist_ok=True)
+    for name in names:
+        shutil.copyfile(os.path.join(run, name), os.path.join(run, STILL + name))
+    return [STILL + name for name in names]
+
+
+def described(run, names):
+    """Return {name: [bytes, SHA-256]}; a file that is as it was the last time is not read again."""
+    known, now = read_json(os.path.join(run, SUMS)), {}
+    for name in names:
+        path = os.path.join(run, name)
+        found = os.stat(path)
+        same = [found.st_size, found.st_mtime_ns, found.st_ino]
+        before = known.get(name)
+        now[name] = before if before and before[:3] == same else same + [hash_of(path)]
+    write_whole(os.path.join(run, SUMS), json.dumps(now))
+    return dict((name, [now[name][0], now[name][3]]) for name in names)
+
+
+def owners(run, folder):
+    """Return {file: the checkpoint that it is a part of} of what lies in a folder: a part of a checkpoint is worth nothing alone."""
+    checkpoints = checkpoints_of(spec.read(os.path.join(run, spec.FILE)), os.path.join(folder, "logdir"))
+    names = [name for _, name in checkpoints.found()]
+    return dict(("logdir/" + file, "logdir/" + name) for name in names for file in checkpoints.files_of(name))
+
+
+def beyond(run, node, argv):
+    """Return the words that run ``argv`` on another machine."""
+    return runtime_of(spec.read(os.path.join(run, spec.FILE))).beyond(node, argv, True)
+
+
+def words(run, node, argv):
+    """Return the words that run this program on another machine, where everything lies at the same place."""
+    return beyond(run, node, program(run, "checkpoints.replica", run, *argv))
+
+
+def on(run, node, argv, given=None):
+    """Return what this program printed on another machine; ``given`` is its standard input, a text or a file."""
+    return answer(words(run, node, argv), node, argv[0], given)
+
+
+def answer(command, node, verb, given=None):
+    """Return what a command printed; raise when it failed, whatever the reason."""
+    text = given.encode() if isinstance(given, str) else None
+    source = given if hasattr(given, "fileno") else subprocess.PIPE
+    child = subprocess.Popen(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+    out, _ = child.communicate(text)
+    printed = out.decode("utf-8", "replace").strip()
+    if child.returncode:
+        last = (printed.splitlines() or ["no output"])[-1]
+        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, verb, child.returncode, last))
+    return printed
+
+
+VERBS = {
+    "missing": missing,
+    "receive": receive,
+    "step": step,
+    "send": send,
+    "copy": copy,
+    "copied": copied,
+    "fetch": fetch,
+}
+
+
+def main(run, verb, *arguments):
+    try:
+        VERBS[verb](run, *arguments)
+    except Spoilt as error:
+        print(error)
+        sys.exit(SPOILT)
+    except (CopyFailed, spec.SpecError, OSError, subprocess.CalledProcessError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,166 @@
+"""Choose the checkpoint that a run goes on from: the newest whole one, of this node or of the replica on another."""
+
+import json
+import os
+import time
+
+from agent.checkpoints import UNREADABLE
+from agent.checkpoints.parts import OVER
+from agent.checkpoints.replica import BROUGHT, MARK, NONE, SPOILT
+from agent.machine import parallel, read_json
+from agent.supervise import shared_folder
+from agent.supervise.run_context import ASK_TRIES, TOO_SLOW
+
+ASK_TIMEOUT_S = 30
+BRING_TIMEOUT_S = 1800
+READ_TIMEOUT_S = 600
+NOT_LOADED = "not_loaded.json"
+"""{step: when an attempt that went on from its checkpoint ended without a step}; what is written later is another checkpoint."""
+
+
+class NotBroughtBack(Exception):
+    """There may be a newer checkpoint on another machine and it cannot be had; the argument is a sentence."""
+
+
+class NoAnswer(Exception):
+    """A machine did not answer; the argument says what came instead."""
+
+
+def bring_back(run):
+    """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced.
+
+    A run goes on only when every machine has said what it has: a silent one may hold the newest copy, which the next copy would
+    replace. Refusing costs nothing, because without that machine the ranks cannot start either.
+    """
+    # After a fetch that was killed, what is here may be half of a checkpoint.
+    own = None if os.path.isdir(run.path(BROUGHT)) else run.checkpoints.newest_whole()
+    others = run.spec.addresses[1:]
+    run.doing = "asking the other machines for their copies"
+    steps = parallel(lambda address: asked(run, address), others)
+    silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
+    if silent:
+        raise NotBroughtBack("; ".join(unknown(run, *one) for one in silent))
+    newer = [pair for pair in zip(steps, others) if pair[0] is not None and pair[0] > (own[0] if own else -1)]
+    refused = []
+    for step, address in sorted(newer, reverse=True):
+        if brought(run, step, address, refused):
+            return
+    if refused and not own:
+        raise NotBroughtBack(
+            "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again".format(
+                "; ".join(refused), run.path("copy")
+            )
+        )
+
+
+def gather(run):
+    """Bring the parts of checkpoints that other machines have written; the same holds for a silent one."""
+    others = run.spec.addresses[1:]
+    if others and run.checkpoints.any_node_writes:
+        run.doing = "asking the other machines for their parts of the checkpoints"
+        code, output = run.ask_again(
+            run.program("checkpoints.parts", run.folder, "gather", OVER, *others), BRING_TIMEOUT_S, (0, TOO_SLOW)
+        )
+        if code:
+            raise NotBroughtBack("{}: {}".format(run.doing, output[-300:]))
+
+
+def unknown(run, address, output):
+    sentence = (
+        "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
+    )
+    return sentence.format(run.name_of(address), ASK_TRIES, output, run.path("copy"))
+
+
+def brought(run, step, address, refused):
+    """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
+    name = run.name_of(address)
+    run.doing = "fetching the copy of step {} from {}".format(step, name)
+    code, output = run.ask_again(
+        run.program("checkpoints.replica", run.folder, "fetch", address), BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW)
+    )
+    run.emit(
+        {"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": output[-300:]}
+    )
+    if code not in (0, SPOILT):
+        raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, output[-300:]))
+    if code:
+        refused.append("that of step {} on {}: {}".format(step, name, output[-300:]))
+    return not code
+
+
+def asked(run, address):
+    """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
+    code, output = run.ask_again(run.program("checkpoints.replica", run.folder, "copied", address), ASK_TIMEOUT_S, (0,))
+    word = (output.partition(MARK)[2].split() or [""])[0]
+    if code == 0 and word == NONE:
+        return None
+    if code == 0 and word.isdigit():
+        return int(word)
+    return NoAnswer((output.splitlines() or ["exit code " + str(code)])[-1][-300:])
+
+
+def latest_checkpoint(run):
+    """Return the files that every node needs to go on; one without a whole checkpoint is put aside."""
+    logdir = run.path("logdir")
+    if not os.path.isdir(logdir) or not [name for name in os.listdir(logdir) if name != shared_folder.WORD]:
+        os.makedirs(logdir, exist_ok=True)
+        return []
+    refused = not_loaded(run)
+    chosen, passed = choose(run, refused)
+    if [why for why in passed if why not in refused.values()]:  # A copy of what was put aside may be sound.
+        bring_back(run)
+        chosen, _ = choose(run, refused)
+    if not chosen:
+        home = os.path.realpath(logdir)  # On a shared drive it is a link.
+        os.rename(home, home + ".without-checkpoint-" + str(int(time.time())))
+        os.makedirs(home)
+        return []
+    step, name = chosen
+    removed = run.checkpoints.prune(name)
+    if removed:
+        run.emit({"event": "pruned", "names": removed})
+    run.resumed, run.resumed_from = step, run.path("logdir", name)
+    needed = run.checkpoints.prepare(name)
+    run.emit({"event": "resuming", "step": step, "from": name})
+    return ["logdir/" + file for file in needed]
+
+
+def choose(run, refused):
+    """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
+    chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name), refused)
+    for why in passed:
+        run.emit({"event": "passed_over", "text": why + "; it lies in " + run.path("torn")})
+    return chosen, passed
+
+
+def blame(run):
+    """Write down that an attempt went on from a checkpoint and ended without a step; return what that means for the next one."""
+    blamed = dict(read_json(run.path(NOT_LOADED)), **{str(run.resumed): time.time()})
+    run.write(NOT_LOADED, json.dumps(blamed))
+    text = "; it had gone on from {} and made no step: ".format(run.resumed_from)
+    if os.path.relpath(run.resumed_from, run.path("logdir")) in not_loaded(run):
+        return text + "the next attempt puts that aside and goes on from the one before"
+    return text + "without an older one the next attempt uses it again; remove it to begin at step 0"
+
+
+def not_loaded(run):
+    """Return {name: sentence} of the newest whole checkpoints from which an attempt went on in vain.
+
+    The oldest whole one is never among them: its program may fail for another reason, and would begin again at step 0.
+    """
+    blamed, refused = read_json(run.path(NOT_LOADED)), {}
+    whole = [(step, name) for step, name in run.checkpoints.found() if blamed and not run.checkpoints.flaw_of(name)]
+    for step, name in whole[:-1]:
+        written = max(os.path.getmtime(run.path("logdir", file)) for file in run.checkpoints.files_of(name))
+        if written > blamed.get(str(step), 0):
+            break
+        refused[name] = name + ": the program went on from it and ended before its first step"
+    return refused
+
+
+def is_readable(run, name):
+    """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
+    argv = run.program("checkpoints." + run.spec.checkpoints, run.path("logdir", name))
+    run.doing = "reading checkpoint " + name + " back"
+    return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE

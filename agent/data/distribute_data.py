@@ -1,0 +1,93 @@
+"""Send the data set to every other node, in one chain; runs in the launcher's container.
+
+Arguments: the folder of the data, the words of the way to another machine as JSON, the machines. Those that have every file with its
+hash get nothing. What broke in the chain goes by itself afterwards, from here.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+
+from agent.machine import parallel
+from agent.nodes import chain_copy
+
+MARK = "microcluster-spread "
+LIST = "SHA256SUMS"
+SSH_FAILED = 255
+TRIES, PAUSE_S = 3, 5
+
+
+class Spread:
+    """One data set that has to be on all machines."""
+
+    def __init__(self, folder, way):
+        self.folder, self.way = folder, way
+        self.silent = {}
+        with open(os.path.join(folder, LIST), "rb") as file:
+            self.sums = file.read()
+
+    def names(self):
+        return [LIST] + [line.split(None, 1)[1].lstrip("*") for line in self.sums.decode("utf-8").splitlines()]
+
+    def lacking(self, machines):
+        """Return those that do not have every file as the list says."""
+        codes = parallel(self._verified, machines)
+        return [machine for machine, code in zip(machines, codes) if code]
+
+    def _verified(self, machine):
+        """Return 0 when a machine has every file; where it cannot be asked, its last word on that is kept."""
+        line = "cd {} && sha256sum -c --status -".format(shlex.quote(self.folder))
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        for number in range(TRIES):
+            time.sleep(PAUSE_S if number else 0)
+            child = subprocess.Popen(self.way + [machine, line], **options)
+            out, _ = child.communicate(self.sums)
+            if child.returncode != SSH_FAILED:
+                self.silent.pop(machine, None)
+                break
+            self.silent[machine] = (out.decode("utf-8", "replace").splitlines() or ["ssh failed"])[-1]
+        return child.returncode
+
+    def chain(self, machines):
+        """Send everything over the machines, one behind the other; return what broke, as :func:`relay.end` does."""
+        files = subprocess.Popen(["tar", "-C", self.folder, "-cf", "-"] + self.names(), stdout=subprocess.PIPE)
+        take_in = 'mkdir -p "$1" && exec tar -C "$1" -xf -'
+        first = chain_copy.start(["sh", "-c", take_in, "take-in", self.folder], self.way, machines)
+        chain_copy.pour(files.stdout.fileno(), [first])
+        files.stdout.close()
+        files.wait()
+        return chain_copy.end(first, machines[0])
+
+    def bring(self, machines):
+        """Let all machines have the data, and tell what had to be done; return [(machine, why)] of those that do not have them."""
+        lacking, began = self.lacking(machines), time.monotonic()
+        if not lacking:
+            return []
+        broken = self.chain(lacking)
+        for machine, output in broken:
+            emit({"event": "chain_broken", "to": [machine], "text": output})
+        rest = self.lacking(lacking)
+        named = dict(broken)
+        for group in [[one for one in rest if one not in named]] + [[one] for one in rest if one in named]:
+            if group:
+                named.update(self.chain(group))
+        rest = self.lacking(rest)
+        size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
+        got = [one for one in lacking if one not in rest]
+        emit({"event": "spread", "bytes": size, "to": got, "seconds": round(time.monotonic() - began, 1)})
+        named = dict(named, **self.silent)
+        return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
+
+
+def emit(event):
+    print(MARK + json.dumps(event, sort_keys=True))
+    sys.stdout.flush()
+
+
+def main(folder, way, *machines):
+    rest = Spread(folder, json.loads(way)).bring(machines)
+    if rest:
+        sys.exit("the data did not arrive whole on " + " and ".join("{} ({})".format(*one) for one in rest))

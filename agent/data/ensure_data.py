@@ -1,0 +1,114 @@
+"""Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
+
+from agent import kill_run
+from agent.data.stages import MARK
+from agent.machine import parallel
+
+ASK_TIMEOUT_S = 600
+"""Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
+TRIES = 2
+WHOLE, LACKING = 0, 1
+"""What the question after whole data ends with; any other exit code is no answer."""
+
+
+class NotKnown(Exception):
+    """Nobody can tell whether a machine has the data; the arguments are what was done, the exit code and the last lines."""
+
+
+def ensure(run):
+    """Return (what was done, exit code, last lines) of the first step that failed, or None with whole data."""
+    if run.spec.data is None:
+        return None
+    try:
+        if is_whole(run) or brought(run):
+            return None
+        run.emit({"event": "staging", "text": "no machine has the data; making them"})
+        lines = []
+        code = stage(run, lines)
+        if code:
+            return "preparing the data set", code, lines[-20:]
+        return None if is_whole(run) else ("comparing the data that were made with their sums", 1, lines[-20:])
+    except NotKnown as unknown:
+        return unknown.args
+
+
+def is_whole(run):
+    return answer(run, ["whole"], "comparing the data of " + run.name_of(run.spec.addresses[0]) + " with their sums")
+
+
+def answer(run, words, what):
+    """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
+    run.doing = what
+    code, output = run.ask_again(["sh", run.path("data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
+    if code not in (WHOLE, LACKING):
+        raise NotKnown(what + last_line(output.splitlines()), code, output.splitlines()[-20:])
+    return code == WHOLE
+
+
+def brought(run):
+    """Return whether another machine had the data whole and they are here now, as on a launcher that was replaced.
+
+    Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
+    """
+    others = run.spec.addresses[1:]
+    having = parallel(lambda address: has(run, address), others)
+    unknown = [one for one in having if isinstance(one, NotKnown)]
+    for address in [one for one, there in zip(others, having) if there is True]:
+        try:
+            if arrived(run, address):
+                return True
+        except NotKnown as broken:
+            unknown.append(broken)
+    if unknown:
+        raise unknown[0]
+    return False
+
+
+def has(run, address):
+    """Return whether another machine has the data whole, or a NotKnown."""
+    try:
+        return answer(run, ["has", address], "asking " + run.name_of(address) + " for the data")
+    except NotKnown as unknown:
+        return unknown
+
+
+def arrived(run, address):
+    """Bring the data of a machine and return whether they are here now; raise where the way broke."""
+    name, code, lines = run.name_of(address), 0, []
+    for _ in range(TRIES):
+        note(run, "bringing the data from " + name + ", which has them whole")
+        run.doing = "bringing the data from " + name
+        code = run.do(["sh", run.path("data.sh"), "bring", address], lines.append)
+        if code == 0 and is_whole(run):
+            note(run, "the data of " + name + " are here")
+            return True
+        note(run, "the data of " + name + (" did not arrive" if code else " arrived with other bytes"))
+    if code:
+        raise NotKnown("bringing the data from " + name + last_line(lines), code, lines[-20:])
+    return False
+
+
+def last_line(lines):
+    return ": " + lines[-1] if lines else ""
+
+
+def stage(run, lines):
+    """Make the data in a container of their own, which is gone afterwards; return the exit code."""
+
+    def show(line):
+        lines.append(line)
+        if line.startswith(MARK):
+            run.emit({"event": "staging", "text": line[len(MARK) :]})
+
+    run.doing = "preparing the data set"
+    kill_run.remove_staging()  # A killed launcher may have left one.
+    try:
+        return run.do_outside(run.spec.stage, show)
+    finally:
+        kill_run.remove_staging()
+
+
+def note(run, text):
+    """Say it in the log and where the run's progress is shown."""
+    run.log.write((MARK + text + "\n").encode("utf-8"))
+    run.emit({"event": "staging", "text": text})

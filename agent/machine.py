@@ -1,0 +1,104 @@
+"""Whole files, locks and waits on a machine, and the same for several things at once."""
+
+import fcntl
+import hashlib
+import json
+import os
+import threading
+import time
+
+PIECE = 1 << 20
+
+
+def write_whole(path, text):
+    """Replace a file at once, so that nobody ever reads half of it, also after a crash."""
+    with open(path + ".new", "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+
+
+def read_json(path):
+    """Return what a file of ours holds, nothing where there is none that can be read."""
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def hash_of(path, kind="sha256", size=float("inf")):
+    """Return the hash of a file, or of its first ``size`` bytes; None where there is no file."""
+    found, left = hashlib.new(kind), size
+    try:
+        with open(path, "rb") as file:
+            while left:
+                piece = file.read(min(PIECE, left))
+                if not piece:
+                    break
+                found.update(piece)
+                left -= len(piece)
+    except FileNotFoundError:
+        return None
+    return found.hexdigest()
+
+
+def try_lock(path, timeout_s=0.0, every_s=0.1):
+    """Return the open file of a lock that is ours until it is closed, or None where somebody else has it for all that time."""
+    file = open(path, "w")  # noqa: SIM115 - the lock is the open file
+
+    def is_ours():
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+
+    if wait_until(is_ours, timeout_s, every_s):
+        return file
+    file.close()
+    return None
+
+
+def is_locked(path):
+    """Return whether somebody has a lock; whoever looks does not seem to have it."""
+    try:
+        with open(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def wait_until(is_so, limit_s, every_s):
+    """Look until something is so or the time is over; return what the last look said."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        found = is_so()
+        if found or time.monotonic() >= deadline:
+            return found
+        time.sleep(every_s)
+
+
+def parallel(act, items):
+    """Return what ``act`` returned for each of the items, all of them at the same time; raise what one of them raised."""
+    answers, errors = {}, []
+
+    def run(number, item):
+        try:
+            answers[number] = act(item)
+        except Exception as error:  # noqa: BLE001 - raised below, where somebody hears it
+            errors.append(error)
+
+    # None of them keeps a process that was told to end.
+    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(items)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [answers[number] for number in range(len(threads))]

@@ -1,0 +1,182 @@
+"""Print what a node has of a run: the files that are fetched, with sizes and hashes, and those left behind, as one JSON line.
+
+Arguments: the run's folder, and what is asked, as JSON: ``first`` (whether it is the first node, which has the run's records),
+``step`` (of the newest checkpoint there, of which this node may have a part), ``hashed``, ``everything`` (no limits), ``data`` (the data
+set's folder) and ``names`` (files of it). A file that is still being written is taken as long as it is now.
+"""
+
+import fnmatch
+import json
+import os
+import stat
+import subprocess
+import sys
+from operator import itemgetter
+
+from agent import kill_run, program, spec
+from agent.checkpoints import checkpoints_of
+from agent.checkpoints.checkpoint_watch import LIMITED
+from agent.checkpoints.parts import OVER
+from agent.machine import hash_of
+from agent.records.run_snapshot import is_alive
+from agent.supervise import shared_folder
+from agent.supervise.run_context import runtime_of
+
+RECORDS = (
+    "job.json",
+    "job.log",
+    "progress.jsonl",
+    "samples.jsonl",
+    "preflight.json",
+    "exit_code",
+    "failure.json",
+)
+RECORD, NEWEST, BEST, VOCABULARY, EVENTS = "record", "newest checkpoint", "best model", "vocabulary", "events"
+KEPT, SMALL, LARGE = "kept", "small file", "above the limits"
+SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
+"""What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
+OURS = (".git", "__pycache__", shared_folder.WORD)
+
+
+def names_below(folder):
+    """Return the names of all files below a folder, without links within it: what they lead to is there itself."""
+    found, inside = [], os.path.realpath(folder) + os.sep
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in OURS]
+        paths = [os.path.join(where, name) for name in names if name not in OURS]
+        found += [one for one in paths if not (os.path.islink(one) and os.path.realpath(one).startswith(inside))]
+    return sorted(os.path.relpath(path, folder) for path in found if os.path.isfile(path))
+
+
+def is_kept(name, patterns):
+    """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
+    parts = name.split("/")
+    paths = ["/".join(parts[: number + 1]) for number in range(len(parts))]
+    wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
+    return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in wanted)
+
+
+def gather(folder):
+    """Bring what other nodes have written of checkpoints since the run ended; while it goes on, its supervisor does."""
+    run = spec.read(os.path.join(folder, spec.FILE))
+    others = run.addresses[1:]
+    if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
+        argv = runtime_of(run).here(
+            LIMITED + program(folder, "checkpoints.parts", folder, "gather", OVER, *others), False
+        )
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        done = subprocess.run(argv, check=False, **options)
+        if done.returncode:
+            print(
+                "what other machines have of the newest checkpoint is not here: " + done.stdout.decode()[-300:],
+                file=sys.stderr,
+            )
+
+
+def below_logdir(run, logdir, asked):
+    """Return {name: what it is} of the log folder, and the step of the newest checkpoint."""
+    checkpoints = checkpoints_of(run, logdir)
+    found = checkpoints.found()
+    newest, best = checkpoints.newest_whole(), checkpoints.best()
+    if not asked["first"]:  # The first node has said which one it is.
+        ours = [pair for pair in found if pair[0] == asked["step"]] if checkpoints.any_node_writes else []
+        newest, best = (ours or [None])[0], None
+    files = dict((file, SMALL) for file in names_below(logdir))
+    for _, name in found:
+        for file in checkpoints.files_of(name):
+            files[file] = None  # An older one is of no use beside the newest.
+    for file in checkpoints.half_written():
+        files[file] = None
+    for name in files:
+        if os.path.basename(name).startswith("events."):
+            files[name] = EVENTS
+    for name, what in ((newest and newest[1], NEWEST), (best, BEST)):
+        for file in checkpoints.files_of(name) + checkpoints.shared_files(name) if name else []:
+            files[file] = what
+    kept = dict((name, KEPT) for name, what in files.items() if what in (None, SMALL) and is_kept(name, run.keep))
+    files.update(kept)
+    return files, newest and newest[0]
+
+
+def program_folder(run, folder):
+    """Return the folder in which the program works as this machine sees it; None in a container that is not running."""
+    if run.runtime != "container" or run.program_folder.startswith(folder + "/"):
+        return run.program_folder
+    found, _ = kill_run.container_of(run.container)
+    inside = "/proc/{}/root{}".format(found[1], run.program_folder) if found else ""
+    return inside if os.path.isdir(inside) else None
+
+
+def chosen(folder, asked):
+    """Return the specification, the facts of each file, the step of the newest checkpoint, and what is not known in a sentence."""
+    run, logdir, step = spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"), None
+    found, silent = [], ""
+    if asked["first"]:
+        found += [(name, os.path.join(folder, name), RECORD) for name in list(RECORDS) + run.files]
+    for inner in run.artifacts:
+        below = os.path.join(folder, inner)
+        found += [(inner + "/" + name, os.path.join(below, name), RECORD) for name in names_below(below)]
+    if asked["first"] or not run.shared:  # On a drive every node would list the same.
+        files, step = below_logdir(run, logdir, asked)
+        found += [("logdir/" + name, os.path.join(logdir, name), what) for name, what in files.items() if what]
+    if run.keep:
+        program, sent = program_folder(run, folder), set(run.files)
+        if program is None:
+            silent = "container {} is not running, so what the program wrote in {} cannot be read".format(
+                run.container, run.program_folder
+            )
+        names = [
+            name for name in names_below(program or "") if is_kept(name, run.keep) and "program/" + name not in sent
+        ]
+        found += [("program/" + name, os.path.join(program, name), KEPT) for name in names]
+    found += [("data/" + name, os.path.join(asked["data"], name), VOCABULARY) for name in asked["names"]]
+    return run, [described(*one) for one in found], step, silent
+
+
+def described(path, source, what):
+    """Return a file's facts, or None where it is gone: a program may just have removed it."""
+    try:
+        known = os.stat(source)
+    except OSError:
+        return None
+    if not stat.S_ISREG(known.st_mode):
+        return None
+    facts = {"path": path, "source": source, "size": known.st_size, "sha256": "", "what": what}
+    return dict(facts, written=int(known.st_mtime))
+
+
+def inventory(folder, asked):
+    """Return what this node has of the run."""
+    run, found, newest, silent = chosen(folder, asked)
+    files, left, total, small = [], [], 0, 0
+    for one in sorted((one for one in found if one), key=itemgetter("size", "path")):
+        if one["what"] == SMALL:
+            total, small = total + one["size"], small + 1
+            if one["size"] > SMALL_BYTES or total > SMALL_TOTAL_BYTES or small > SMALL_FILES:
+                one["what"] = LARGE
+        if one["what"] == LARGE and not asked["everything"]:
+            left.append(one)
+            continue
+        if asked["hashed"]:
+            one["sha256"] = hash_of(one["source"], size=one["size"])
+        if one["sha256"] is not None:  # The program has not just removed it.
+            files.append(dict(one, step=newest) if one["what"] == NEWEST else one)
+    path = itemgetter("path")
+    return {
+        "run": run.run,
+        "word": run.word,
+        "step": newest,
+        "files": sorted(files, key=path),
+        "left": sorted(left, key=path),
+        "silent": silent,
+    }
+
+
+def main(folder, asked):
+    silent = shared_folder.why_checkpoints_silent(folder)
+    if silent:
+        sys.exit("the drive with the checkpoints does not answer: " + silent)
+    asked = json.loads(asked)
+    if asked["first"]:
+        gather(folder)
+    print(json.dumps(inventory(folder, asked)))

@@ -1,0 +1,70 @@
+"""Read one run's folder and print it as one JSON line. Argument: the folder."""
+
+import json
+import os
+import time
+
+from agent import spec
+from agent.checkpoints import checkpoints_of
+from agent.machine import is_locked
+from agent.records import event_summary
+from agent.supervise import shared_folder
+
+
+def text_of(path):
+    """Return a small file's text, or None."""
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def is_alive(folder):
+    """Return whether a supervisor holds the run's lock."""
+    return is_locked(os.path.join(folder, "supervisor.lock"))
+
+
+def silence(folder):
+    """Return for how many seconds its supervisor has shown no sign of life; None where it has never shown one."""
+    marked = text_of(os.path.join(folder, "alive_at"))
+    return time.monotonic() - float(marked) if marked else None
+
+
+def checkpoints_in(folder):
+    """Return the run's checkpoints; None where its specification is of another version, which the caller sees in it."""
+    try:
+        return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"))
+    except (FileNotFoundError, spec.SpecError):
+        return None
+
+
+def observe(folder):
+    silent = shared_folder.why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
+    alive = is_alive(folder)  # Before the exit code: a supervisor that is gone has written its own by then.
+    job = text_of(os.path.join(folder, "job.json"))
+    code = text_of(os.path.join(folder, "exit_code"))
+    failure = text_of(os.path.join(folder, "failure.json"))
+    checked = text_of(os.path.join(folder, "preflight.json"))
+    checkpoints = None if silent else checkpoints_in(folder)
+    found = checkpoints.found() if checkpoints else []
+    return {
+        "now": time.time(),
+        "exists": job is not None,
+        "alive": alive,
+        "phase": text_of(os.path.join(folder, "phase")),
+        "exit_code": int(code) if code else None,
+        "stopped": os.path.exists(os.path.join(folder, "stopped")),
+        "failure": json.loads(failure) if failure else None,
+        "job": json.loads(job) if job else None,
+        "preflight": json.loads(checked) if checked else None,
+        "events": event_summary.read(folder)[1],
+        "silent_s": silence(folder),
+        "drive_silent": silent,
+        "checkpoints": sorted(set(step for step, name in found if not checkpoints.is_best(name))),
+        "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),
+    }
+
+
+def main(folder):
+    print(json.dumps(observe(folder)))

@@ -1,0 +1,269 @@
+"""Decide from a run's events and samples whether something is wrong with it (pure).
+
+What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
+gone, no sign of life. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
+"""
+
+import errno
+
+NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
+DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
+PREPARING_STALLED = "preparing-stalled"
+DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
+WAITED_FOR = "waited-for"
+"""A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
+ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
+"""What ends a run, what explains the others first."""
+
+STALL_GAPS = 5.0
+"""A run has stalled when nothing showed life for its limit or for five times the longest of the last gaps between steps."""
+LAST_GAPS = 20
+START_S = 1800.0
+"""Until the first loss a graph is built, data are read and a whole evaluation is made."""
+PROGRESS = ("started", "restored", "train", "validation", "metric")
+LOST_S = 90.0
+"""A machine whose processors are all busy answers late, and its ranks go on; one that is lost lets nobody go on."""
+DRIVE_LOST_S = 60.0
+"""A program may wait so long for a busy drive; checkpoints that nobody keeps are worth nothing."""
+REST_S = 600.0
+REST_PERCENT = 5
+SLOW_FACTOR = 1.3
+CULPRITS = 4
+"""How many ranks a stall names; where more are waited for, it is none of them alone."""
+CLEAN_STEPS = 5
+"""How many pace lines make the prediction, and how many are compared with it: a median of fewer follows any hiccup."""
+PREDICTED_LINES = 3
+"""How many pace lines are compared with a prediction; each of a large model is the mean of a hundred steps."""
+OVERDUE = 2.0
+"""A line that has not come after so many times the predicted gap is slow, whatever it will say."""
+LOW_DISK_CHECKPOINTS = 3
+LOW_DISK_BYTES = 1 << 30
+FULL_DISK_BYTES = 64 << 20
+FULL_EXPLAINS_S = 120.0
+"""A full disk ends a rank soon after it has said so, if at all; a program may print or catch the same words."""
+
+
+class HealthRules:
+    """What was observed of one training phase, and what is wrong with it."""
+
+    def __init__(
+        self, now, stall_s, *, expected=None, checkpoint_bytes=0, mixed=False, per_hour=None, max_steps=0, print_steps=0
+    ):
+        """Begin to watch.
+
+        ``expected`` is {seconds, source} of a step or None, ``per_hour`` what all machines cost in dollars or None; a line
+        of the log comes every ``print_steps``.
+        """
+        self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
+        self.per_hour, self.max_steps, self.print_steps = per_hour, max_steps, print_steps
+        self.checkpoint_bytes = checkpoint_bytes
+        self.progressed, self.lived, self.gaps = now, now, []
+        self.paces, self.clean, self.evaluating = [], False, False
+        self.step = None
+        self.waited_for = []
+        self.final = {}
+        self.said_full = None
+        self.answered, self.busy, self.worked, self.free = {}, {}, {}, {}
+        self.drive_silent = {}
+        self.not_copied = ""
+
+    def observe(self, event, now):
+        """Record one event of the log."""
+        kind = event["event"]
+        if kind in PROGRESS:
+            if self.step is not None:  # Start-up takes longer than anything that follows.
+                self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
+            self.progressed = self.lived = now
+        if kind == DISK_FULL:
+            self.said_full = now
+        if kind == WAITED_FOR:
+            self.waited_for.append(event["text"])
+        if kind in ("started", "restored", "validation"):
+            self.clean = False  # The next pace line counts start-up or the evaluation in.
+        if kind in ("evaluation", "train"):
+            self.evaluating = kind == "evaluation"
+        if kind == "time":
+            if self.clean or event.get("training_only"):
+                self.paces.append(event["seconds_per_step"])
+            self.clean = True
+        if kind in ("train", "validation") and isinstance(event.get("loss"), str):
+            where = " at step " + str(event["step"]) if "step" in event else ""
+            self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
+        if kind == "train":
+            self.step, self.waited_for = event["step"], []
+        if kind in (RANK_DIED, NODE_LOST):
+            self.final[kind] = event["text"]
+
+    def show_life(self, now):
+        """Record output, or a new checkpoint: not every program says its steps, or says them often."""
+        self.lived = now
+
+    def observe_sample(self, node, facts, now):
+        """Record how a node answered; ``facts`` is None when it did not."""
+        self.answered.setdefault(node, now)
+        if facts is None:
+            return
+        self.answered[node] = now
+        self.free[node] = facts["free_bytes"]
+        if facts.get("drive"):
+            since, _ = self.drive_silent.get(node, (now, ""))
+            self.drive_silent[node] = (since, facts["drive"])
+        else:
+            self.drive_silent.pop(node, None)
+        used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
+        for number, percent in enumerate(used):
+            if percent > REST_PERCENT or (node, number) not in self.worked:
+                self.worked[node, number] = now
+        if not used or max(used) > REST_PERCENT or node not in self.busy:
+            self.busy[node] = now
+
+    def pause(self, now):
+        """Record that no node could be asked, which shows nothing about the nodes."""
+        self.answered = dict((node, now) for node in self.answered)
+
+    def active(self, now, ended=False):
+        """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
+        found = dict(self.final)
+        full = self._full(now, ended)
+        if full:
+            found[DISK_FULL] = full
+        lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
+        if lost:
+            found.setdefault(NODE_LOST, " and ".join(lost) + " has not answered for " + _seconds(LOST_S))
+        cut_off = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
+        if cut_off:
+            found[DRIVE_LOST] = drive_lost(cut_off) + ", for " + _seconds(DRIVE_LOST_S) + " and more"
+        silent = now - max(self.lived, self._all_worked())
+        limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
+        if silent > limit:
+            found[STALLED] = self._stalled(silent)
+        resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
+        if resting:
+            found[GPUS_AT_REST] = "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S)
+        found.update(self._disks())
+        found.update(self._pace() or self._overdue(now - self.progressed))
+        if self.not_copied:
+            found[NOT_COPIED] = self.not_copied
+        return found
+
+    def _all_worked(self):
+        """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.
+
+        In mixed precision all of them do when every update is skipped.
+        """
+        return min(self.worked.values()) if self.worked and not self.mixed else float("-inf")
+
+    def _stalled(self, silent):
+        where = "since the start" if self.step is None else "since step " + str(self.step)
+        text = "no sign of life for " + _seconds(silent) + ", " + where
+        if self.waited_for:
+            more = len(self.waited_for) - CULPRITS
+            named = " and ".join(self.waited_for[:CULPRITS]) + (" and {} more".format(more) if more > 0 else "")
+            return text + "; the other ranks wait for " + named
+        if self.mixed:
+            text += "; in mixed precision every update can be skipped for ever once the loss has diverged"
+        return text
+
+    def _full(self, now, ended):
+        """Return the sentence on a disk of which a rank has said that it is full, where that is so or has just ended the ranks."""
+        if self.said_full is None:
+            return ""
+        needed = max(FULL_DISK_BYTES, self.checkpoint_bytes)
+        full = sorted(node for node, free in self.free.items() if free < needed)
+        where = ": " + ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full) if full else ""
+        told = ended and now - self.said_full < FULL_EXPLAINS_S
+        return "no space is left on a disk that a rank writes to" + where if full or told else ""
+
+    def _disks(self):
+        needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)
+        low = sorted(node for node, free in self.free.items() if free < needed)
+        if not low:
+            return {}
+        left = ", ".join(node + " " + str(self.free[node] >> 20) + " MB" for node in low)
+        return {DISK_LOW: "the data disk is nearly full: " + left + " left, " + str(needed >> 20) + " MB wanted"}
+
+    def _gap(self):
+        """Return the seconds between two lines of the log as predicted, or 0."""
+        return self.print_steps * self.expected["seconds"] if self.expected else 0
+
+    def _overdue(self, silent):
+        """Compare the time since the last line with the prediction: at a tenth of the speed the next one takes an hour."""
+        if self.step is None or self.evaluating or not self._gap() or silent <= OVERDUE * self._gap():
+            return {}
+        now, before = silent / self.print_steps, self.expected["seconds"]
+        text = "more than {:.3f} s per step since step {} instead of {:.3f} predicted {}".format(
+            now, self.step, before, self.expected["source"]
+        )
+        return {SLOW: text + self._price_of(now, before)}
+
+    def _pace(self):
+        """Compare the last steps with the prediction and with this run's own first ones."""
+        usual = []
+        if self.expected and len(self.paces) >= PREDICTED_LINES:
+            usual.append((PREDICTED_LINES, self.expected["seconds"], "predicted " + self.expected["source"]))
+        if len(self.paces) >= 2 * CLEAN_STEPS:
+            usual.append((CLEAN_STEPS, median(self.paces[:CLEAN_STEPS]), "measured at the beginning"))
+        for lines, before, source in usual:
+            now = median(self.paces[-lines:])
+            if now > SLOW_FACTOR * before:
+                text = "{:.3f} s per step instead of {:.3f} {}".format(now, before, source)
+                return {SLOW: text + self._price_of(now, before)}
+        return {}
+
+    def _price_of(self, now, before):
+        """Say what slow steps cost: the part of every hour's price that buys none, and all that is left to do."""
+        text = ""
+        if self.per_hour:
+            wasted = self.per_hour * (1 - before / now)
+            text += ": ${:.2f} of every hour's ${:.2f} buy no steps".format(wasted, self.per_hour)
+        left_s = ((self.max_steps or 0) - (self.step or 0)) * (now - before)
+        if left_s >= 1:
+            text += "; what is left takes " + _seconds(left_s) + " longer"
+            if self.per_hour:
+                text += " and ${:.2f} more".format(left_s / 3600 * self.per_hour)
+        return text
+
+
+def ending(found):
+    """Return the cause that ends the run, the one that explains most first, or None."""
+    return next((cause for cause in ENDING if cause in found), None)
+
+
+def drive_lost(reasons):
+    """Return the sentence on nodes that cannot use the drive; ``reasons`` is {node: why}."""
+    why = sorted(set(reasons.values()))
+    return (
+        "the drive with the checkpoints does not answer " + " and ".join(sorted(reasons)) + " (" + "; ".join(why) + ")"
+    )
+
+
+def is_full(error):
+    """Return whether an error says that a disk takes no more."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def _seconds(seconds):
+    return str(int(seconds)) + " s" if seconds < 120 else str(int(seconds / 60)) + " minutes"
+
+
+class Failed(Exception):
+    """A phase ended badly; the arguments are the cause in a word, a sentence, the exit code and the lines that matter."""
+
+
+class Stopped(BaseException):
+    """Somebody asked the run to stop, and ends its processes on every machine himself; no handler of failures may hold it up."""
+
+
+def explained(error):
+    """Return an error of our own as a failure."""
+    if is_full(error):
+        return {
+            "cause": DISK_FULL,
+            "sentence": "no space is left on the launcher's data disk",
+            "lines": [],
+        }
+    return {"cause": "supervisor-failed", "sentence": "the supervisor failed: " + repr(error), "lines": []}

@@ -1,0 +1,337 @@
+"""Check nodes, network and ranks between preparing and training, and compare what was found with what was ordered.
+
+A row of the table is {check, where, found, wanted, verdict}: "ok"; "note" for what is worth knowing; "stop" for what would
+waste the money of the run.
+"""
+
+import ipaddress
+import json
+import threading
+import time
+from types import SimpleNamespace
+
+from agent.launch.probe import MARK
+from agent.machine import parallel
+from agent.nodes import node_facts
+from agent.supervise.processes import run_all
+
+STREAMS = (1, 8)
+SSH_TIMEOUT_S = 15
+FACTS_TIMEOUT_S = 30
+BANDWIDTH_TIMEOUT_S = 25
+TOGETHER_TIMEOUT_S = 300
+"""An allreduce of the larger model takes some ten seconds at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
+TIMED_OUT = (124, 137)
+"""What `timeout` ends with, the second where it had to kill."""
+OK, NOTE, STOP = "ok", "note", "stop"
+PORT_STOP, PORT_NOTE = 0.3, 0.8
+"""Ports are sold in steps of ten: less than a third of the order is another port, a little less is other traffic."""
+CLOCK_NOTE_S, CLOCK_STOP_S = 2.0, 60.0
+DRIVER_STOP = 384
+"""NVIDIA's images of 2019 run on Tesla cards with 384.111 too, which is older than what is installed."""
+SHM_BYTES_OF_RANK = 128 << 20
+"""NCCL's buffers between ranks of one machine: up to 16 rings of 4 MB both ways. Docker's default of 64 MB ends in "No space left"."""
+MEMLOCK_NOTE_BYTES = 8 << 20
+"""A container without --ulimit has 64 kB on Ubuntu 18.04; with sockets NCCL locks little, so that this stops nothing."""
+GPUS = "gpus"
+"""Among the versions of a rank: how many GPUs its framework sees; None for a framework that needs none."""
+MIB_PER_GB = 15 * 64
+"""The driver shows a little less than what a GPU is sold with."""
+
+
+class PreflightFailed(Exception):
+    """The machines are not what was ordered or cannot work together; the arguments are a sentence and the lines of it."""
+
+
+def preflight(run):
+    """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
+    skipped = run.spec.preflight_skipped
+    if skipped:
+        rows = [row("preflight", "every node", "skipped", skipped, NOTE)]
+        run.write("preflight.json", json.dumps({"ranks": [], "rows": rows, "skipped": skipped}) + "\n")
+        return
+    began = time.monotonic()
+    found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": [], "allreduce_s": None, "seconds_of": {}}
+    found["mesh"] = timed(found, "ssh", lambda: mesh(run))
+    if not any(pair["said"] for pair in found["mesh"]):
+        found["nodes"] = timed(found, "what each machine has", lambda: nodes(run))
+        if all(facts and facts["address"] for facts in found["nodes"].values()):
+            found["bandwidth"] = timed(
+                found, "bandwidth", lambda: [one for streams in STREAMS for one in bandwidth(run, streams)]
+            )
+    rows = judge(found, run.spec)
+    if found["bandwidth"] and run.spec.meeting_port:
+        rows.append(timed(found, "meeting port", lambda: meeting(run)))
+    keep(run, found, rows, began)
+    stop(rows)
+    rows += timed(found, "every rank and the allreduce", lambda: together(run, found))
+    keep(run, found, rows, began)
+    stop(rows)
+
+
+def timed(found, what, act):
+    """Return what ``act`` returns; how long it took is kept with what was found."""
+    began = time.monotonic()
+    answer = act()
+    found["seconds_of"][what] = round(time.monotonic() - began, 1)
+    return answer
+
+
+def keep(run, found, rows, began):
+    document = dict(found, rows=rows, seconds=round(time.monotonic() - began, 1))
+    run.write("preflight.json", json.dumps(document, sort_keys=True) + "\n")
+
+
+def stop(rows):
+    why = sentence(rows)
+    if why:
+        raise PreflightFailed(why, [])
+
+
+def mesh(run):
+    """Let every node log in to every other one, as mpirun's daemons do."""
+    addresses = run.spec.addresses
+
+    def log_in(pair):
+        code, output = run.ask(run.spec.ssh + [pair[1], "true"], SSH_TIMEOUT_S, pair[0], marked=False)
+        why = (output.splitlines() or ["exit code " + str(code)])[-1] if code else ""
+        return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
+
+    # In rounds, so that nobody gets more than one login at a time: sshd turns the eleventh away.
+    rounds = [list(zip(addresses, addresses[by:] + addresses[:by])) for by in range(1, len(addresses))]
+    return [answer for pairs in rounds for answer in parallel(log_in, pairs)]
+
+
+def nodes(run):
+    """Return {name: facts}; the clock of a node is compared with the middle of the time that its answer took."""
+
+    def look(address):
+        asked = time.time()
+        code, output = run.ask(node_facts.argv_of(run), FACTS_TIMEOUT_S, address, marked=False)
+        answered = time.time()
+        if code:
+            return None
+        facts = json.loads(output.splitlines()[-1])
+        return dict(facts, clock_off_s=facts["time"] - (asked + answered) / 2, clock_error_s=(answered - asked) / 2)
+
+    addresses = run.spec.addresses
+    return dict(zip((run.name_of(address) for address in addresses), parallel(look, addresses)))
+
+
+def bandwidth(run, streams):
+    """Let every node send to the next one at the same time, as the ring of an allreduce does."""
+    addresses, port = run.spec.addresses, str(run.spec.probe_port)
+    pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
+
+    def words(verb, address):
+        return run.program("nodes.links", verb, address, port, str(streams))
+
+    def measure(pair):
+        sender, receiver = pair
+        drain = threading.Thread(
+            target=run.ask,
+            args=(words("receive", receiver), BANDWIDTH_TIMEOUT_S, receiver, False),
+            daemon=True,
+        )
+        drain.start()
+        code, output = run.ask(words("send", receiver), BANDWIDTH_TIMEOUT_S, sender, marked=False)
+        drain.join()
+        names = {"from": run.name_of(sender), "to": run.name_of(receiver), "streams": streams}
+        last = (output.splitlines() or ["no answer"])[-1]
+        return dict(names, mbps=None, said=last) if code else dict(names, mbps=float(last))
+
+    return parallel(measure, pairs)
+
+
+def meeting(run):
+    """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
+    host, others = run.spec.addresses[0], run.spec.addresses[1:]
+    words, said = [host, str(run.spec.meeting_port)], []
+
+    def listen():
+        said.append(
+            run.ask(run.program("nodes.links", "listen", *words, str(len(others))), SSH_TIMEOUT_S, host, marked=False)
+        )
+
+    listening = threading.Thread(target=listen, daemon=True)
+    listening.start()
+
+    def connect(address):
+        return run.ask(run.program("nodes.links", "connect", *words), SSH_TIMEOUT_S, address, marked=False)
+
+    answers = list(zip(others, parallel(connect, others)))
+    listening.join()
+    return meeting_row(
+        run.spec.meeting_port, [(run.name_of(address), answer) for address, answer in [(host, said[0])] + answers]
+    )
+
+
+def together(run, found):
+    """Let every rank say where it is and add up the model's size; the rows of it."""
+    lines = []
+    limit = ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)]
+    bounded = [SimpleNamespace(**dict(vars(one), argv=limit + one.argv)) for one in run.spec.collective]
+    code, _ = run_all(run, bounded, lines.append)
+    if code in TIMED_OUT:
+        raise PreflightFailed(
+            "reaching all ranks was not over after {} s; ssh works between all machines, so see that they "
+            "reach each other on every port of {}".format(TOGETHER_TIMEOUT_S, run.spec.interface),
+            lines[-20:],
+        )
+    if code:
+        raise PreflightFailed("reaching all ranks ended with exit code " + str(code), lines[-20:])
+    ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
+    ranks.sort(key=lambda rank: rank["rank"])
+    found["ranks"] = ranks
+    found["allreduce_s"] = max([rank["allreduce_s"] for rank in ranks] or [0])
+    return of_ranks(ranks, run.spec)
+
+
+def judge(found, wanted):
+    """Return the rows of the table.
+
+    Args:
+        found: "mesh" [{from, to, said}], "nodes" {name: facts or None}, "bandwidth" [{from, to, streams, mbps}].
+        wanted: the run's specification.
+    """
+    rows = [_mesh(found["mesh"])]
+    for name, address in zip(wanted.names, wanted.addresses):
+        facts = found["nodes"].get(name)
+        if facts is None:
+            rows.append(row("facts", name, "no answer", "an answer", STOP))
+            continue
+        rows.append(_interface(name, address, facts, wanted.interface))
+        rows += _gpus(name, facts, wanted)
+        rows += _room(name, facts, wanted)
+        rows.append(_clock(name, facts))
+        port = "{} free".format(wanted.probe_port)
+        rows.append(row("port", name, facts["port"] or "free", port, _if(facts["port"])))
+    rows += _alike(found, wanted)
+    rows += [_bandwidth(one, wanted.port_speed_mbps) for one in found["bandwidth"]]
+    return [one for one in rows if one]
+
+
+def of_ranks(ranks, wanted):
+    """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
+    seen = [rank["address"] for rank in ranks]
+    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), _if(seen != wanted.ranks))]
+    configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
+    rows.append(_same("configuration", configs, "every rank"))
+    rows += _software(ranks, wanted)
+    seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
+    rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed", OK))
+    return rows
+
+
+def _software(ranks, wanted):
+    """Return the rows on what the ranks' framework says of itself, where it says anything."""
+    said = [("rank " + str(rank["rank"]), rank.get("versions") or {}) for rank in ranks]
+    names = sorted(set(name for _, versions in said for name in versions if name != GPUS))
+    rows = [_same(name, dict((who, str(versions.get(name))) for who, versions in said), "every rank") for name in names]
+    for who, versions in said:
+        seen = versions.get(GPUS, wanted.slots)
+        if wanted.gpu and seen is None:
+            rows.append(row("GPUs of the program", who, "none: it computes on processors", "GPUs", NOTE))
+        elif wanted.gpu and seen < wanted.slots:
+            rows.append(row("GPUs of the program", who, seen, "{} or more".format(wanted.slots), STOP))
+    return rows
+
+
+def meeting_row(port, answers):
+    """Return the row on the port where the processes meet; ``answers`` are (node, (exit code, output)), the first node's first."""
+    bad = ["{}: {}".format(node, (output.splitlines() or ["no word"])[-1]) for node, (code, output) in answers if code]
+    found = ", ".join(bad) or "reached by all"
+    return row("meeting port", answers[0][0], found, "{} reached by all".format(port), _if(bad))
+
+
+def row(check, where, found, wanted, verdict):
+    return {"check": check, "where": where, "found": str(found), "wanted": str(wanted), "verdict": verdict}
+
+
+def sentence(rows):
+    """Return what stops the run, or an empty text."""
+    bad = [one for one in rows if one["verdict"] == STOP]
+    return "; ".join("{check} of {where}: {found} instead of {wanted}".format(**one) for one in bad)
+
+
+def _if(bad, otherwise=OK):
+    return STOP if bad else otherwise
+
+
+def _mesh(pairs):
+    bad = [one for one in pairs if one["said"]]
+    found = ", ".join("{from} to {to}: {said}".format(**one) for one in bad)
+    return row("ssh", "every pair", found or "{} of {} answer".format(len(pairs), len(pairs)), "an answer", _if(bad))
+
+
+def _interface(name, address, facts, interface):
+    there = facts["address"]
+    if there is None:
+        found = "no {}; it has {}".format(interface, ", ".join(facts["interfaces"]))
+        return row("interface", name, found, interface, STOP)
+    bad = there != address or not ipaddress.ip_address(there).is_private
+    return row("interface", name, "{} {}".format(interface, there), "private {}".format(address), _if(bad))
+
+
+def _gpus(name, facts, wanted):
+    if not wanted.gpu:
+        return []
+    gpus = facts["gpus"]
+    fits = [one for one in gpus if wanted.gpu in one["name"] and one["memory_mib"] >= wanted.gpu_memory_gb * MIB_PER_GB]
+    shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus) or "none"
+    order = "{}x {} with {} GB".format(wanted.slots, wanted.gpu, wanted.gpu_memory_gb)
+    rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted.slots))]
+    if gpus:
+        driver = gpus[0]["driver"]
+        branch = driver.split(".")[0]
+        major = int(branch) if branch.isdigit() else 0
+        verdict = _if(major < DRIVER_STOP, NOTE if major < wanted.driver else OK)
+        rows.append(row("driver", name, driver, "{} or newer".format(wanted.driver), verdict))
+    return rows
+
+
+def _room(name, facts, wanted):
+    free, needed = facts["free_bytes"], wanted.disk_bytes
+    shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.slots
+    memlock = facts["memlock_bytes"]
+    locked = "unlimited" if memlock is None else _size(memlock)
+    little = memlock is not None and memlock < MEMLOCK_NOTE_BYTES
+    return [
+        row("disk", name, _size(free) + " free", _size(needed), _if(free < needed)),
+        row("/dev/shm", name, _size(shm) + " free", _size(shm_needed), _if(shm < shm_needed)),
+        row("locked memory", name, locked, _size(MEMLOCK_NOTE_BYTES), NOTE if little else OK),
+    ]
+
+
+def _clock(name, facts):
+    off = max(0.0, abs(facts["clock_off_s"]) - facts["clock_error_s"])
+    verdict = _if(off > CLOCK_STOP_S, NOTE if off > CLOCK_NOTE_S else OK)
+    return row("clock", name, "{:+.1f} s".format(facts["clock_off_s"]), "within {:.0f} s".format(CLOCK_NOTE_S), verdict)
+
+
+def _alike(found, wanted):
+    data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
+    return [_same("image", dict(zip(wanted.names, wanted.images))), _same("data", data)]
+
+
+def _same(check, values, where="every node"):
+    if len(set(values.values())) <= 1:
+        return row(check, where, (list(values.values()) or ["none"])[0], "the same", OK)
+    shown = ", ".join(name + " " + str(value) for name, value in sorted(values.items()))
+    return row(check, where, shown, "the same", STOP)
+
+
+def _bandwidth(one, ordered):
+    where = "{from} to {to}, {streams} stream{}".format("s" if one["streams"] > 1 else "", **one)
+    if one["mbps"] is None:
+        return row("bandwidth", where, one["said"], "an answer", STOP)
+    # One stream alone may be held back by a single window; the port shows with eight.
+    share = one["mbps"] / ordered if ordered and one["streams"] > 1 else 1.0
+    verdict = _if(share < PORT_STOP, NOTE if share < PORT_NOTE else OK)
+    return row("bandwidth", where, "{:.0f} Mb/s".format(one["mbps"]), "{} Mb/s".format(ordered or "any"), verdict)
+
+
+def _size(count):
+    if count >= 1e9:
+        return "{:.1f} GB".format(count / 1e9)
+    return "{:.0f} MB".format(count / 1e6) if count >= 1e6 else "{:.0f} kB".format(count / 1e3)

@@ -1,0 +1,197 @@
+"""Bring data, checkpoint, configuration and programs to every node before the ranks start, and end a step in which nothing moves any more.
+
+Moving is what the run's processes on this machine read, write and compute. So no step has a limit for the whole of it: 10 GB may
+take their time. A connection that only keeps itself alive moves too little to count.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import threading
+import time
+
+from agent import kill_run
+from agent.checkpoints import resume
+from agent.data import distribute_data, ensure_data
+from agent.launch import script_imports
+from agent.machine import parallel
+from agent.supervise import health_rules, shared_folder
+from agent.supervise.health_rules import Failed
+
+SSH_FAILED = 255
+"""What ssh ends with when it could not reach or log in to the other machine; its last line says why."""
+IMPORTS_TIMEOUT_S = 300
+IDLE_S = 900
+"""Longer than the download of an archive goes on trying without one more byte."""
+LOOK_EVERY_S = 15
+MOVED_BYTES, MOVED_TICKS = 1 << 20, 100
+"""What counts as moving: a megabyte, or a second of a processor."""
+PROBE_TIMEOUT_S = 30
+PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsync 2>/dev/null && rm "$0/probe"'
+
+
+def prepare(run):
+    """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
+    if run.spec.make_environment:
+        make_environment(run)
+    if run.spec.imports:
+        try_imports(run)
+    if run.spec.shared:
+        shared_folder.use(run)
+    wrong = ensure_data.ensure(run)
+    if wrong:
+        what, code, lines = wrong
+        raise Failed(
+            cause_of(lines, "preparing"), what + " ended with exit code " + str(code) + last_reason(lines), code, lines
+        )
+    try:
+        if not run.spec.shared:
+            resume.bring_back(run)
+            resume.gather(run)
+        checkpoint = resume.latest_checkpoint(run)
+    except resume.NotBroughtBack as failed:
+        raise Failed("not-brought-back", failed.args[0], 1, []) from failed
+    run.keep_ballast()
+    place(run, [] if run.spec.shared else checkpoint)
+    if run.spec.shared:
+        shared_folder.compare(run, checkpoint)
+    return run.resumed is not None
+
+
+def make_environment(run):
+    """Make the programs that the run brings on every node at once, or once where all nodes see the same folder."""
+    run.doing = "making the environment of the program"
+
+    def make(address):
+        lines = []
+        return run.do_outside(run.outside(address, run.spec.make_environment), lines.append), lines
+
+    addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
+    for address, (code, lines) in zip(addresses, parallel(make, addresses)):
+        if code:
+            what = "{} on {} ended with exit code {}".format(run.doing, run.name_of(address), code)
+            what += ": " + lines[-1] if lines else ""
+            raise Failed(cause_of(lines, "environment"), what, code, lines[-20:])
+
+
+def try_imports(run):
+    """Import on the launcher what the script imports; what is slow, or ends otherwise, says nothing about the training."""
+    run.doing = "importing what the program imports"
+    code, output = run.ask(run.spec.imports, IMPORTS_TIMEOUT_S)
+    said = [line for line in output.splitlines() if line.startswith(script_imports.MARK)]
+    if code == script_imports.REFUSED and said:
+        sentence = said[-1][len(script_imports.MARK) :] + "; mend job.requirements or job.python"
+        raise Failed("environment", sentence, 1, output.splitlines()[-20:])
+
+
+def place(run, checkpoint):
+    """Bring configuration, programs and data to the other machines; the data go from each to the next."""
+    others = [] if run.is_shared else run.spec.addresses[1:]
+    for address in others:
+        run.doing = "bringing the configuration to " + run.name_of(address)
+        must(run, "placing", run.doing, ["sh", run.path("place.sh"), address] + checkpoint)
+    lines = []
+    run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
+    words = [run.spec.data, json.dumps(run.spec.ssh)] + others
+    code = run.do(run.program("data.distribute_data", *words), lines.append) if others and run.spec.data else 0
+    for event in (
+        json.loads(line[len(distribute_data.MARK) :]) for line in lines if line.startswith(distribute_data.MARK)
+    ):
+        run.emit(dict(event, to=[run.name_of(address) for address in event["to"]]))
+    if code:
+        output = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
+        raise Failed(
+            cause_of(lines, "placing"), "bringing the data to the other machines: " + output, code, lines[-20:]
+        )
+
+
+def cause_of(lines, usual):
+    """Return the cause of a step that failed: a full disk where anybody says so."""
+    return health_rules.DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
+
+
+def last_reason(lines):
+    """Return what a staging refused with, which is the reason and not only a sign of it."""
+    output = [line[len(ensure_data.MARK) :] for line in lines[-1:] if line.startswith(ensure_data.MARK)]
+    return ": " + output[0] if output else ""
+
+
+def must(run, cause, what, argv):
+    """Run a step; what it printed last goes with its failure."""
+    lines = []
+    code = run.do(argv, lines.append)
+    if code:
+        how = ": " + lines[-1] if code == SSH_FAILED and lines else " ended with exit code " + str(code)
+        raise Failed(cause, what + how, code, lines[-20:])
+
+
+class IdleWatch:
+    """Watches the preparation from a thread of its own; ``begin`` and ``leave`` stand around it."""
+
+    def __init__(self, run):
+        self.run, self.over = run, threading.Event()
+
+    def begin(self):
+        threading.Thread(target=self._look_on, daemon=True).start()
+
+    def leave(self):
+        self.over.set()
+
+    def verdict(self):
+        """Return (cause, sentence) when the step that the run is in has been ended, else None."""
+        if self.run.stuck != self.run.doing:
+            return None
+        text = "{}: nothing was read, written or computed for {} s".format(self.run.doing, IDLE_S)
+        hanging = [self.run.name_of(address) for address in self.run.spec.addresses if address in self._hanging()]
+        return health_rules.PREPARING_STALLED, text + ("; no write ends on " + " and ".join(hanging) if hanging else "")
+
+    def _hanging(self):
+        """Return the machines on whose disk a few bytes cannot be written."""
+        addresses, probe = self.run.spec.addresses, ["sh", "-c", PROBE, self.run.folder]
+        codes = parallel(lambda address: self.run.ask(probe, PROBE_TIMEOUT_S, address, marked=False)[0], addresses)
+        return [address for address, code in zip(addresses, codes) if code]
+
+    def _look_on(self):
+        moved, before, moved_at = (0, 0), {}, time.monotonic()
+        while not self.over.wait(LOOK_EVERY_S):
+            now = usage(self.run.spec.run)
+            moved = tuple(total + more for total, more in zip(moved, growth(before, now)))
+            before = now
+            if moved[0] >= MOVED_BYTES or moved[1] >= MOVED_TICKS:
+                moved, moved_at = (0, 0), time.monotonic()
+            if time.monotonic() - moved_at >= IDLE_S:
+                self.run.stuck = self.run.doing
+                kill_run.end("only", self.run.spec.run)
+                moved_at = time.monotonic()
+
+
+def usage(run):
+    """Return {process: (bytes read and written, ticks of a processor)} of the run's processes on this machine."""
+    found = {}
+    for process in kill_run.find("only", run):
+        with contextlib.suppress(OSError):  # It has ended meanwhile.
+            found[process] = bytes_of(process[0]), ticks_of(process[0])
+    return found
+
+
+def bytes_of(pid):
+    """Return what a process has read and written; nothing where the kernel does not count it, whose processor time has to do."""
+    try:
+        with open("/proc/{}/io".format(pid)) as file:
+            numbers = dict(line.split(": ") for line in file.read().splitlines())
+    except OSError:
+        return 0
+    return int(numbers["rchar"]) + int(numbers["wchar"])
+
+
+def ticks_of(pid):
+    with open("/proc/{}/stat".format(pid), "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def growth(before, now):
+    """Return by how much bytes and ticks have grown, all processes together; those that have ended count no more."""
+    pairs = [(now[process], before.get(process, (0, 0))) for process in now]
+    return tuple(sum(after[kind] - earlier[kind] for after, earlier in pairs) for kind in (0, 1))

@@ -1,0 +1,181 @@
+"""Run the processes of a run on their nodes, and end all of them when the run ends."""
+
+import functools
+import json
+import os
+import queue
+import re
+import select
+import subprocess
+import threading
+import time
+
+from agent import kill_run, spec
+from agent.launch import rank_wrapper
+from agent.machine import parallel
+
+LINE_BYTES = 1 << 20
+"""A longer line is read in pieces: output without line ends must not fill the memory."""
+READ_BYTES, PIPE_BYTES = 1 << 16, 1 << 20
+"""What is read at once, and what a pipe holds at most: more than that comes from a process that has not ended."""
+END = re.compile(rb"\r?\n|\r(?=[^\n])")
+"""Of a line, or of what it showed before it was drawn again."""
+REDRAWN_EVERY_S = 1.0
+"""How often what a line shows is written to the log; what nothing has followed for so long is what it shows."""
+LEFT_OPEN_S = 5.0
+"""After its end a process's output may still be on its way; what holds it open for longer is a process that it has left behind."""
+WAITING_READS = 16
+END_TIMEOUT_S = 30
+LAST_LINES_TIMEOUT_S = 15
+"""For the output of processes that were ended; on a disk that hangs none may come."""
+
+
+def run_all(run, processes, each_line):
+    """Run ``processes`` on their nodes, into job.log; return the exit code and the process that decided it.
+
+    The run ends when any process fails, or when all with ``ends_run`` have ended; what still runs then is ended.
+    """
+    output, left_open = queue.Queue(WAITING_READS), []
+    ordered, children = sorted(processes, key=lambda process: process.order), []
+    try:
+        for number, process in enumerate(ordered):
+            children.append(start(run, process))
+            args = (number, children[number], output, tag_of(process), left_open)
+            threading.Thread(target=follow, args=args, daemon=True).start()
+        code, last = 0, ordered[0]
+        running, needed = set(range(len(ordered))), set(n for n, one in enumerate(ordered) if one.ends_run)
+        while running & needed and not code:
+            number, code = next_end(run, output, each_line)
+            running.discard(number)
+            last = ordered[number]
+        if running or left_open:
+            end_all(run)
+        while running:
+            running.discard(next_end(run, output, each_line, LAST_LINES_TIMEOUT_S)[0])
+        return code, last
+    except queue.Empty:
+        return code, last
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.terminate()
+
+
+def start(run, process):
+    """Start a process on its node, with what is known only now in its argv."""
+    values = dict(process.environment, **{kill_run.ROLE_VARIABLE: process.role})
+    if process.name:
+        values[rank_wrapper.NAME_VARIABLE] = process.name
+    environment = ["{}={}".format(*pair) for pair in sorted(values.items())]
+    argv = [filled(word, run) for word in process.argv]
+    argv = run.on_node(run.spec.addresses[process.node], ["env"] + environment + argv)
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(argv, **options)
+
+
+def filled(word, run):
+    """Return a word of an argv with the checkpoint that is gone on from and its step, and with the name of this attempt."""
+    known = {spec.CHECKPOINT: run.resumed_from or "", spec.STEP: str(run.resumed or 0), spec.ATTEMPT: run.attempt}
+    for placeholder, value in sorted(known.items()):
+        word = word.replace(placeholder, value)
+    return word
+
+
+def tag_of(process):
+    """Return what stands in front of each line of a process that has a name."""
+    return "[{}] ".format(process.name).encode() if process.name else b""
+
+
+class Lines:
+    """Splits what a process prints into lines; one that is drawn again comes once for each time, and ends with a carriage return then."""
+
+    def __init__(self):
+        self.rest, self.drawn_again, self.shown = b"", False, b""
+
+    def take(self, given):
+        """Return what has ended with ``given``."""
+        text, ends = self.rest + given, [0]
+        ends += [match.end() for match in END.finditer(text)]
+        pieces, self.rest = [text[begin:end] for begin, end in zip(ends, ends[1:])], text[ends[-1] :]
+        if pieces:
+            self.drawn_again = pieces[-1].endswith(b"\r")
+        if len(self.rest) > LINE_BYTES:
+            pieces, self.rest = pieces + [self.rest], b""
+        return [piece for piece in pieces if piece != b"\r"]
+
+    def waiting(self):
+        """Return what a line shows that is drawn again, and may show for long."""
+        new = (self.drawn_again or self.rest.endswith(b"\r")) and self.rest not in (b"", self.shown)
+        self.shown = self.rest
+        return [self.rest.rstrip(b"\r") + b"\r"] if new else []
+
+
+def follow(number, child, output, tag, left_open):
+    """Put a child's lines into the queue as they come, each as (line, whether it is for the log), and at last its exit code.
+
+    A child that has ended while somebody else holds its output open is noted in ``left_open``.
+    """
+    coming, lines, logged_at, ended, late = select.poll(), Lines(), 0, None, 0
+    coming.register(child.stdout, select.POLLIN)
+    while True:
+        given = os.read(child.stdout.fileno(), READ_BYTES) if coming.poll(REDRAWN_EVERY_S * 1000) else None
+        if given == b"":
+            break
+        found = lines.take(given) if given else lines.waiting()
+        if found and found[-1].endswith(b"\r") and time.monotonic() - logged_at >= REDRAWN_EVERY_S:
+            logged_at, logged = time.monotonic(), found[-1]
+        else:
+            logged = None
+        if found:
+            output.put((number, [(tag + line, line is logged or not line.endswith(b"\r")) for line in found]))
+        if ended is None:
+            ended = None if child.poll() is None else time.monotonic()
+            continue
+        late += len(given or b"")
+        if time.monotonic() - ended >= LEFT_OPEN_S and (not given or late > PIPE_BYTES):
+            left_open.append(number)
+            break
+    if lines.rest:
+        output.put((number, [(tag + lines.rest, True)]))
+    output.put((number, child.wait()))
+
+
+def next_end(run, output, each_line, timeout_s=None):
+    """Handle the lines of all processes until one ends; return its number and exit code."""
+    while True:
+        number, found = output.get(timeout=timeout_s)
+        if isinstance(found, int):
+            return number, found
+        run.log.write(b"".join(line for line, for_log in found if for_log))
+        for line, _ in found:
+            end = "\r" if line.endswith(b"\r") else ""
+            each_line(line.decode("utf-8", "replace").rstrip("\r\n") + end)
+
+
+def end_all(run):
+    """End every process of the run on every node, role by role; what cannot be proved is written down and left to `fab stop`."""
+    addresses = run.spec.addresses
+    for role in run.spec.stop_order[:-1]:
+        parallel(functools.partial(end_on, run, role=role), addresses)
+    for address, why in zip(addresses, parallel(functools.partial(end_on, run), addresses)):
+        if why:
+            run.emit({"event": "not-ended", "node": run.name_of(address), "text": why})
+
+
+def end_on(run, address, role=""):
+    """End the processes of a role, or all of them; return why they are not known to have ended, or an empty text."""
+    if address == run.spec.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
+        _, left = kill_run.end("only", run.spec.run, role=role)
+        return still_there(sorted(pid for pid, _ in left))
+    # In one folder for all nodes the word that it was stopped is the launcher's to leave.
+    runs = kill_run.NO_RUNS if run.is_shared else os.path.dirname(run.folder)
+    argv = run.program("kill_run", runs, "only", run.spec.run, kill_run.NO_CONTAINER, role)
+    code, output = run.ask(argv, END_TIMEOUT_S, address, marked=False)
+    last = (output.splitlines() or ["exit code " + str(code)])[-1]
+    if code or not last.startswith("{"):
+        return "no answer: " + last[-300:]
+    return still_there(json.loads(last)["left"])
+
+
+def still_there(pids):
+    return "processes {} would not end".format(pids) if pids else ""

@@ -1,0 +1,210 @@
+"""One run's folder on the launcher, and how commands run on its nodes: in the training container, or on the machine itself.
+
+``runtime`` in the specification chooses one of the two, and nothing else of the agent knows which it is.
+"""
+
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import threading
+import time
+
+from agent import program, spec
+from agent.checkpoints import checkpoints_of
+from agent.kill_run import RUN_VARIABLE
+from agent.machine import write_whole
+from agent.records import event_summary
+from agent.supervise.processes import LINE_BYTES
+
+ASK_TRIES, ASK_PAUSE_S = 4, 10
+"""A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
+TOO_SLOW = 124
+KILLED_TIMEOUT_S = 5
+BALLAST_BYTES = 1 << 20
+"""What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
+ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
+"""Starts words in a folder, with the programs of an environment before those of the machine."""
+
+
+class Run:
+    """One run in its folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.spec = spec.read(self.path(spec.FILE))
+        self.runtime = runtime_of(self.spec)
+        self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
+        self.events = open(self.path(event_summary.EVENTS), "a")  # noqa: SIM115 - as long as the process
+        self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
+        self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
+        self.writing, self.not_summed = threading.Lock(), 0
+        self.doing, self.stuck = "preparing", None
+        self.resumed = self.resumed_from = None
+        self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
+
+    @property
+    def checkpoints(self):
+        return checkpoints_of(self.spec, self.path("logdir"))
+
+    @property
+    def is_shared(self):
+        """Whether every node sees the run's whole folder, and not its checkpoints alone."""
+        return self.spec.shared == self.path("logdir")
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def program(self, module, *arguments):
+        """Return the words that run one module of the agent, wherever the run's folder is."""
+        return program(self.folder, module, *arguments)
+
+    def write(self, name, text):
+        """Replace a file at once."""
+        write_whole(self.path(name), text)
+
+    def remove(self, *names):
+        for name in names:
+            if os.path.exists(self.path(name)):
+                os.remove(self.path(name))
+
+    def emit(self, event):
+        """Add one event to progress.jsonl, and now and then to the summary of them."""
+        size = self._add(self.events, event)
+        with self.writing:
+            self.not_summed += size
+            if self.not_summed >= event_summary.EVERY_BYTES:
+                self.not_summed = 0
+                event_summary.write(self.folder)
+
+    def sample(self, facts):
+        """Add how a machine is to samples.jsonl; there are too many of them for those who read every event."""
+        self._add(self.samples, facts)
+
+    def _add(self, file, event):
+        with self.writing:
+            if file in self.cut_off:  # The first event must not become a part of the line that a crash has left.
+                self.cut_off.remove(file)
+                file.write("\n")
+            size = file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
+            file.flush()
+        return size
+
+    def enter(self, phase):
+        self.write("phase", phase)
+        self.emit({"event": "phase", "phase": phase})
+
+    def name_of(self, address):
+        """Return the name of the node with an address, which is what a person knows it by."""
+        names = dict(zip(self.spec.addresses, self.spec.names))
+        return names.get(address, address)
+
+    def on_node(self, address, argv, marked=True):
+        """Return the words that run ``argv`` on a node by the run's runtime; what bears the run's mark ends with the run."""
+        there = address != self.spec.addresses[0]
+        return self.runtime.here(self.runtime.beyond(address, argv, marked) if there else argv, marked)
+
+    def do(self, argv, each_line=lambda line: None):
+        """Run ``argv`` on the launcher with the run's mark, into job.log; return its exit code."""
+        return self.do_outside(self.runtime.here(argv, True), each_line)
+
+    def outside(self, address, argv):
+        """Return the words that run ``argv`` on a node's machine as it is, with the run's mark."""
+        words = ["env", RUN_VARIABLE + "=" + self.spec.run] + list(argv)
+        return words if address == self.spec.addresses[0] else self.spec.ssh + [address, line(words)]
+
+    def do_outside(self, argv, each_line=lambda line: None):
+        """Run ``argv`` on the launcher's machine as it is, into job.log; return its exit code."""
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for line in iter(lambda: child.stdout.readline(LINE_BYTES), b""):
+                self.log.write(line)
+                each_line(line.decode("utf-8", "replace").rstrip("\r\n"))
+            return child.wait()
+        finally:
+            if child.poll() is None:
+                child.terminate()
+
+    def ask(self, argv, timeout_s, node=None, marked=True):
+        """Run ``argv`` on a node, the launcher where none is named; return (exit code, output), TOO_SLOW after ``timeout_s``."""
+        # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
+        environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        words = self.on_node(node or self.spec.addresses[0], argv, marked)
+        child = subprocess.Popen(words, env=environment, **options)
+        try:
+            out, _ = child.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # On a disk that hangs not even that ends a process.
+                child.communicate(timeout=KILLED_TIMEOUT_S)
+            return TOO_SLOW, "no answer after " + str(timeout_s) + " s"
+        return child.returncode, out.decode("utf-8", "replace").strip()
+
+    def ask_again(self, argv, timeout_s, answers):
+        """Ask until the exit code is one of ``answers``, a limited number of times; any other code is no answer."""
+        for number in range(ASK_TRIES):
+            if number:
+                time.sleep(ASK_PAUSE_S)
+            code, output = self.ask(argv, timeout_s)
+            if code in answers or self.doing == self.stuck:
+                break
+        return code, output
+
+    def keep_ballast(self):
+        if not os.path.exists(self.path("ballast")):
+            try:
+                with open(self.path("ballast"), "wb") as file:
+                    file.write(b"\0" * BALLAST_BYTES)
+            except OSError:
+                self.remove("ballast")
+                raise
+
+
+def is_cut_off(path):
+    """Return whether a file ends in the middle of a line."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - 1))
+        return file.read() not in (b"", b"\n")
+
+
+def runtime_of(spec):
+    """Return the runtime that a run's specification names."""
+    return {"container": Container, "host": Host}[spec.runtime](spec)
+
+
+class Container:
+    """`docker exec`. From the launcher's container ssh reaches the others, and hands the run's mark on."""
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    def here(self, argv, marked):
+        """Return the words that run ``argv`` on the launcher; what bears the run's mark ends with the run."""
+        mark = ["-e", RUN_VARIABLE + "=" + self.spec.run] if marked else []
+        return ["docker", "exec"] + mark + ["-i", "-w", self.spec.program_folder, self.spec.container] + list(argv)
+
+    def beyond(self, address, argv, marked):
+        """Return the words that, where ``here`` runs them, run ``argv`` on another node."""
+        return self.spec.ssh + [address, line(argv)]
+
+
+class Host:
+    """The machine itself, with the run's own environment of Python first in the path."""
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    def here(self, argv, marked):
+        mark = [RUN_VARIABLE + "=" + self.spec.run] if marked else ["-u", RUN_VARIABLE]
+        enter = ["sh", "-c", ENTER, self.spec.program_folder, self.spec.environment + "/bin"]
+        return ["env"] + mark + enter + list(argv)
+
+    def beyond(self, address, argv, marked):
+        return self.spec.ssh + [address, line(self.here(argv, marked))]
+
+
+def line(argv):
+    """Return words as the one line that ssh takes."""
+    return " ".join(shlex.quote(word) for word in argv)

@@ -1,0 +1,98 @@
+"""Checkpoints on a drive that every node mounts: no replicas, one folder for each run, and every node sees the same files."""
+
+import os
+import subprocess
+
+from agent.machine import parallel, wait_until
+from agent.supervise.health_rules import Failed
+
+WORD = ".attempt"
+"""A file that the launcher writes and the other nodes read: it shows that they mount the same drive."""
+ASK_TIMEOUT_S = 30
+SEEN_TIMEOUT_S = 20
+"""A drive may show its files with delay: five seconds and more with the caches of a network mount."""
+READ = 'cat "$0/' + WORD + '"'
+LENGTHS = 'for file; do wc -c < "$file" 2>/dev/null || echo 0; done'
+LIST_TIMEOUT_S = 8
+"""Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
+
+
+def use(run):
+    """Let the launcher's log folder be the run's folder on the drive."""
+    run.doing = "opening the shared folder " + run.spec.shared
+    logdir = run.path("logdir")
+    try:
+        os.makedirs(run.spec.shared, exist_ok=True)
+        if not run.is_shared and not os.path.islink(logdir):
+            if os.path.isdir(logdir):
+                os.rmdir(logdir)
+            os.symlink(run.spec.shared, logdir)
+        with open(os.path.join(logdir, WORD), "w") as file:
+            file.write(run.attempt)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise Failed("shared-folder", run.doing + ": " + str(error), 1, []) from error
+
+
+def why_silent(folder):
+    """Return why a folder on a drive cannot be listed, or an empty text.
+
+    A process that waits for a drive may be beyond any signal: another one asks, and is left behind when it does not come back.
+    """
+    asking = subprocess.Popen(
+        ["ls", folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        asking.wait(LIST_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        asking.kill()
+        return "no answer for {} s".format(LIST_TIMEOUT_S)
+    return asking.stderr.read().decode("utf-8", "replace").strip()[-200:] if asking.returncode else ""
+
+
+def why_checkpoints_silent(folder):
+    """Return why the checkpoints of a run's folder cannot be listed, or an empty text; without a drive there is nothing to ask."""
+    logdir = os.path.join(folder, "logdir")
+    return why_silent(logdir + "/") if os.path.islink(logdir) else ""
+
+
+def compare(run, checkpoint):
+    """Refuse to start while a node does not see what the launcher wrote, or the files of the checkpoint in another length."""
+    run.doing = "comparing the shared folder " + run.spec.shared
+    agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
+    if checkpoint:
+        files = [run.path(file) for file in checkpoint]
+        agree(run, lengths(files), "\n".join(str(os.path.getsize(file)) for file in files))
+
+
+def lengths(files):
+    """Return the argv that prints the length of each file, 0 where there is none."""
+    return ["sh", "-c", LENGTHS, "lengths"] + files
+
+
+def lengths_elsewhere(run, files):
+    """Return the length of each file as the last node sees it, 0 where there is none; None where that node does not say."""
+    _, output = run.ask(lengths(files), ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False)
+    found = [int(word) for word in output.split() if word.isdigit()]
+    return found if len(found) == len(files) else None
+
+
+def agree(run, argv, wanted):
+    """Ask every other node until its answer is the wanted one."""
+
+    def ask(address):
+        seen = []
+
+        def agrees():
+            seen.append(run.ask(argv, ASK_TIMEOUT_S, address, marked=False)[1])
+            return seen[-1] == wanted
+
+        wait_until(agrees, SEEN_TIMEOUT_S, 0.5)
+        return seen[-1]
+
+    others = run.spec.addresses[1:]
+    for address, found in zip(others, parallel(ask, others)):
+        if found != wanted:
+            what = "{}: {} sees {!r} there and not {!r}".format(run.doing, run.name_of(address), found[-200:], wanted)
+            raise Failed("shared-folder", what + "; see that it mounts the same drive", 1, [])

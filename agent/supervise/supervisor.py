@@ -1,0 +1,187 @@
+"""Carry one run through preparing, preflight and training, on the launcher.
+
+``supervisor start FOLDER`` detaches ``supervisor run FOLDER``, which outlives the connection, unless that is alive; its lock says whether it
+is. It reads FOLDER/job.json, and writes job.log, progress.jsonl, phase, exit_code and failure.json in the same folder.
+"""
+
+import contextlib
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from agent import spec
+from agent.kill_run import RUN_VARIABLE, STOP_FILE
+from agent.machine import is_locked, try_lock, wait_until
+from agent.supervise.health_rules import Failed, Stopped, explained
+from agent.supervise.preflight import PreflightFailed, preflight
+from agent.supervise.prepare import IdleWatch, prepare
+from agent.supervise.run_context import Run
+from agent.supervise.training import train
+
+START_TIMEOUT_S = 30
+LOOK_TIMEOUT_S = 1
+"""Whoever looks whether a supervisor is alive has its lock for a moment, and is not taken for one."""
+SYSTEMD = "/run/systemd/system"
+ALIVE_EVERY_S = 5
+"""How often a supervisor shows that it lives."""
+LOCK_TIMEOUT_S = 2
+TERMINATED = 143
+
+
+def lock_of(folder):
+    """Return the lock that a living supervisor holds."""
+    return os.path.join(folder, "supervisor.lock")
+
+
+def start(folder):
+    """Detach a supervisor; print ``alive`` when there is one already, ``started`` when there is one now."""
+    lock = try_lock(lock_of(folder), LOOK_TIMEOUT_S)
+    if lock is None:
+        print("alive")
+        return 0
+    try:
+        spec.read(os.path.join(folder, spec.FILE))
+    except spec.SpecError as error:
+        print(error)
+        return 1
+    ended = os.path.join(folder, "exit_code")
+    for left in (ended, os.path.join(folder, "alive_at")):  # Of an earlier attempt, and would be taken for this one's.
+        if os.path.exists(left):
+            os.remove(left)
+    lock.close()
+    said_in = detach(folder, [sys.executable, os.path.join(folder, "agent"), "supervise.supervisor", "run", folder])
+    if wait_until(lambda: is_locked(lock_of(folder)) or os.path.exists(ended), START_TIMEOUT_S, 0.1):
+        print("started")
+        return 0
+    print("the supervisor did not start within " + str(START_TIMEOUT_S) + " s; see " + said_in)
+    return 1
+
+
+def detach(folder, argv):
+    """Start ``argv`` as a unit of systemd, or in a session of its own; return where its words are."""
+    run, said_in = os.path.basename(folder), os.path.join(folder, "supervisor.log")
+    with open(said_in, "ab") as log:
+        if os.path.isdir(SYSTEMD) and started_as_unit(run, argv, log):
+            return "journalctl -u microcluster-" + run
+        environment = dict(os.environ, **{RUN_VARIABLE: run})
+        options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
+        subprocess.Popen(argv, env=environment, cwd="/", **options)
+    return said_in
+
+
+def started_as_unit(run, argv, log):
+    """Return whether systemd has started ``argv``; it does so for root, and for the others whom sudo takes for root."""
+    unit = "microcluster-" + run
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    root, as_user = ([], []) if os.geteuid() == 0 else (["sudo", "-n"], ["--uid=" + user])
+    words = ["systemd-run", "--quiet", "--unit=" + unit] + as_user + ["--setenv=" + RUN_VARIABLE + "=" + run]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+    try:
+        # An earlier attempt that failed keeps the name; --collect would free it, but Ubuntu 16.04's systemd does not know it.
+        subprocess.call(root + ["systemctl", "reset-failed", unit + ".service"], **streams)
+        return subprocess.call(root + words + argv, **streams) == 0
+    except OSError:  # No such program.
+        return False
+
+
+class Liveness:
+    """Writes the clock into one small file, always in the same place: a full disk still takes it, a disk that hangs does not.
+
+    It is the machine's monotonic clock, which no change of the time of day moves and which all processes of the machine share.
+    """
+
+    def __init__(self, path):
+        self.path, self.file = path, None
+        self.over = threading.Event()
+
+    def begin(self):
+        self.file = open(self.path, "wb", 0)  # noqa: SIM115 - as long as the run
+        self._mark()
+        threading.Thread(target=self._go_on, daemon=True).start()
+
+    def stop(self):
+        self.over.set()
+
+    def _go_on(self):
+        while not self.over.wait(ALIVE_EVERY_S):
+            with contextlib.suppress(OSError):  # A sign that is missing is what those who look shall see.
+                self._mark()
+
+    def _mark(self):
+        os.pwrite(self.file.fileno(), "{:020.3f}\n".format(time.monotonic()).encode(), 0)
+        os.fdatasync(self.file.fileno())
+
+
+def carry_out(run):
+    """Take the run from where it stands to its end."""
+    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", "ranks_ended.jsonl")
+    run.enter("preparing")
+    with contextlib.suppress(OSError):  # On a full disk, removing old checkpoints makes room before it is tried again.
+        run.keep_ballast()
+    idle = IdleWatch(run)
+    idle.begin()
+    try:
+        checkpoint = prepare(run)
+    except Failed as failed:
+        verdict = idle.verdict()
+        raise Failed(*(verdict + failed.args[2:] if verdict else failed.args)) from failed
+    finally:
+        idle.leave()
+    run.enter("preflight")
+    try:
+        preflight(run)
+    except PreflightFailed as failed:
+        raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
+    run.enter("training")
+    train(run, run.spec.resume_processes if checkpoint else run.spec.processes)
+
+
+def supervise(folder):
+    """Carry out the run, once more when a higher max_steps was asked for meanwhile."""
+    lock = try_lock(lock_of(folder), LOCK_TIMEOUT_S)
+    if lock is None:
+        return 0
+    signal.signal(signal.SIGTERM, on_term)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    while True:
+        run = Run(folder)
+        code = end(run)
+        if code or (Run(folder).spec.max_steps or 0) <= (run.spec.max_steps or 0):
+            return code
+
+
+def end(run):
+    """Carry out the run and leave behind how it ended."""
+    code, failure, liveness = 0, None, Liveness(run.path("alive_at"))
+    try:
+        run.write("supervisor.pid", str(os.getpid()) + "\n")
+        liveness.begin()
+        carry_out(run)
+    except Failed as failed:
+        cause, sentence, code, lines = failed.args
+        failure = {"cause": cause, "sentence": sentence, "lines": lines}
+    except Stopped:
+        code = TERMINATED
+        run.write(STOP_FILE, "")
+    except Exception as error:  # noqa: BLE001 - nobody else could tell
+        code, failure = 1, explained(error)
+    liveness.stop()
+    run.remove("ballast")  # There may be no room for the words that follow.
+    if failure:
+        run.write("failure.json", json.dumps(failure) + "\n")
+    run.emit({"event": "end", "exit_code": code, "max_steps": run.spec.max_steps})
+    run.write("exit_code", str(code) + "\n")
+    return code
+
+
+def on_term(number, frame):
+    raise Stopped()
+
+
+def main(verb, folder):
+    return {"start": start, "run": supervise}[verb](folder)

@@ -1,0 +1,325 @@
+"""Run the processes of the training, from the beginning or from a checkpoint, and watch them: sample the nodes, raise alarms, end a run that is lost."""
+
+import contextlib
+import errno
+import json
+import threading
+import time
+from collections import deque
+
+from agent.batch import grant
+from agent.checkpoints import resume
+from agent.checkpoints.checkpoint_watch import CheckpointWatch
+from agent.machine import parallel, read_json
+from agent.nodes import node_facts
+from agent.readers import reader_of
+from agent.readers.ranks import speaker_of
+from agent.step_time_model import expected_step
+from agent.supervise import health_rules
+from agent.supervise.health_rules import Failed
+from agent.supervise.processes import end_all, run_all
+
+LAST_LINES, LINE_SHOWN = 20, 1000
+SAMPLE_TIMEOUT_S = 20
+PASSES_S = 120
+PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""What a launcher that is short of memory or processes for a moment answers to a new process."""
+DRIVE_ANSWERS_S = 300
+"""Of which another machine may take a minute to see the last checkpoint there, asked more than once."""
+DRIVE_HANGS = "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
+EARLY_S, EARLY_TIMES = 120, 4
+"""In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
+
+
+def train(run, processes):
+    """Run the ranks under the monitor, and leave none of them behind."""
+    reader = reader_of(run.spec)
+    monitor = Monitor(run, reader)
+    monitor.begin()
+    try:
+        code, last = run_all(run, processes, lambda line: emit_all(run, monitor.observe(line, reader.read(line))))
+    except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
+        end_all(run)
+        raise
+    finally:
+        monitor.leave()
+    verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
+    if code and run.spec.shared:
+        verdict = monitor.drive_lost() or verdict
+    if code and not verdict:
+        verdict = monitor.silent() or monitor.read_exit_notes()
+    if code or verdict:
+        end_all(run)
+    if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
+        verdict = (verdict[0], verdict[1] + resume.blame(run), verdict[2])
+    if verdict:
+        raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
+    if code:
+        who = last.name or last.role
+        what = "training" if len(processes) == 1 else who + " on " + run.spec.names[last.node]
+        raise Failed("training", what + " ended with exit code " + str(code), code, monitor.lines())
+    monitor.finish_copies()
+    if run.spec.shared and monitor.rules.not_copied:
+        raise Failed(health_rules.NOT_COPIED, monitor.rules.not_copied, 1, [])
+
+
+def emit_all(run, events):
+    for event in events:
+        run.emit(event)
+
+
+class Monitor:
+    """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
+
+    def __init__(self, run, reader):
+        self.run, self.reader = run, reader
+        self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
+        self.verdict = self.dead = None
+        self.killed = False
+        self.over, self.call = threading.Event(), threading.Event()
+        self.lock = threading.Lock()
+        self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
+        spec = run.spec
+        expected = expected_step(spec, read_json(run.path("preflight.json")))
+        if expected:
+            run.emit(dict(expected, event="prediction"))
+        self.rules = health_rules.HealthRules(
+            time.monotonic(),
+            spec.stall_s,
+            expected=expected,
+            mixed=spec.mixed,
+            per_hour=spec.per_hour,
+            max_steps=spec.max_steps,
+            print_steps=spec.print_steps,
+        )
+        granted = grant.read(run.folder)
+        self.walltime = grant.Walltime(granted.ends_at, time.monotonic()) if granted else None
+        self.looking = threading.Thread(target=self._look_on, daemon=True)
+        self.copying = threading.Thread(target=CheckpointWatch(run, self.rules, self.over).keep, daemon=True)
+
+    def begin(self):
+        self.looking.start()
+        self.copying.start()
+
+    def leave(self):
+        self.over.set()
+        self.call.set()
+        self.looking.join()
+
+    def finish_copies(self):
+        """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut.
+
+        Copies have limits of their own; a look at a mount whose drive is gone has none.
+        """
+        self.copying.join(DRIVE_ANSWERS_S if self.run.spec.shared else None)
+        if self.copying.is_alive():
+            self.rules.not_copied = DRIVE_HANGS.format(DRIVE_ANSWERS_S)
+
+    def observe(self, line, events):
+        """Record one line of the log; return its events as they are written down."""
+        speaker = speaker_of(line)
+        if speaker not in self.names and not isinstance(speaker, int):
+            speaker = None  # A program may begin each line with a word and a number of its own.
+        with self.lock:
+            if self.reader.shows_life(line):
+                self.rules.show_life(time.monotonic())
+            if not line.endswith("\r") and self.reader.explains(line):
+                self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
+            events = [self._explained(event) for event in events]
+            for event in events:
+                self.rules.observe(event, time.monotonic())
+            ends = self.rules.final
+        if ends:
+            self.call.set()
+        return events
+
+    def judgement(self, ended=False):
+        """Return (cause, sentence, lines) once something is wrong that ends the run, or has ended the ranks, else None."""
+        if self.verdict is None:
+            with self.lock:
+                found = self.rules.active(time.monotonic(), ended)
+                cause = health_rules.ending(found)
+                if cause:
+                    self.verdict = (cause, found[cause], self.lines(cause))
+        return self.verdict
+
+    def ended_before_a_step(self):
+        """Whether a program went on from a checkpoint that only it can check, and gave up by itself before its first step."""
+        early = self.rules.step is None and time.monotonic() - self.began < health_rules.START_S
+        return early and not self.killed and self.run.resumed is not None and self.run.checkpoints.any_node_writes
+
+    def silent(self):
+        """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
+
+        A broken connection may end the ranks before the machine has been missed for long enough.
+        """
+        answers = self._ask_all(node_facts.argv_of(self.run))
+        lost = sorted(self.run.name_of(address) for address, (code, _) in answers if code)
+        if not lost:
+            return None
+        return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
+
+    def drive_lost(self):
+        """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
+        answers = [
+            (self.run.name_of(address), words_in(out))
+            for address, (code, out) in self._ask_all(node_facts.argv_of(self.run))
+        ]
+        reasons = dict((name, found[-1]["drive"]) for name, found in answers if found and found[-1].get("drive"))
+        return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
+
+    def read_exit_notes(self):
+        """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
+
+        mpirun has nothing to say of it when it crashes over a rank's death itself.
+        """
+        first = self._first_note(told=False)
+        if not first:
+            return None
+        name, first = first
+        event = self._explained(
+            # In one folder for all nodes each of them shows the words of all.
+            dict(first, event=health_rules.RANK_DIED),
+            None if self.run.is_shared else name,
+        )
+        self.run.emit(event)
+        return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
+
+    def told_to_end(self):
+        """Return (cause, sentence, lines) when a rank that ended well was told to end, which was not us, else None.
+
+        Some programs end with exit code 0 on TERM, done or not.
+        """
+        first = self._first_note(told=True)
+        if not first:
+            return None
+        name, note = first
+        who = note.get("process") or "rank {}".format(note["rank"])
+        text = "{} on {} was told to end (signal {}), not by this run, and ended with exit code 0"
+        return health_rules.TOLD_TO_END, text.format(who, name, note["told"]), self.lines()
+
+    def _first_note(self, told):
+        """Return (name of the machine, its first note of a rank that had been told to end, or had not), or None."""
+        answers = [
+            (self.run.name_of(address), out)
+            for address, (code, out) in self._ask_all(["cat", self.run.path("ranks_ended.jsonl")])
+            if code == 0
+        ]
+        notes = [(name, note) for name, out in answers for note in words_in(out) if ("told" in note) == told]
+        return min(notes, key=lambda note: note[1]["t"]) if notes else None
+
+    def _ask_all(self, argv):
+        """Run ``argv`` on every node; return [(address, (exit code, output))]."""
+        addresses = self.run.spec.addresses
+
+        def ask(address):
+            return self.run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
+
+        return list(zip(addresses, parallel(ask, addresses)))
+
+    def _explained(self, event, node=None):
+        """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""
+        if event["event"] == health_rules.WAITED_FOR:
+            return dict(event, text="rank {} on {}".format(event["rank"], self._node_of(event["rank"])))
+        if event["event"] == "restored" and self.run.resumed is not None:
+            return dict(event, step=self.run.resumed)  # The log has it from the file's name.
+        if event["event"] == health_rules.RANK_DIED:
+            node = node or (self._node_with(event["process"]) if "process" in event else self._node_of(event["rank"]))
+            how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
+            self.dead = event.get("process", event.get("rank"))
+            self.killed = "signal" in event
+            who = event.get("process") or "rank {}".format(event["rank"])
+            return dict(event, node=node, text="{} on {} ended with {}".format(who, node, how))
+        if event["event"] == health_rules.NODE_LOST:
+            node = self.run.name_of(event["node"])
+            return dict(event, node=node, text=node + " is lost to the other machines")
+        return event
+
+    def _node_of(self, rank):
+        """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
+        names = [self.run.name_of(address) for address in self.run.spec.ranks]
+        return names[rank] if rank < len(names) else "no machine of this run"
+
+    def _node_with(self, process):
+        """Return the name of the machine that starts a process."""
+        nodes = [one.node for one in self.run.spec.processes if one.name == process]
+        return self.run.name_of(self.run.spec.addresses[nodes[0]]) if nodes else "no machine of this run"
+
+    def lines(self, cause=None):
+        """Return the lines that matter: those of the rank that died, else the last ones of the first speaker."""
+        found = self.last_lines.get(self.dead if cause == health_rules.RANK_DIED else 0) or self.last_lines.get(None)
+        return list(found or next(iter(self.last_lines.values()), []))
+
+    def _look_on(self):
+        seen_at = time.monotonic()
+        while not self.over.is_set():
+            try:
+                self._look()
+                seen_at = time.monotonic()
+            except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
+                self._could_not_look(error, time.monotonic() - seen_at)
+            if self.judgement() or self._is_over():
+                end_all(self.run)
+                return
+            self.call.wait(self.run.spec.watch_every_s)
+            self.call.clear()
+
+    def _is_over(self):
+        """Whether the time that a queue granted is over, which the verdict then says."""
+        newest = self.run.checkpoints.newest_whole() if self.walltime else None
+        sentence = self.grant.verdict(time.monotonic(), newest[0] if newest else None) if self.walltime else ""
+        if sentence:
+            self.verdict = (grant.CAUSE, sentence, [])
+        return bool(sentence)
+
+    def _could_not_look(self, error, for_s):
+        """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
+        if health_rules.is_full(error):
+            self.verdict = (health_rules.DISK_FULL, "the launcher could not write: " + str(error), [])
+        elif passes(error) and for_s < PASSES_S:
+            with self.lock:
+                self.rules.pause(time.monotonic())
+        else:
+            self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
+
+    def _look(self):
+        now = time.monotonic()
+        early = now - self.began < EARLY_S
+        if now - self.sampled_at >= self.run.spec.sample_every_s / (EARLY_TIMES if early else 1.0):
+            self.sampled_at = now
+            self._sample()
+        with self.lock:
+            found = self.rules.active(time.monotonic())
+        self._raise(found)
+
+    def _raise(self, found):
+        """Write down what has begun to be wrong and what no longer is."""
+        for cause in sorted(set(found) - set(self.raised)):
+            self.run.emit({"event": "alarm", "cause": cause, "text": found[cause]})
+        for cause in sorted(set(self.raised) - set(found)):
+            self.run.emit({"event": "cleared", "cause": cause})
+        self.raised = found
+
+    def _sample(self):
+        for address, (code, out) in self._ask_all(node_facts.argv_of(self.run)):
+            name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
+            with self.lock:
+                self.rules.observe_sample(name, facts, time.monotonic())
+            if facts is not None:
+                kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
+                used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
+                self.run.sample(dict(kept, event="sample", node=name, gpus=used))
+
+
+def passes(error):
+    """Return whether an error may be over soon; a thread that cannot be started is a RuntimeError."""
+    return isinstance(error, (RuntimeError, MemoryError)) or (isinstance(error, OSError) and error.errno in PASSING)
+
+
+def words_in(text):
+    """Return the JSON objects among the lines of what a machine printed; ssh may say something too, and a line be cut off."""
+    found = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            found += [json.loads(line)] if line.startswith("{") else []
+    return found
