@@ -67,7 +67,7 @@ def test_no_role_sees_a_port_of_the_machine_as_its_own_and_each_is_noted_when_it
     folder = launched()
     for one in (*folder.plan.start, *folder.plan.probe):
         assert one.argv[:3] == ("env", "-u", "PORT")
-    assert {one.argv[5] for one in folder.plan.start} == {"rank_wrapper"}
+    assert {one.argv[5] for one in folder.plan.start} == {"launch.rank_wrapper"}
 
 
 def test_workers_are_ended_before_servers_and_these_before_the_scheduler() -> None:

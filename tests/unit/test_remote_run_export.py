@@ -97,7 +97,7 @@ def test_a_run_without_these_programs_or_files_has_records_all_the_same(tmp_path
 
 
 def test_a_program_that_fails_is_an_error_and_not_an_older_version(folder):
-    (folder / "agent" / "records" / "scalars.py").write_text(
+    (folder / "agent" / "readers" / "scalars.py").write_text(
         "def main(*words):\n    raise OSError('the disk is gone')\n"
     )
     with pytest.raises(CommandError, match="the disk is gone"):
