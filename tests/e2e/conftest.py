@@ -53,7 +53,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachi
 
 
 class Results:
-    """What each file of tests did, for the table of systems; see tools/systems_page.py."""
+    """What each file of tests did, for the table of systems; see tools/pages.py."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, Any]] = {}

@@ -2,16 +2,16 @@
 
 import re
 
-from tools import decisions_page
+from tools import pages
 
 
 def test_every_decision_has_a_reason() -> None:
-    for page in decisions_page.FOLDER.glob("*.md"):
-        if page != decisions_page.PAGE:
+    for page in pages.DECISIONS.parent.glob("*.md"):
+        if page != pages.DECISIONS:
             bodies = re.split(r"^## .+$", page.read_text(), flags=re.MULTILINE)[1:]
             assert bodies, page.name
             assert all(body.strip() for body in bodies), page.name
 
 
 def test_the_list_of_decisions_is_that_of_their_pages() -> None:
-    assert decisions_page.PAGE.read_text() == decisions_page.written(), "Write it again: python -m tools.decisions_page"
+    assert pages.DECISIONS.read_text() == pages.decisions(), "Write it again: python -m tools.decisions_page"

@@ -9,7 +9,7 @@ import pytest
 from emulator.softlayer.settings import Settings
 from microcluster.analysis import failure_hints
 from microcluster.config import stack as config
-from tools import stack_file_page, systems_page
+from tools import pages
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -65,17 +65,16 @@ def test_the_readme_fits_and_its_picture_is_small() -> None:
 
 
 def test_the_table_of_the_stack_file_is_that_of_the_model() -> None:
-    page = stack_file_page.PAGE.read_text()
-    assert page == stack_file_page.written(), "Write it again: python -m tools.stack_file_page"
+    assert pages.STACK_FILE.read_text() == pages.stack_file(), "Write it again: python -m tools.pages"
 
 
 def test_the_table_of_systems_has_every_stack_file_and_keeps_the_results_that_it_has() -> None:
-    page = systems_page.PAGE.read_text()
-    assert page == systems_page.written({}), "Write it again: python -m tools.systems_page"
+    page = pages.SYSTEMS.read_text()
+    assert page == pages.systems({}), "Write it again: python -m tools.pages"
     [row] = [line for line in page.splitlines() if "| `torchrun-local` |" in line]
     new = {"tests/e2e/test_torchrun.py": {"outcomes": {"passed": 4, "failed": 1}, "seconds": 90, "day": "2026-11-23"}}
-    assert row not in systems_page.written(new)
-    assert "| 1 failed, 4 passed in 1.5 min on 2026-11-23 |" in systems_page.written(new)
+    assert row not in pages.systems(new)
+    assert "| 1 failed, 4 passed in 1.5 min on 2026-11-23 |" in pages.systems(new)
 
 
 @pytest.mark.parametrize("stack", ["p100", "v100"])

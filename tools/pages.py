@@ -1,0 +1,228 @@
+"""Write what pages for people take from the code: ``python -m tools.pages``.
+
+It writes the tables of docs/stack-file.md, the list of docs/decisions/README.md, and docs/systems.md, which has the results of the e2e
+tests too: they leave what each of their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+
+from core.home import Home
+from microcluster.accounts.registry import ACCOUNTS, account_of
+from microcluster.config import rules
+from microcluster.config import stack as config
+from microcluster.config.model import Container
+from microcluster.config.stack import Stack
+from microcluster.jobs.kinds import KINDS, kind_of
+from microcluster.jobs.own_program import OwnProgram
+from microcluster.lifecycle import emulated_account
+
+ROOT = Path(__file__).parents[1]
+DECISIONS, STACK_FILE = ROOT / "docs" / "decisions" / "README.md", ROOT / "docs" / "stack-file.md"
+SYSTEMS, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
+BEGIN, END = "<!-- from here: python -m tools.pages -->", "<!-- to here -->"
+DECISIONS_HEAD = """# Decisions
+
+What was chosen, why, and when to think again: one page for each topic. A decision that no longer holds is deleted; git remembers it. A new one is a
+heading that says what was chosen and a few lines with the reason; `python -m tools.pages` writes this list.
+"""
+STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
+"""The stack, by its kind or its account, whose values show where a default comes from."""
+KEYS_HEAD = ["| key | type | default | range |", "|---|---|---|---|"]
+TYPES = {
+    "integer": "number",
+    "number": "number",
+    "string": "text",
+    "array": "list of texts",
+    "boolean": "yes or no",
+    "object": "names and values",
+}
+RANGES = {
+    "cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS),
+    "cluster.adminCidrs": "IPv4 networks, together not more than a /8",
+}
+TIME_SCALE = (
+    f"number | 1 | above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
+)
+SYSTEMS_HEAD = [
+    "| system | stack | what runs | tried by | its result | dollars an hour |",
+    "|---|---|---|---|---|---|",
+]
+RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
+
+
+def decisions() -> str:
+    """Return the list of decisions, from the headings of their pages."""
+    parts = [DECISIONS_HEAD]
+    for page in sorted(DECISIONS.parent.glob("*.md")):
+        if page != DECISIONS:
+            title, *chosen = re.findall(r"^##? (.+)$", page.read_text(), re.MULTILINE)
+            heading = f"\n## [{title.removeprefix('Decisions: ')}]({page.name})\n\n"
+            parts.append(heading + "".join(f"- {each}\n" for each in chosen))
+    return "".join(parts)
+
+
+def stack_file() -> str:
+    """Return the page of the stack file, with tables from its model."""
+    return _with_table(STACK_FILE, _keys())
+
+
+def systems(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the page of what was run where; ``results`` are new ones by the path of the test's file."""
+    known = {found["stack"]: found["result"] for found in RESULT.finditer(SYSTEMS.read_text())}
+    rows = sorted((_system(name, known.get(name, "none"), results) for name in config.stacks()), key=_place)
+    return _with_table(SYSTEMS, "\n".join([*SYSTEMS_HEAD, *(row.text() for row in rows)]))
+
+
+def _with_table(page: Path, table: str) -> str:
+    before, _, rest = page.read_text().partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
+
+
+def _keys() -> str:
+    """Return the tables of all sections: `cluster` has one for each account, `job` one for each kind."""
+    text = []
+    for name in ACCOUNTS:
+        account, own = account_of(name), _origins(STACKS[name]) if name in STACKS else {}
+        ranges = {f"cluster.{key}": words for key, words in account.ranges.items()}
+        text += [
+            f"With `account: {name}`:",
+            "",
+            *KEYS_HEAD,
+            *_rows("cluster", account.section, own, ranges),
+            *_settings(name),
+            "",
+        ]
+    text += ["The container:", "", *KEYS_HEAD, *_rows("container", Container, _origins("v100"))]
+    own_programs: list[str] = []
+    for kind in KINDS:
+        origins = _origins(STACKS[kind]) if kind in STACKS else {}
+        rows = [row for row in _rows("job", kind_of(kind), origins) if "`job.kind`" not in row]
+        if not issubclass(kind_of(kind), OwnProgram):
+            text += ["", f"With `kind: {kind}`:", "", *KEYS_HEAD, *rows]
+        elif not own_programs:
+            own_programs = rows
+            text += ["", f"With `kind: {kind}`, and every other kind for your own program:", "", *KEYS_HEAD, *rows]
+        elif other := [row for row in rows if row not in own_programs]:
+            text += ["", f"With `kind: {kind}` these instead, or besides:", "", *KEYS_HEAD, *other]
+    return "\n".join(text)
+
+
+def _settings(account: str) -> list[str]:
+    """Return the rows of the keys beside the sections, `NAME:...`."""
+    kind = account_of(account)
+    rows = {kind.key_setting: f"path | {' | '.join(kind.key_setting_meaning)}", rules.TIME_SCALE: TIME_SCALE}
+    return [f"| `{account}:{key}` | {row} |" for key, row in rows.items()]
+
+
+def _origins(stack: str) -> dict[str, tuple[Any, str]]:
+    return {path: (value, source) for path, value, source in config.read_file(stack).origins}
+
+
+def _rows(
+    section: str,
+    model: type[BaseModel],
+    origins: Mapping[str, tuple[Any, str]],
+    ranges: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
+    schema = model.model_json_schema()
+    for key, facts in schema["properties"].items():
+        one = next((each for each in facts.get("anyOf", ()) if each.get("type") != "null"), facts)
+        path = f"{section}.{key}"
+        default = _default(*origins[path]) if path in origins else _plain(facts, key in schema.get("required", ()))
+        meaning = (
+            ranges.get(path) or RANGES.get(path) or facts.get("description") or one.get("description") or _range(one)
+        )
+        yield f"| `{path}` | {_type(one)} | {default} | {meaning} |"
+
+
+def _plain(schema: Mapping[str, Any], required: bool) -> str:
+    if required:
+        return "required"
+    return f"`{schema['default']}`" if schema.get("default") not in (None, "", []) else "not set"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    return "word" if {"enum", "const"} & set(schema) else TYPES[schema["type"]]
+
+
+def _default(value: Any, source: str) -> str:
+    if source == "stack file":
+        return "required"
+    return f"`{value}`" if source == "default" else re.sub(r" (at \$|\(16 bits).*", "", source)
+
+
+def _range(schema: Mapping[str, Any]) -> str:
+    words = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+    if words:
+        return ", ".join(f"`{word}`" for word in words)
+    return f"{schema['minimum']:,} to {schema['maximum']:,}" if "maximum" in schema else ""
+
+
+@dataclass(frozen=True)
+class System:
+    """One stack of the table, with the e2e test that brings it up and how that ended."""
+
+    stack: Stack
+    emulated: bool
+    test: str
+    result: str
+
+    def text(self) -> str:
+        """Return the row."""
+        account, name = account_of(self.stack.cluster.account), self.stack.name
+        price = account.price_per_hour(self.stack.cluster)
+        dollars = (
+            "node hours"
+            if price is None
+            else "nobody pays"
+            if self.emulated
+            else f"{price * self.stack.cluster.nodes:.2f}"
+        )
+        runs = "a real training on an emulated account" if self.emulated else "[never run](never-run.md)"
+        tried = f"`{self.test}`" if self.test else "nothing"
+        return (
+            f"| `{self.stack.job.kind}` on {account.title} | `{name}` | {runs} | {tried} | {self.result} | {dollars} |"
+        )
+
+
+def _system(name: str, before: str, results: Mapping[str, Mapping[str, Any]]) -> System:
+    test, emulated = _test_of(name), emulated_account.of_stack(name, Home.of()) is not None
+    if not test:
+        return System(config.read_file(name), emulated, "", "none")
+    new = results.get(test)
+    return System(config.read_file(name), emulated, test, _said(new) if new else before)
+
+
+def _said(result: Mapping[str, Any]) -> str:
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(result["outcomes"].items()))
+    return f"{counts} in {result['seconds'] / 60:.1f} min on {result['day']}"
+
+
+def _test_of(stack: str) -> str:
+    """Return the e2e test that brings a stack up, by the name that it gives."""
+    wanted = re.compile(rf'(STACK = "|STACK=|stack="){re.escape(stack)}(?![\w-])')
+    found = [path for path in sorted(TESTS.glob("test_*.py")) if wanted.search(path.read_text())]
+    return found[0].relative_to(ROOT).as_posix() if found else ""
+
+
+def _place(row: System) -> tuple[int, bool, str]:
+    return list(KINDS).index(row.stack.job.kind), row.emulated, row.stack.name
+
+
+def main() -> None:
+    """Write all pages."""
+    new = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for page, text in ((DECISIONS, decisions()), (STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
+        page.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
