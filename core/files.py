@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all."""
+def write_whole(path: Path, content: str | bytes, mode: int = 0o666) -> None:
+    """Write a file whole or not at all; ``mode`` is what it allows, less the process's own mask."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with scratch.open("wb") as file:
+    with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())

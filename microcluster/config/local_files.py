@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import lzma
-import os
 import tarfile
 import zlib
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from core.files import write_whole
 from microcluster.jobs.contract import SourceFile
 from microcluster.jobs.finished_data import Data, SentFile
 
@@ -105,9 +105,7 @@ def _store(path: Path, cache: Path, **facts: Any) -> dict[str, Any]:
     known = {**_cached(path, cache), **facts, "version": _version(path)}
     with contextlib.suppress(OSError):  # Without the cache the file is read again next time.
         cache.parent.mkdir(parents=True, exist_ok=True)
-        new = cache.with_name(f"{cache.name}.{os.getpid()}")
-        new.write_text(json.dumps({**_read(cache), str(path): known}, indent=1, sort_keys=True))
-        new.replace(cache)
+        write_whole(cache, json.dumps({**_read(cache), str(path): known}, indent=1, sort_keys=True))
     return known
 
 

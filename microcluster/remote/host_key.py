@@ -3,11 +3,11 @@
 import base64
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import paramiko
 
+from core.files import write_whole
 from microcluster.remote.errors import RemoteError
 
 SSH_PORT = 22
@@ -46,10 +46,7 @@ def trust(key_file: str, guest_id: str, key: str) -> None:
     """Record ``key`` for a guest; from now on it is pinned instead of the ordered one."""
     path = _record_beside(key_file)
     known = {**_read(path), guest_id: key}
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.touch(mode=0o600)
-    new.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
-    new.replace(path)
+    write_whole(path, json.dumps(known, indent=2, sort_keys=True) + "\n", 0o600)
 
 
 def _record_beside(key_file: str) -> Path:

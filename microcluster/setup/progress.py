@@ -13,8 +13,6 @@ REPEAT_S = 10
 """Between two progress lines."""
 QUICK_S = 2
 """Faster steps print no line."""
-POLL_S = 0.5
-DONE = "done"
 
 
 def moment(text: str) -> str:
