@@ -6,9 +6,9 @@ from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
 from microcluster.commands.command import INTERRUPTED, STACK, CommandFailed, UserMistake, local_command, run_part
 from microcluster.commands.fetch import fetch
+from microcluster.commands.job import resume
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
-from microcluster.commands.resume import resume
 from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import observed_or_none
 from microcluster.commands.watch import watch

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.home import Home
-from core.plain_text import duration
+from core.plain_text import duration, say
 from microcluster.setup.environment import PROJECT, PULUMI, with_account
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import run_in_view
@@ -51,9 +51,10 @@ def run(home: Home, *words: str) -> int:
         KeyboardInterrupt: this process got a signal, which Pulumi got once; it has ended.
     """
     view = View()
-    code = run_in_view((str(PULUMI), *words, *EVENTS), with_account(home) | STREAMED, lines_of=view.lines)
-    print("\n".join(view.end()), flush=True)
-    return code
+    try:
+        return run_in_view((str(PULUMI), *words, *EVENTS), with_account(home) | STREAMED, lines_of=view.lines)
+    finally:
+        say("\n".join(view.end()))
 
 
 def answer(

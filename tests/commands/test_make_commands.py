@@ -12,7 +12,7 @@ import pytest
 
 from core.home import Home
 from microcluster.lifecycle import pulumi_state
-from microcluster.lifecycle.locks import alone_on, pulumi_locks
+from microcluster.lifecycle.locks import pulumi_locks
 from microcluster.setup.environment import PROJECT, child_environment
 
 pytestmark = pytest.mark.timeout(120)
@@ -112,15 +112,6 @@ def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_noth
     assert "holds no resource of stack p100" in run(home, "down", "p100").stdout
 
 
-def test_a_second_up_ends_within_five_seconds_and_names_the_first(home: Home) -> None:
-    with alone_on("local", "make up", home):
-        start = time.monotonic()
-        second = run(home, "up", "local")
-    assert second.returncode == 1
-    assert time.monotonic() - start < 90, "five seconds on a machine that does nothing else"
-    assert f"process {os.getpid()} is doing `make up`" in second.stderr
-
-
 def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_an_account_nothing_more_is_done(
     home: Home,
 ) -> None:
@@ -139,11 +130,6 @@ def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_
     assert "lock: free" in done.stdout and not pulumi_locks("local", home)
     assert done.returncode == 1 and "softlayer.conf" in done.stderr, "without its account nothing more can be proved"
     assert "`make up STACK=local` tries again" in done.stderr
-
-
-def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
-    done = run(home, "up", "p10")
-    assert done.returncode == 2 and f"Stacks: {', '.join(STACKS)}" in done.stderr
 
 
 @pytest.mark.parametrize("after_s", [0, 1.2])

@@ -1,14 +1,11 @@
 """The locks that a pulumi leaves beside its state."""
 
-import json
-import os
 from pathlib import Path
 
 import pytest
 
 from core.home import Home
 from microcluster.lifecycle import locks
-from microcluster.setup.errors import CommandFailed
 
 
 @pytest.fixture
@@ -38,11 +35,3 @@ def test_a_pulumi_that_ends_while_its_lock_is_looked_for_has_none(
 def test_a_lock_that_was_cut_off_is_stale_and_names_nobody(folder: Path, content: str) -> None:
     (folder / "a.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     assert [(lock.pid, lock.is_stale) for lock in locks.pulumi_locks("local", home(folder))] == [(0, True)]
-
-
-def test_a_busy_process_is_named_with_its_start_in_utc(folder: Path) -> None:
-    first, second = (locks.alone_on("local", command, home(folder)) for command in ("make up", "make down"))
-    with first:
-        with pytest.raises(CommandFailed, match=r"since \d\d:\d\d:\d\d UTC"), second:
-            pass
-        assert json.loads((home(folder).locks / "local.lock").read_text())["pid"] == os.getpid()

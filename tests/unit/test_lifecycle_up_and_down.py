@@ -82,11 +82,6 @@ def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_bill
     assert state.read_text() == before
 
 
-def test_an_up_with_the_address_of_the_documentation_is_refused_before_anything_is_prepared(tmp_path: Path) -> None:
-    with pytest.raises(config.ConfigError, match="cluster/adminCidrs"):
-        up.bring_up(home(tmp_path), "p100")
-
-
 def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
     with (
         alone_on("local", "make up", home(tmp_path)),

@@ -115,11 +115,9 @@ def test_a_program_of_ours_gets_the_environment_and_no_key_of_an_account(tmp_pat
     assert "SL_API_KEY" not in done.stdout and f"PULUMI_HOME={tmp_path}/pulumi" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["fab setup", "fab recover --yes"])
-def test_a_home_that_cannot_be_made_is_a_sentence_and_no_traceback(command: str) -> None:
-    program, *words = command.split()
+def test_a_home_that_cannot_be_made_is_a_sentence_and_no_traceback() -> None:
     environment = {**os.environ, "MICROCLUSTER_HOME": "/proc/nobody"}
-    argv = [VENV / "bin" / program, *words]
+    argv = [VENV / "bin" / "fab", "recover", "--yes"]
     ended = subprocess.run(argv, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "/proc/nobody: No such file or directory. Fix that" in ended.stderr

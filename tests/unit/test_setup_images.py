@@ -52,11 +52,6 @@ def test_the_hash_changes_with_what_is_added_from_elsewhere(folder):
     assert len(hashes) == 3
 
 
-def test_an_image_is_built_anew_when_the_source_that_it_holds_changes():
-    images = [Image("training", added={".source/TRAINER": name}) for name in (b"none\n", b"OpenSeq2Seq 8681d381\n")]
-    assert len({image.tag for image in images}) == 2
-
-
 def test_compiled_python_is_no_input(folder):
     before = input_hash(folder, "parent")
     (folder / "opt" / "__pycache__").mkdir()
