@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO, Any
 
-from emulator.machines.host_tools import wait_until
+from emulator.machines.host_tools import is_locked, wait_until
 from emulator.settings import Settings
 from emulator.tls import trusting
 
@@ -28,7 +28,7 @@ class ProcessError(Exception):
 
 def running_pid(settings: Settings) -> int | None:
     """The process that serves this account: the one that holds the account's lock."""
-    return _read_pid(settings) if _is_claimed(settings) else None
+    return _read_pid(settings) if is_locked(settings.state / LOCK_FILE) else None
 
 
 def claim(settings: Settings) -> IO[str]:
@@ -146,7 +146,7 @@ def stop(settings: Settings) -> bool:
     os.kill(pid, signal.SIGTERM)
     what, log = f"the end of the emulator (process {pid})", str(settings.state / LOG_FILE)
     # The server removes its pid file a moment before it lets go of the account.
-    wait_until(what, lambda: not _is_claimed(settings), STOP_TIMEOUT_S, look=log, error=ProcessError)
+    wait_until(what, lambda: not is_locked(settings.state / LOCK_FILE), STOP_TIMEOUT_S, look=log, error=ProcessError)
     return True
 
 
@@ -179,17 +179,6 @@ def post(settings: Settings, path: str) -> dict[str, Any]:
 def _opener(settings: Settings) -> urllib.request.OpenerDirector:
     direct = urllib.request.ProxyHandler({})
     return urllib.request.build_opener(direct, urllib.request.HTTPSHandler(context=trusting(settings)))
-
-
-def _is_claimed(settings: Settings) -> bool:
-    if not (settings.state / LOCK_FILE).exists():
-        return False
-    with open(settings.state / LOCK_FILE) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _read_pid(settings: Settings) -> int | None:

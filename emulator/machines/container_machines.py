@@ -13,7 +13,7 @@ from emulator.machines import host_tools, machine_mount, network_access
 from emulator.machines.container import Containers, Machine, StartWatch
 from emulator.machines.disks import DiskFolder
 from emulator.machines.host_tools import connect
-from emulator.machines.network_access import AccessFile, Attachment
+from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.registry import KEY_FILE, Registry
 from emulator.machines.spec import MACHINE_IMAGE, MachineError, Machines, MachineSpec, Rule
@@ -72,8 +72,7 @@ class ContainerMachines(Machines):
             given = machine_mount.files(spec, disk_lines, *self._registry_facts(), self._pip_conf)
             folder = self._folder(spec.guest_id) / "given"
             machine_mount.write(folder, given)
-            access = AccessFile(self._folder(spec.guest_id))
-            access.write(access.read(otherwise_mbps=spec.port_speed_mbps))
+            self._change_access(spec.guest_id, otherwise_mbps=spec.port_speed_mbps)
             self._containers.start(Machine(spec, folder, self._registry_name))
             self._open_gate(spec.guest_id)
             look = f"`docker logs {self._account}-{spec.guest_id}`"
@@ -94,14 +93,12 @@ class ContainerMachines(Machines):
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
         with self._lock(guest_id):
-            access = AccessFile(self._folder(guest_id))
-            access.write(replace(access.read(), firewall=network_access.firewall_text(private, public)))
+            self._change_access(guest_id, firewall=network_access.firewall_text(private, public))
             self._refresh(guest_id)
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
         with self._lock(guest_id):
-            access = AccessFile(self._folder(guest_id))
-            access.write(replace(access.read(), private_mbps=private_mbps, public_mbps=public_mbps))
+            self._change_access(guest_id, private_mbps=private_mbps, public_mbps=public_mbps)
             self._refresh(guest_id)
 
     def alive(self) -> set[int]:
@@ -164,12 +161,16 @@ class ContainerMachines(Machines):
             self._apply(machine)
             host_tools.write_private(gate, network_access.this_start(machine.pid))
 
+    def _change_access(self, guest_id: int, otherwise_mbps: int = 0, **changes: str | int) -> None:
+        folder = self._folder(guest_id)
+        network_access.write_access(folder, replace(network_access.read_access(folder, otherwise_mbps), **changes))
+
     def _refresh(self, guest_id: int) -> None:
         if machine := self._containers.attachment(guest_id):
             self._apply(machine)
 
     def _apply(self, machine: Attachment) -> None:
-        network_access.apply(machine, AccessFile(self._folder(machine.guest_id)).read())
+        network_access.apply(machine, network_access.read_access(self._folder(machine.guest_id)))
 
     def _is_up(self, spec: MachineSpec) -> bool:
         machine = self._containers.attachment(spec.guest_id)

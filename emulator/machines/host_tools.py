@@ -1,5 +1,6 @@
 """What machines need of this host: Docker, programs with their Debian packages, files for root alone, and the one wait."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -101,6 +102,26 @@ def write_private(path: Path, content: str) -> None:
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
     part.replace(path)
+
+
+def kept_text(path: Path, make: Callable[[], str]) -> str:
+    """The text of a file for root alone, made when it is first asked for."""
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(path, make())
+    return path.read_text()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process that lives holds the lock of a file."""
+    if not path.exists():
+        return False
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def wait_until(

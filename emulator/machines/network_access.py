@@ -14,6 +14,7 @@ from emulator.machines.host_tools import in_network_of, write_private
 from emulator.machines.spec import MachineError, Rule
 
 PRIVATE, PUBLIC = "eth0", "eth1"
+ACCESS_FILE = "access.json"
 LISTENING = "0A"  # The state column of /proc/net/tcp.
 LEAST_BURST_BYTES = 64 * 1024  # At least one segment that the kernel has not yet split.
 BURST_S = 0.002
@@ -89,27 +90,20 @@ def _check_names(machine: Attachment) -> None:
             )
 
 
-class AccessFile:
-    """One machine's access rules on disk, so that they hold from its first start on."""
+def read_access(folder: Path, otherwise_mbps: int = 0) -> Access:
+    """A machine's rules that were written last, so that they hold from its first start on; by default everything is open."""
+    file = folder / ACCESS_FILE
+    if not file.exists():
+        return Access(firewall_text(None, None), otherwise_mbps, otherwise_mbps)
+    kept = Access(**json.loads(file.read_text()))
+    private_mbps, public_mbps = kept.private_mbps or otherwise_mbps, kept.public_mbps or otherwise_mbps
+    return replace(kept, private_mbps=private_mbps, public_mbps=public_mbps)
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "access.json"
 
-    def read(self, otherwise_mbps: int = 0) -> Access:
-        """The rules that were written last; by default everything is open."""
-        if not self._file.exists():
-            return Access(firewall_text(None, None), otherwise_mbps, otherwise_mbps)
-        kept = Access(**json.loads(self._file.read_text()))
-        return replace(
-            kept,
-            private_mbps=kept.private_mbps or otherwise_mbps,
-            public_mbps=kept.public_mbps or otherwise_mbps,
-        )
-
-    def write(self, access: Access) -> None:
-        """Keep it."""
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self._file, json.dumps(asdict(access)))
+def write_access(folder: Path, access: Access) -> None:
+    """Keep a machine's rules."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(folder / ACCESS_FILE, json.dumps(asdict(access)))
 
 
 def firewall_text(private: Sequence[Rule] | None, public: Sequence[Rule] | None) -> str:

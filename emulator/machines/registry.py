@@ -1,5 +1,6 @@
 """The emulated NGC: Debian's docker-registry with TLS, user `$oauthtoken`, the account's key."""
 
+import fcntl
 import os
 import secrets
 import signal
@@ -14,7 +15,7 @@ import bcrypt
 import yaml
 
 from emulator.machines.certificates import server_identity
-from emulator.machines.host_tools import find, wait_until, write_private
+from emulator.machines.host_tools import find, is_locked, kept_text, wait_until, write_private
 from emulator.machines.spec import MachineError
 
 USER = "$oauthtoken"
@@ -31,11 +32,7 @@ def storage_of(state: Path) -> Path:
 
 def key_of(state: Path) -> str:
     """The account's registry key, made when it is first asked for."""
-    file = state / KEY_FILE
-    if not file.exists():
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(file, f"{secrets.token_urlsafe(KEY_BYTES)}\n")
-    return file.read_text().strip()
+    return kept_text(state / KEY_FILE, lambda: f"{secrets.token_urlsafe(KEY_BYTES)}\n").strip()
 
 
 class Registry:
@@ -137,31 +134,34 @@ def _holds(file: Path, text: str) -> bool:
 
 
 class KeptProcess:
-    """A program that outlives the emulator; a file with its id and start time finds it again."""
+    """A program that outlives the emulator; its pid file is locked for as long as it lives, whatever its id is used for later."""
 
     def __init__(self, pid_file: Path, log: Path) -> None:
         self._pid_file, self._log = pid_file, log
 
     @property
     def runs(self) -> bool:
-        """Whether the process that the file names is alive and is the one that we started."""
-        return self._pid() is not None
+        """Whether the process that the file names is alive."""
+        return is_locked(self._pid_file)
 
     def start(self, argv: Sequence[str]) -> None:
         """Start the program in a session of its own; its output goes to the log."""
-        with self._log.open("ab") as log:
+        with self._log.open("ab") as log, self._pid_file.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             process = subprocess.Popen(
                 (find(argv[0]), *argv[1:]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=(file.fileno(),),  # With the file the program holds its lock.
             )
-        write_private(self._pid_file, f"{process.pid} {_started(process.pid)}\n")
+            file.write(f"{process.pid}\n")
 
     def stop(self) -> None:
         """End the process and forget it; one that has ended already is no error."""
-        if (pid := self._pid()) is not None:
+        if self.runs:
+            pid = int(self._pid_file.read_text())
             os.kill(pid, signal.SIGKILL)  # A registry has nothing to finish: uploads are renamed into place.
             wait_until(f"the end of process {pid}", lambda: not self.runs, END_S)
         self._pid_file.unlink(missing_ok=True)
@@ -170,28 +170,3 @@ class KeptProcess:
         """The last line of the program's log."""
         lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
         return lines[-1] if lines else "its log is empty"
-
-    def _pid(self) -> int | None:
-        try:
-            pid, started = self._pid_file.read_text().split()
-        except (FileNotFoundError, ValueError):
-            return None
-        _reap(int(pid))
-        return int(pid) if _started(int(pid)) == started else None
-
-
-def _started(pid: int) -> str | None:
-    """When a process started, in the kernel's ticks; None for one that is gone or only waits to be reaped."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # Only a zombie without threads has let go of its sockets: the first thread of a program may end before the others.
-    return None if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
-
-
-def _reap(pid: int) -> None:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:  # Started by another process than this one.
-        return

@@ -1,6 +1,5 @@
 """Who may log in to the site and how: the user's key, the login host's key, and the file for ssh that names both."""
 
-import os
 import secrets
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from emulator.machines.host_tools import write_private
+from emulator.machines.host_tools import kept_text, write_private
 from emulator.machines.machine_mount import CLOUD_CONFIG
 from emulator.pbs.settings import LOGIN, LOGIN_ID, Settings
 
@@ -49,10 +48,7 @@ def login_host_key(settings: Settings) -> str:
 
 def munge_key(settings: Settings) -> str:
     """The secret by which the site's daemons know each other."""
-    path = settings.state / MUNGE_KEY
-    if not path.exists():
-        write_private(path, secrets.token_hex(MUNGE_KEY_BYTES))
-    return path.read_text()
+    return kept_text(settings.state / MUNGE_KEY, lambda: secrets.token_hex(MUNGE_KEY_BYTES))
 
 
 def _private(settings: Settings, name: str) -> str:
@@ -60,14 +56,13 @@ def _private(settings: Settings, name: str) -> str:
 
     Its text is that of the file: writing the same key again gives another text, and a machine with another text is another one.
     """
-    path = settings.state / name
-    if not path.exists():
-        private = Ed25519PrivateKey.generate().private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        )
-        os.makedirs(path.parent, exist_ok=True)
-        write_private(path, private.decode())
-    return path.read_text()
+    return kept_text(settings.state / name, _new_key)
+
+
+def _new_key() -> str:
+    private = Ed25519PrivateKey.generate()
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    return private.private_bytes(*form).decode()
 
 
 def _public(private: str) -> str:

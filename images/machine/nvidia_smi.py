@@ -12,18 +12,8 @@ from datetime import datetime
 
 GPUS = "/var/lib/machine/gpus.json"
 NOTHING = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-FIELDS = (
-    "index",
-    "name",
-    "uuid",
-    "memory.total",
-    "memory.used",
-    "memory.free",
-    "driver_version",
-    "count",
-    "pci.bus_id",
-    "utilization.gpu",
-)
+UNITS = {"memory.total": " MiB", "memory.used": " MiB", "memory.free": " MiB", "utilization.gpu": " %"}
+FIELDS = ("index", "name", "uuid", "driver_version", "count", "pci.bus_id", *UNITS)
 RANK = "OMPI_COMM_WORLD_LOCAL_RANK="
 SAMPLE_S = 0.3
 LINE = "+-----------------------------------------------------------------------------+"
@@ -39,41 +29,41 @@ def query(gpus: list, fields: list, form: list) -> str:
     unknown = [field for field in fields if field not in FIELDS]
     if unknown:
         raise ValueError(f'Field "{unknown[0]}" is not a valid field to query.')
-    unit = "" if "nounits" in form else " MiB"
-    rows = [[_value(gpu, field, len(gpus), unit) for field in fields] for gpu in gpus]
+    units = {} if "nounits" in form else UNITS
+    rows = [[f"{_value(gpu, field, len(gpus))}{units.get(field, '')}" for field in fields] for gpu in gpus]
     head = [] if "noheader" in form else [[f"{f} [MiB]" if f.startswith("memory.") else f for f in fields]]
     return "\n".join(", ".join(row) for row in head + rows)
+
+
+def _value(gpu: dict, field: str, count: int) -> object:
+    if field == "utilization.gpu":
+        return busy(gpu["index"])
+    memory = gpu["memory_mib"]
+    special = {"count": count, "memory.total": memory, "memory.used": 0, "memory.free": memory}
+    return {**gpu, **special, "pci.bus_id": gpu["bus_id"]}[field]
 
 
 def table(gpus: list, now: datetime) -> str:
     """The text of ``nvidia-smi`` alone."""
     driver, cuda = gpus[0]["driver_version"], gpus[0]["cuda_version"]
-    rows = [f"{now:%a %b %e %H:%M:%S %Y}", LINE]
-    rows.append(f"| NVIDIA-SMI {driver:<13}Driver Version: {driver:<13}CUDA Version: {cuda:<9}|")
-    rows.append("|-------------------------------+----------------------+----------------------+")
-    rows.append("| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |")
-    rows.append("| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |")
-    rows.append("|===============================+======================+======================|")
+    rows = [
+        f"{now:%a %b %e %H:%M:%S %Y}",
+        LINE,
+        f"| NVIDIA-SMI {driver:<13}Driver Version: {driver:<13}CUDA Version: {cuda:<9}|",
+        "|-------------------------------+----------------------+----------------------+",
+        "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |",
+        "| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |",
+        "|===============================+======================+======================|",
+    ]
     for gpu in gpus:
         name, memory = gpu["name"][:15] + "...", f"0MiB / {gpu['memory_mib']}MiB"
-        rows.append(f"| {gpu['index']:>3}  {name:<18}  On   | {gpu['bus_id']} Off |                    0 |")
-        rows.append(f"| N/A   33C    P0    26W / 250W | {memory:>20} |      0%      Default |")
-        rows.append("+-------------------------------+----------------------+----------------------+")
+        rows += [
+            f"| {gpu['index']:>3}  {name:<18}  On   | {gpu['bus_id']} Off |                    0 |",
+            f"| N/A   33C    P0    26W / 250W | {memory:>20} |      0%      Default |",
+            "+-------------------------------+----------------------+----------------------+",
+        ]
     rows += ["", LINE, "| Processes:" + " " * 66 + "|", "|  No running processes found" + " " * 49 + "|", LINE]
     return "\n".join(rows)
-
-
-def _value(gpu: dict, field: str, count: int, unit: str) -> str:
-    special = {
-        "count": str(count),
-        "pci.bus_id": gpu["bus_id"],
-        "memory.total": f"{gpu['memory_mib']}{unit}",
-        "memory.used": f"0{unit}",
-        "memory.free": f"{gpu['memory_mib']}{unit}",
-    }
-    if field == "utilization.gpu":
-        return str(busy(gpu["index"])) + unit.replace(" MiB", " %")
-    return special[field] if field in special else str(gpu[field])
 
 
 def busy(index: int, proc: str = "/proc") -> int:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emulator.machines import host_tools
+from emulator.machines import host_tools, registry
 from emulator.machines.disks import Loop, device_name, parse_loops
 from emulator.machines.host_tools import connect, wait_until
 from emulator.machines.machine_mount import files, gpus_json, host_key, write
-from emulator.machines.network_access import Access, AccessFile, firewall_text, shaping_argv
+from emulator.machines.network_access import Access, firewall_text, read_access, shaping_argv, write_access
 from emulator.machines.networks import gateway
 from emulator.machines.publishing import Repository
 from emulator.machines.registry import KeptProcess
@@ -95,13 +95,12 @@ def test_what_is_handed_in_is_for_root_alone(tmp_path):
 
 
 def test_rules_that_come_before_the_first_boot_are_kept_and_take_the_ordered_speed(tmp_path):
-    kept = AccessFile(tmp_path / "101")
-    kept.write(Access("closed", 0, 0))
-    assert kept.read(otherwise_mbps=1000) == Access("closed", 1000, 1000)
+    write_access(tmp_path / "101", Access("closed", 0, 0))
+    assert read_access(tmp_path / "101", otherwise_mbps=1000) == Access("closed", 1000, 1000)
 
 
 def test_a_machine_without_rules_is_open(tmp_path):
-    assert AccessFile(tmp_path).read(otherwise_mbps=100) == Access(firewall_text(None, None), 100, 100)
+    assert read_access(tmp_path, otherwise_mbps=100) == Access(firewall_text(None, None), 100, 100)
 
 
 def test_a_slow_port_still_lets_a_whole_segment_through():
@@ -159,12 +158,21 @@ def test_a_host_program_that_fails_is_quoted():
         host_tools.run("Detaching disk x", ("losetup", "--detach", "/dev/null"))
 
 
-def test_a_process_is_known_by_its_start_time_and_not_by_its_id_alone(tmp_path):
+def test_a_process_is_known_by_its_lock_and_not_by_its_id_alone(tmp_path):
     kept = KeptProcess(tmp_path / "pid", tmp_path / "log")
-    (tmp_path / "pid").write_text("1 12345\n")
+    (tmp_path / "pid").write_text("1\n")
     assert not kept.runs
     kept.stop()
     assert not (tmp_path / "pid").exists()
+
+
+def test_a_process_that_was_started_runs_until_it_is_stopped_also_for_a_later_emulator(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "find", shutil.which)
+    KeptProcess(tmp_path / "pid", tmp_path / "log").start(("sleep", "600"))
+    later = KeptProcess(tmp_path / "pid", tmp_path / "log")
+    assert later.runs
+    later.stop()
+    assert not later.runs
 
 
 def test_waiting_returns_what_came_and_raises_when_nothing_comes():
