@@ -27,20 +27,9 @@ class Account(EmulatedAccount):
         super().__init__(settings)
         self.catalog: Catalog = load_catalog()
 
-    @property
-    def team_ref(self) -> str:
-        """The team's id; it follows from the state folder, so that a client notices another account."""
-        return f"te{self.settings.account_name.removeprefix('acct-')}"
-
-    @property
-    def user_ref(self) -> str:
-        """The id of the key's owner."""
-        return f"u{self.settings.account_name.removeprefix('acct-')}"
-
-    @property
-    def member_ref(self) -> str:
-        """The id of the second user, who is a member of the team and no administrator."""
-        return f"m{self.settings.account_name.removeprefix('acct-')}"
+    def own_ref(self, prefix: str) -> str:
+        """The id of the team or of one of its users; it follows from the state folder, so that a client notices another account."""
+        return prefix + self.settings.account_name.removeprefix("acct-")
 
     def new_ref(self, prefix: str) -> str:
         """A fresh id, as the API shows it."""

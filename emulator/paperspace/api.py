@@ -18,6 +18,7 @@ from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, not_found, refused
 from emulator.paperspace.keys import Role
 from emulator.paperspace.operations import Call, Operation
+from emulator.store import Table
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY = ("POST", "PUT", "PATCH")
@@ -47,13 +48,21 @@ class Paperspace(api.Api):
         return [Route("/v1/{path:path}", v1, methods=METHODS)]
 
     def check(self, call: Call) -> Role | None:
-        return keys.check(self.account, call)
+        role = keys.role_of(self.account.settings, call.key)
+        if role is None and call.operation.needs_key:
+            raise ApiError("UNAUTHORIZED", "The API key is missing or not valid.")
+        if role is Role.MEMBER and not call.operation.for_members:
+            raise ApiError("FORBIDDEN", "Only an administrator of the team may do this.")
+        if role is Role.MEMBER and not call.is_read:
+            raise not_found("Machine", call.path["id"])
+        return role
 
     def advance(self) -> bool:
         return lifecycle.advance(self.account)
 
     def seen_by(self, account: Account, caller: Role | None) -> Account:
-        return keys.seen_by(account, caller)
+        nothing: dict[str, Table] = {kind: Table() for kind in account.store.tables}
+        return account.with_tables(nothing) if caller is Role.MEMBER else account
 
     def carry_out(self, account: Account, call: Call, injected: InjectedFault) -> Any:
         """Call the operation; a list comes in pages, where the fault asks for it each out of another order."""

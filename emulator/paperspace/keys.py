@@ -5,11 +5,9 @@ import hmac
 from typing import Any
 
 from emulator.paperspace.account import Account
-from emulator.paperspace.errors import ApiError, not_found
 from emulator.paperspace.operations import Call, Operation
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
-from emulator.store import Table
 
 NAMESPACE = "microcluster-emulator"
 
@@ -29,33 +27,15 @@ def role_of(settings: Settings, key: str | None) -> Role | None:
     return None
 
 
-def check(account: Account, call: Call) -> Role | None:
-    """The role of a call's key, or the refusal of what it may not do."""
-    role = role_of(account.settings, call.key)
-    if role is None and call.operation.needs_key:
-        raise ApiError("UNAUTHORIZED", "The API key is missing or not valid.")
-    if role is Role.MEMBER:
-        if not call.operation.for_members:
-            raise ApiError("FORBIDDEN", "Only an administrator of the team may do this.")
-        if not call.is_read:
-            raise not_found("Machine", call.path["id"])
-    return role
-
-
-def seen_by(account: Account, role: Role | None) -> Account:
-    """The account without what a role is not shown, for reading."""
-    return account.with_tables({kind: Table() for kind in account.store.tables}) if role is Role.MEMBER else account
-
-
 def session(account: Account, call: Call) -> dict[str, Any] | None:
     """The user and the team of a key; null for a key that is not valid."""
     role = role_of(account.settings, call.key)
     if role is None:
         return None
-    is_admin, created, team = role is Role.ADMIN, moment(account.clock.virtual0), account.team_ref
+    is_admin, created, team = role is Role.ADMIN, moment(account.clock.virtual0), account.own_ref("te")
     membership = {"name": NAMESPACE, "id": team, "namespace": NAMESPACE, "isUserTeam": True, "dtCreated": created}
     user = {
-        "id": account.user_ref if is_admin else account.member_ref,
+        "id": account.own_ref("u" if is_admin else "m"),
         "firstName": None,
         "lastName": None,
         "email": "emulated@example.invalid",

@@ -1,5 +1,7 @@
 """What can be ordered: templates with their machine types, and whether there is room for one more machine of a type."""
 
+import math
+
 from emulator.paperspace import views
 from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import MachineType
@@ -20,14 +22,9 @@ def machine_type(account: Account, label: str) -> MachineType:
 
 def has_room(account: Account, region: str, wanted: MachineType) -> bool:
     """Whether the region sells the type, and the settings' capacity leaves room for one more machine of it."""
-    machines = [each for each in account.store.machines.read_all() if each.region == region]
-    of_type = [each for each in machines if each.machine_type == wanted.label]
-    limits = account.settings.capacity
-    is_full = any(
-        name in limits and len(taken) >= limits[name]
-        for name, taken in ((region, machines), (f"{region}/{wanted.label}", of_type))
-    )
-    return region in wanted.regions and not is_full
+    machines = account.store.machines.read_all()
+    taken = sum((each.region, each.machine_type) == (region, wanted.label) for each in machines)
+    return region in wanted.regions and taken < account.settings.capacity.get(f"{region}/{wanted.label}", math.inf)
 
 
 def require_room(account: Account, region: str, wanted: MachineType) -> None:

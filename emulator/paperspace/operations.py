@@ -1,14 +1,12 @@
 """An operation of the API: its input, one call of it, and the pages of a list."""
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from emulator.paperspace.errors import invalid
 
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE, LARGEST_PAGE = 20, 120  # the vendor states no default
 ASCENDING, DESCENDING = "asc", "desc"
+POSITION = TypeAdapter(tuple[str, str])  # of an object in an order: what a cursor is
 Size = Annotated[float, Field(gt=0)]
 View = dict[str, Any]
 Handler = Callable[["Account", "Call"], Any]
@@ -143,36 +142,25 @@ def page(views: Sequence[View], call: Call, shuffle: Random | None = None) -> Vi
     ordered = sorted(views, key=lambda view: _position(view, key), reverse=is_descending)
     if shuffle:
         ordered = shuffle.sample(ordered, len(ordered))
-    begin = 0
-    if "after" in given:
-        begin = _behind(
-            _read_cursor(given["after"]), [_position(view, key) for view in ordered], is_descending=is_descending
-        )
+    positions = [_position(view, key) for view in ordered]
+    begin = _behind(given["after"], positions, is_descending=is_descending) if "after" in given else 0
     items = ordered[begin : begin + given.get("limit", PAGE_SIZE)]
-    has_more = begin + len(items) < len(ordered)
-    return {"hasMore": has_more, "items": items} | ({"nextPage": _cursor(items[-1], key)} if has_more else {})
+    end = begin + len(items)
+    if end == len(ordered):
+        return {"hasMore": False, "items": items}
+    return {"hasMore": True, "items": items, "nextPage": POSITION.dump_json(positions[end - 1]).decode()}
 
 
-def _position(view: View, key: str) -> list[str]:
-    return [str(view[key]), str(view.get("id") or view.get("ip"))]
+def _position(view: View, key: str) -> tuple[str, str]:
+    return str(view[key]), str(view.get("id") or view.get("ip"))
 
 
-def _behind(after: list[str], positions: list[list[str]], *, is_descending: bool) -> int:
+def _behind(cursor: str, positions: list[tuple[str, str]], *, is_descending: bool) -> int:
     """Where the page begins: behind what the cursor names, even if that is gone meanwhile."""
+    try:
+        after = POSITION.validate_json(cursor)
+    except ValidationError as wrong:
+        raise invalid("after: Invalid cursor") from wrong
     if after in positions:
         return positions.index(after) + 1
     return sum(each > after if is_descending else each < after for each in positions)
-
-
-def _cursor(view: View, key: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps(_position(view, key)).encode()).decode()
-
-
-def _read_cursor(text: str) -> list[str]:
-    try:
-        read = json.loads(base64.urlsafe_b64decode(text.encode()))
-    except (binascii.Error, ValueError) as wrong:
-        raise invalid("after: Invalid cursor") from wrong
-    if not (isinstance(read, list) and len(read) == 2 and all(isinstance(each, str) for each in read)):
-        raise invalid("after: Invalid cursor")
-    return read

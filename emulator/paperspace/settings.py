@@ -38,7 +38,7 @@ class Settings(settings.Settings):
     stopping_s: float = 3.0
     deactivating_s: float = 3.0
     max_machines: int = 20  # the team's, as /auth/session says
-    # "ny2" or "ny2/P4000x2" to the number of machines that there is room for; without an entry, no limit.
+    # "ny2/P4000x2" to the number of machines that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)
     failed_rate: float = 0.0  # of creations that are accepted and whose event then ends with an error
 
