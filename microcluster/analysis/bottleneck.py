@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from microcluster.analysis.network_usage import MEGABIT_BYTES, Traffic
 from microcluster.analysis.run_questions import Answer
+from microcluster.analysis.samples import MEGABIT_BYTES, Traffic
 
 QUESTION = "Was the network the bottleneck, and how does a step relate to it?"
 MEASURED, DERIVED, EXPECTED = "measured", "derived", "expected"

@@ -1,15 +1,12 @@
 """A run's curves, and answers to the questions that every report answers. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from core.plain_text import count, duration
-from microcluster.analysis.evaluations import evaluations
-from microcluster.analysis.events import Event
-from microcluster.jobs.contract import Metric
+from microcluster.analysis.records import Curves, Event, Point
 
-Point = tuple[int, float]
 Policy = Callable[[int], float | None]
 """The planned learning rate by step, from 1; None where only the program knows it."""
 
@@ -22,76 +19,12 @@ OVERFIT_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Curves:
-    """Points (step, value) in the order of the log; ``pace`` in seconds per step."""
-
-    train: tuple[Point, ...]
-    validation: tuple[Point, ...]
-    pace: tuple[Point, ...]
-    metrics: Mapping[str, tuple[Point, ...]] = field(default_factory=dict)
-    """Other figures by name: of evaluations and of the program itself."""
-
-    def as_json(self) -> dict[str, Any]:
-        return {"train": self.train, "validation": self.validation, "pace": self.pace, **self.metrics}
-
-
-@dataclass(frozen=True)
 class Answer:
     """A question, its answer as a sentence, and the figures behind it."""
 
     question: str
     answer: str
     figures: Mapping[str, Any]
-
-
-def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()) -> Curves:
-    """Return the curves.
-
-    The first pace and one after an evaluation include other work and are dropped, unless it is of training only; and so are points that a
-    later attempt repeats.
-    """
-    train, pace = [], []
-    figures: dict[str, list[Point]] = {}
-    tainted = True
-    for event in events:
-        match event["event"]:
-            case "train" if isinstance(event.get("loss"), float):
-                train.append((event["step"], event["loss"]))
-            case "validation":
-                tainted = True
-            case "started" | "restored" | "resuming":
-                tainted = True
-                train, pace = (_until(event.get("step", -1), one) for one in (train, pace))
-                figures = {name: _until(event.get("step", -1), one) for name, one in figures.items()}
-            case "metric":
-                points = figures.setdefault(event["name"], [])
-                if points and points[-1][0] == event["step"]:  # The last value of a step is its value.
-                    points.pop()
-                points.append((event["step"], event["value"]))
-            case "time":
-                timed = not tainted or event.get("training_only")
-                pace += [(event["step"], event["seconds_per_step"])] if timed else []
-                tainted = False
-    evaluated = evaluations(events, eval_steps, metrics)
-    validation = tuple((one.step, one.loss) for one in evaluated if isinstance(one.loss, float))
-    for one in evaluated:
-        for name, value in one.scores.items():
-            figures.setdefault(name, []).append((one.step, value))
-    return Curves(tuple(train), validation, tuple(pace), {name: tuple(points) for name, points in figures.items()})
-
-
-def _until(step: float, points: list[Point]) -> list[Point]:
-    return [point for point in points if point[0] <= step]
-
-
-def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Drop the points that a later attempt repeated: it begins where the steps go back."""
-    kept: list[Point] = []
-    for point in points:
-        while kept and kept[-1][0] >= point[0]:
-            kept.pop()
-        kept.append(point)
-    return tuple(kept)
 
 
 def planned_rates(policy: Policy, last: int) -> tuple[Point, ...]:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from microcluster.analysis.evaluations import evaluations
-from microcluster.analysis.events import Event, sound
+from microcluster.analysis.records import Event, curves, sound
 from microcluster.jobs.contract import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
@@ -79,7 +78,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     seen = {**seen, "events": events}
     job = seen["job"]
     losses = [event for event in events if event["event"] == "train"]
-    evaluated = evaluations(events, job.get("eval_steps"), [Metric(**one) for one in job["metrics"]])
+    evaluated = curves(events, job.get("eval_steps"), [Metric(**one) for one in job["metrics"]]).evaluations
     seconds = _seconds_per_step(events)
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
@@ -218,15 +217,7 @@ def _seconds_per_step(events: Sequence[Event]) -> float | None:
     The program's own average includes evaluations and checkpoints; it is used only when a run is too short for anything else.
     """
     events = _this_attempt(events)
-    clean, tainted = [], True
-    for event in events:
-        if event["event"] in ("started", "restored", "validation"):
-            tainted = True
-        elif event["event"] == "time":
-            if not tainted or event.get("training_only"):
-                clean.append(event["seconds_per_step"])
-            tainted = False
-    recent = sorted(clean[-9:])
+    recent = sorted(seconds for _, seconds in curves(events).pace[-9:])
     return recent[len(recent) // 2] if recent else _last(events, "average_seconds_per_step")
 
 

@@ -11,9 +11,10 @@ from rich.filesize import decimal
 
 from agent import step_time_model
 from core.plain_text import note, printable, say
-from microcluster.analysis import bottleneck, comparison, gpu_use, network_usage, run_questions
+from microcluster.analysis import bottleneck, comparison, run_questions, samples
 from microcluster.analysis.bottleneck import Link
-from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.records import Curves, curves, rewound
+from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import run_text
 from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
@@ -53,14 +54,14 @@ def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
     records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
     plan = RunFolder(cluster).plan
-    found = run_questions.curves(records.events, plan.expect.eval_steps, plan.metrics)
+    found = curves(records.events, plan.expect.eval_steps, plan.metrics)
     answers = answers_of(cluster, plan, outcome, records, found, emulated=cost.emulated)
     facts = report_facts(stack, cluster, outcome, cost) | {
         "labels": {metric.name: metric.label for metric in plan.metrics},
         "answers": [asdict(answer) for answer in answers],
         "curves": found.as_json(),
-        "learning_rate": run_questions.rewound(records.learning_rate),
-        "gpu_use": gpu_use.by_step(records.events),
+        "learning_rate": rewound(records.learning_rate),
+        "gpu_use": samples.gpu_use(records.events),
         "emulated": cost.emulated,
         "checkpoint_files": [asdict(one) for one in records.checkpoints],
         "files": dict(records.files),
@@ -90,7 +91,7 @@ def answers_of(
 ) -> list[Answer]:
     """Answer the questions of every report."""
     expect = plan.expect
-    network = bottleneck.answer(network_usage.measured(records.events), link_of(cluster, outcome, records))
+    network = bottleneck.answer(samples.traffic(records.events), link_of(cluster, outcome, records))
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
     return [

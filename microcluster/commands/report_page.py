@@ -9,9 +9,10 @@ import pygal
 from pygal.style import CleanStyle
 from rich.filesize import decimal
 
-from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
+from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.bottleneck import Link
-from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.records import Curves, rewound
+from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
 from microcluster.commands.money import Cost
@@ -67,7 +68,7 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
         answers=answers,
         emulated=", emulated" if cost.emulated else "",
         charts=_charts(cluster, outcome, records, found, emulated=cost.emulated),
-        network=bottleneck.rows(network_usage.measured(records.events), link),
+        network=bottleneck.rows(samples.traffic(records.events), link),
         bill=[BILL_HEAD, *([row[key] for key in BILL_KEYS] for row in bill)] if bill else [],
         checkpoints=[CHECKPOINT_HEAD, *map(_checkpoint, records.checkpoints)] if records.checkpoints else [],
         files=[(path, decimal(size)) for path, size in records.files],
@@ -81,7 +82,7 @@ def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Cu
     label = ", emulated" if emulated else ""
     name = cluster.hosts[0].name
     loss = {"training": found.train, "validation": found.validation}
-    used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
+    used, rates = samples.gpu_use(records.events), samples.link_rates(records.events, name)
     unit = outcome.unit
     drawn = [(f"Loss by {unit}", curve("loss", loss))]
     known = {metric.name: metric for metric in RunFolder(cluster).plan.metrics}
@@ -103,7 +104,7 @@ def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Cu
 
 def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | None:
     """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
-    recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
+    recorded, source = rewound(records.learning_rate), "as the trainer recorded it"
     if not recorded and cluster.job and outcome.step:
         recorded = run_questions.planned_rates(RunFolder(cluster).plan.expect.learning_rate, outcome.step)
         source = "derived from its policy's formula"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.records import event_summary
-from microcluster.analysis import events
+from microcluster.analysis.records import parse
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import DataPlan
 from microcluster.jobs.run_spec import RunFolder
@@ -84,7 +84,7 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
     cluster.require("run", "job")
     folder, plan = RunFolder(cluster).path, RunFolder(cluster).plan
     scalars = [metric.scalar for metric in plan.metrics if metric.scalar]
-    parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
+    parsed = [parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
         config=launcher.read(f"{folder}/{plan.config_file}") or "",

@@ -13,7 +13,7 @@ import docker.errors
 import pytest
 
 from agent.readers.openseq2seq import Reader
-from microcluster.analysis.evaluations import evaluations
+from microcluster.analysis.records import evaluations
 from microcluster.jobs.contract import World
 from microcluster.jobs.openseq2seq import LOCAL_PROGRAM_FOLDER, SOURCE, Job
 from microcluster.jobs.openseq2seq.translation import inference

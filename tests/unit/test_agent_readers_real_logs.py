@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.readers.openseq2seq import Reader
-from microcluster.analysis.evaluations import evaluations
+from microcluster.analysis.records import evaluations
 from microcluster.jobs.openseq2seq import METRICS
 
 LOGS = Path(__file__).parent / "real_logs"

@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 from sampled_run import SampledRun
 
-from microcluster.analysis import bottleneck, network_usage
+from microcluster.analysis import bottleneck, samples
 from microcluster.analysis.bottleneck import Link
 
 RING_BYTES = 365_285_376
 HISTORIC = Link(2, 1.73, 1000, 1882.0, 1882.0, RING_BYTES, compute_s=0.5927, predicted_s=1.75)
 """Two guests with two V100 each, on ports of 1000 that carry 2 Gb/s."""
-SEEN = network_usage.measured(SampledRun().events())
+SEEN = samples.traffic(SampledRun().events())
 
 
 def test_the_historic_run_waited_two_thirds_of_every_step() -> None:
@@ -33,7 +33,7 @@ def test_without_a_prediction_the_preflights_bandwidth_bounds_what_is_exposed() 
 
 
 def test_a_link_that_carries_little_of_what_it_could_is_no_bottleneck() -> None:
-    seen = network_usage.measured(SampledRun(steps=300, step_s=0.3, bytes_per_step=1_700_000, print_steps=10).events())
+    seen = samples.traffic(SampledRun(steps=300, step_s=0.3, bytes_per_step=1_700_000, print_steps=10).events())
     local = Link(2, 0.3, 1000, 945.0, 945.0, 1_690_000)
     said = bottleneck.answer(seen, local)
     assert said.answer.startswith("No: 0.00 to 0.01 s of the 0.30 s of a step (0% to 5%)")

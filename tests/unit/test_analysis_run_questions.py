@@ -3,52 +3,26 @@
 import pytest
 from launching import HERE, transformer
 
-from microcluster.analysis import run_questions
+from microcluster.analysis import records, run_questions
 from microcluster.jobs.openseq2seq import METRICS
 
 EXPECTED = transformer(model="transformer-base", dataset="wmt16-en-de").plan(HERE).expect
 BASE = EXPECTED.learning_rate, EXPECTED.warmup_steps
 
 
-def evaluated(*losses: float) -> run_questions.Curves:
+def evaluated(*losses: float) -> records.Curves:
     points = tuple((100 * number, loss) for number, loss in enumerate(losses))
-    return run_questions.Curves(train=points, validation=points, pace=())
-
-
-def test_a_validation_loss_belongs_to_the_step_whose_line_follows_it() -> None:
-    events = [
-        {"event": "validation", "loss": 5.0},
-        {"event": "train", "step": 0, "loss": 8.1},
-        {"event": "train", "step": 100, "loss": 7.0},
-        {"event": "validation", "loss": 4.0},
-        {"event": "train", "step": 200, "loss": 6.0},
-    ]
-    assert run_questions.curves(events).validation == ((0, 5.0), (200, 4.0))
-
-
-@pytest.mark.parametrize(
-    "then", [[], [{"event": "restored", "step": 300}, {"event": "train", "step": 310, "loss": 5.0}]]
-)
-def test_the_evaluation_at_the_end_of_a_training_stands_at_its_last_checkpoint(then) -> None:
-    events = [
-        {"event": "validation", "loss": 5.0},
-        {"event": "train", "step": 200, "loss": 6.0},
-        {"event": "checkpoint", "step": 200},
-        {"event": "validation", "loss": 4.0},
-        {"event": "finished"},
-        {"event": "checkpoint", "step": 300},
-    ]
-    assert run_questions.curves([*events, *then]).validation == ((200, 5.0), (300, 4.0))
+    return records.Curves(train=points, validation=points, pace=())
 
 
 def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
     times = [{"event": "time", "step": step, "seconds_per_step": 1.0 + step} for step in (0, 1, 2, 3)]
     events = [{"event": "started"}, *times[:2], {"event": "validation", "loss": 4.0}, *times[2:]]
-    assert [step for step, _ in run_questions.curves(events).pace] == [1, 3]
+    assert [step for step, _ in records.curves(events).pace] == [1, 3]
 
 
 def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
-    assert run_questions.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
+    assert records.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
 
 
 def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
@@ -79,10 +53,10 @@ def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
         return [{"event": "train", "step": step, "loss": float(step)} for step in steps]
 
     crashed = [*lines(0, 100, 200), {"event": "validation", "loss": 9.0}, *lines(300)]
-    found = run_questions.curves([{"event": "started"}, *crashed, {"event": "restored", "step": 200}, *lines(300, 400)])
+    found = records.curves([{"event": "started"}, *crashed, {"event": "restored", "step": 200}, *lines(300, 400)])
     assert [step for step, _ in found.train] == [0, 100, 200, 300, 400]
     assert found.validation == ()
-    again = run_questions.curves([*crashed, {"event": "started"}, *lines(0, 100)])
+    again = records.curves([*crashed, {"event": "started"}, *lines(0, 100)])
     assert [step for step, _ in again.train] == [0, 100]
 
 
@@ -126,7 +100,7 @@ def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_form
 
 
 def test_a_rate_that_was_recorded_twice_counts_once() -> None:
-    assert run_questions.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == (
+    assert records.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == (
         (1, 0.1),
         (11, 0.2),
         (21, 0.4),
@@ -145,7 +119,7 @@ def test_the_scores_of_the_evaluations_are_a_curve() -> None:
         {"event": "bleu", "score": 0.25},
         {"event": "train", "step": 1, "loss": 8.0},
     ]
-    assert run_questions.curves(events, metrics=METRICS).metrics == {"bleu": ((1, 0.25),)}
+    assert records.curves(events, metrics=METRICS).metrics == {"bleu": ((1, 0.25),)}
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:

@@ -10,7 +10,8 @@ from fake_machine import FACTS
 from launching import transformer
 from sampled_run import SampledRun
 
-from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.records import Curves
+from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import report_page, run_text
 from microcluster.commands.money import Cost

@@ -10,7 +10,7 @@ import pytest
 from launching import launched, run_id, transformer
 from test_analysis_run_state import seen
 
-from microcluster.analysis.run_questions import curves
+from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError

@@ -11,7 +11,7 @@ from launching import launched, run_id
 from test_analysis_run_state import failure, seen
 
 from microcluster.analysis.failure_hints import next_step
-from microcluster.analysis.run_questions import curves
+from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
 from microcluster.config import stack as config

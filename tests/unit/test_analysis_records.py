@@ -1,4 +1,4 @@
-"""Malformed lines in a run's records are left out and counted; nothing that reads them fails."""
+"""What is read of a run's records: no malformed line, and each evaluation at its step, which the log itself does not say."""
 
 import json
 import subprocess
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sampled_run import SampledRun
 from test_analysis_run_state import seen
 
-from microcluster.analysis import events, network_usage, run_questions
+from microcluster.analysis import records, run_questions, samples
+from microcluster.analysis.records import evaluations
 from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
 from microcluster.commands.status import status_text
@@ -22,8 +23,8 @@ from microcluster.remote import run_export
 from microcluster.remote.job import AGENT
 
 RUN = SampledRun(steps=300).events()
-KINDS = sorted({*events.NEEDED, *events.MEASURES, *events.NAMES, "started", "finished", "evaluation"})
-KEYS = sorted({"event", "value", "to", *events.TYPES})
+KINDS = sorted({*records.NEEDED, *records.MEASURES, *records.NAMES, "started", "finished", "evaluation"})
+KEYS = sorted({"event", "value", "to", *records.TYPES})
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
@@ -48,31 +49,31 @@ NEARLY = st.builds(
 )
 def test_a_malformed_line_is_left_out_and_counted(line: str) -> None:
     whole = '{"event": "started", "t": 1.0}'
-    assert events.parse(f"{whole}\n{line}\n{whole}\n") == ((json.loads(whole),) * 2, 1)
+    assert records.parse(f"{whole}\n{line}\n{whole}\n") == ((json.loads(whole),) * 2, 1)
 
 
 def test_a_line_that_is_just_being_written_is_no_malformed_one() -> None:
-    assert events.parse('{"event": "started"}\n{"event": "tr') == (({"event": "started"},), 0)
-    assert events.parse("") == ((), 0)
+    assert records.parse('{"event": "started"}\n{"event": "tr') == (({"event": "started"},), 0)
+    assert records.parse("") == ((), 0)
 
 
 def test_what_our_own_machines_write_is_all_sound() -> None:
-    assert events.sound(RUN) == (tuple(RUN), 0)
+    assert records.sound(RUN) == (tuple(RUN), 0)
 
 
 @given(st.lists(NEARLY | ANYTHING, max_size=6))
 def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     mixed = [*RUN, *values, *RUN[-3:]]
-    found, left_out = events.sound(mixed)
+    found, left_out = records.sound(mixed)
     assert len(found) + left_out == len(mixed)
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
     status_text(CLUSTER, outcome, COST)
     run_text.report(CLUSTER, outcome, COST)
-    run_questions.curves(found, 100, METRICS)
+    records.curves(found, 100, METRICS)
     run_questions.how_long(found)
     run_questions.gpus_used(found)
-    network_usage.measured(found)
-    network_usage.rates(found, "gpu-0")
+    samples.traffic(found)
+    samples.link_rates(found, "gpu-0")
 
 
 def test_status_says_how_many_lines_were_left_out() -> None:
@@ -90,8 +91,8 @@ def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.Mon
     monkeypatch.setattr(run_export, "_files", lambda *_: [])
     monkeypatch.setattr(run_export, "_data", lambda launcher, cluster: [])
     monkeypatch.setattr(run_export, "_asked", lambda *_: [])
-    records = run_export.read(machine, CLUSTER)
-    assert (records.events, records.malformed) == ((), 3)
+    found = run_export.read(machine, CLUSTER)
+    assert (found.events, found.malformed) == ((), 3)
 
 
 def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_is_being_written(tmp_path: Path) -> None:
@@ -101,3 +102,49 @@ def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_i
         [sys.executable, AGENT, "records.run_snapshot", tmp_path], capture_output=True, text=True, check=True
     )
     assert json.loads(answer.stdout)["events"] == [{"event": "started"}, None, None]
+
+
+def train(*steps):
+    return [{"event": "train", "step": step, "loss": 4.0, "t": float(step)} for step in steps]
+
+
+def evaluated(loss, score=None):
+    block = [{"event": "evaluation", "t": 0.0}, {"event": "validation", "loss": loss, "t": 0.0}]
+    return [*block, *([] if score is None else [{"event": "bleu", "score": score, "t": 0.0}])]
+
+
+def steps_of(events, eval_steps=None):
+    return [(one.step, one.loss) for one in evaluations(events, eval_steps)]
+
+
+STARTED = {"event": "started"}
+FIRST = [STARTED, *evaluated(9.0), *train(1, 101), *evaluated(0.0652), *train(201)]
+AT_300 = [*evaluated(0.0488), {"event": "finished"}, {"event": "checkpoint", "step": 300}, {"event": "end"}]
+PHASES = [{"event": "phase", "phase": name} for name in ("preparing", "preflight", "training")]
+
+
+def test_evaluations_come_at_the_start_and_by_the_schedule_and_not_at_the_next_loss_line():
+    events = [STARTED, *evaluated(9.0), *train(1, 101), *evaluated(5.0), *train(201, 301), *evaluated(4.0), *train(401)]
+    assert steps_of(events, 150) == [(0, 9.0), (150, 5.0), (401, 4.0)], "300 is before the line of 301: not believed"
+    assert steps_of(events) == [(1, 9.0), (201, 5.0), (401, 4.0)]
+
+
+def test_the_last_evaluation_stays_at_its_own_end_when_the_next_attempt_finds_an_older_checkpoint_first():
+    again = [*PHASES, {"event": "checkpoint", "step": 200}, {"event": "restored", "step": 300}]
+    found = steps_of([*FIRST, *AT_300, *again, *evaluated(0.05), *train(301)], 200)
+    assert found == [(0, 9.0), (200, 0.0652), (300, 0.0488), (300, 0.05)]
+
+
+def test_every_evaluation_has_a_step_also_the_last_one_and_one_that_no_loss_line_follows_yet():
+    assert [one.step for one in evaluations([*FIRST, *AT_300])] == [1, 201, 300]
+    assert steps_of([STARTED, *evaluated(9.0), *train(1, 101, 151), *evaluated(5.0)], 200)[-1] == (200, 5.0)
+
+
+def test_a_resumed_attempt_counts_its_schedule_from_where_it_began():
+    resumed = [{"event": "restored", "step": 300}, *evaluated(3.0), *train(301, 401), *evaluated(2.0), *train(501)]
+    assert steps_of(resumed, 150) == [(300, 3.0), (450, 2.0)]
+
+
+def test_a_score_belongs_to_its_evaluation_and_may_be_missing():
+    events = [*evaluated(9.0, 0.1), *train(1), *evaluated(8.0), *train(2)]
+    assert [one.scores for one in evaluations(events, metrics=METRICS)] == [{"bleu": 0.1}, {}]
