@@ -155,9 +155,9 @@ def docker_folder():
         return DOCKER_FOLDER
 
 
-def asked(argv, timeout_s):
+def asked(argv, timeout_s, cwd=None):
     """Return (exit code, what was printed), TOO_SLOW after the limit; what hangs in the kernel is left behind."""
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": cwd}
     try:
         child = subprocess.Popen(argv, **options)
     except FileNotFoundError:
@@ -226,6 +226,24 @@ def end(mode, run, container=None, role=""):
         while may_end(number) and time.monotonic() < deadline:
             time.sleep(0.2)
     return there, look()
+
+
+def end_here(run, role=""):
+    """End a run's processes on this machine, for one of them or its job; return why they are not known to have ended, or an empty text."""
+    _, left = end("only", run, role=role)
+    return still_there(sorted(pid for pid, _ in left))
+
+
+def unproved(code, output):
+    """Return the same by the exit code and the output of this program on another machine."""
+    last = (output.splitlines() or ["exit code " + str(code)])[-1]
+    if code or not last.startswith("{"):
+        return "no answer: " + last[-300:]
+    return still_there(json.loads(last)["left"])
+
+
+def still_there(pids):
+    return "processes {} would not end".format(pids) if pids else ""
 
 
 def mark_stopped(runs, names):

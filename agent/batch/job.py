@@ -147,31 +147,17 @@ def end_everywhere(folder, run, names):
     words = "python3 '{}/agent' kill_run {} only '{}'".format(folder, kill_run.NO_RUNS, run)
 
     def end(name):
-        if name == names[0]:
-            _, left = kill_run.end("only", run)
-            return still_there(sorted(pid for pid, _ in left))
-        code, output = on_node(name, words, STEP_TIMEOUT_S)
-        last = (output.split("\n") or [""])[-1]
-        return still_there(json.loads(last)["left"]) if last.startswith("{") else "no answer: " + last[-300:]
+        return kill_run.end_here(run) if name == names[0] else kill_run.unproved(*on_node(name, words, STEP_TIMEOUT_S))
 
     return dict(zip(names, parallel(end, names)))
 
 
-def still_there(pids):
-    return "processes {} would not end".format(pids) if pids else ""
-
-
 def on_node(name, line, timeout_s):
     """Run a line on a node as a step; return its exit code and what it printed."""
-    words, options = commands.step(os.environ, name, line), {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, **options)
-    try:
-        output = child.communicate(timeout=timeout_s)[0].decode("utf-8", "replace").strip()
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return kill_run.TOO_SLOW, "no answer after {} s".format(timeout_s)
-    if not commands.notes_its_exit(os.environ):
-        return child.returncode, output
+    code, output = kill_run.asked(commands.step(os.environ, name, line), timeout_s)
+    output = output.strip()
+    if code == kill_run.TOO_SLOW or not commands.notes_its_exit(os.environ):
+        return code, output
     before, _, code = output.rpartition(commands.EXIT_MARK)
     return int(code or 1), before.strip()
 

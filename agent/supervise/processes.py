@@ -1,7 +1,6 @@
 """Run the processes of a run on their nodes, and end all of them when the run ends."""
 
 import functools
-import json
 import os
 import queue
 import re
@@ -165,17 +164,8 @@ def end_all(run):
 def end_on(run, address, role=""):
     """End the processes of a role, or all of them; return why they are not known to have ended, or an empty text."""
     if address == run.spec.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
-        _, left = kill_run.end("only", run.spec.run, role=role)
-        return still_there(sorted(pid for pid, _ in left))
+        return kill_run.end_here(run.spec.run, role)
     # In one folder for all nodes the word that it was stopped is the launcher's to leave.
     runs = kill_run.NO_RUNS if run.is_shared else os.path.dirname(run.folder)
     argv = run.program("kill_run", runs, "only", run.spec.run, kill_run.NO_CONTAINER, role)
-    code, output = run.ask(argv, END_TIMEOUT_S, address, marked=False)
-    last = (output.splitlines() or ["exit code " + str(code)])[-1]
-    if code or not last.startswith("{"):
-        return "no answer: " + last[-300:]
-    return still_there(json.loads(last)["left"])
-
-
-def still_there(pids):
-    return "processes {} would not end".format(pids) if pids else ""
+    return kill_run.unproved(*run.ask(argv, END_TIMEOUT_S, address, marked=False))

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.batch import SECRETS, commands
-from agent.batch.asking import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
-from agent.batch.leave import ASKED_S, GONE_S
+from agent.batch.login import ASKED_S, GONE_S, LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
 from agent.batch.records import FOLDER, owner_of, record_of
 from core.plain_text import count, duration, note
 from core.waiting import wait_until
@@ -139,7 +138,7 @@ def request_of(cluster: ClusterFacts) -> dict[str, Any]:
 def submit(host: Host, cluster: ClusterFacts) -> str:
     """Submit the placed run, unless its job is in the queue already; return "submitted" or "found" with its number."""
     folder = RunFolder(cluster).path
-    answer = _agent(host, "batch.submit", folder, timeout_s=SUBMIT_LIMIT_S)
+    answer = _agent(host, "submit", folder, timeout_s=SUBMIT_LIMIT_S)
     if "refused" in answer:
         raise RemoteError(
             f"submitting run {cluster.run} on {host.facts.name}: the queue refused it: {answer['refused']}. Change the cluster section "
@@ -151,7 +150,9 @@ def submit(host: Host, cluster: ClusterFacts) -> str:
 def look(host: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     """Return the snapshot of the run with its job's place in the queue."""
     folder = RunFolder(cluster).path
-    script = '[ ! -e "$1/agent/__main__.py" ] && echo \'{"exists": false}\' || exec python3 "$1/agent" batch.look "$1"'
+    script = (
+        '[ ! -e "$1/agent/__main__.py" ] && echo \'{"exists": false}\' || exec python3 "$1/agent" batch.login look "$1"'
+    )
     return _answer(host, inside(host, ("sh", "-c", script, "look", folder)))
 
 
@@ -177,7 +178,7 @@ def leave(host: Host, cluster: ClusterFacts) -> dict[str, str]:
 
 
 def _leave(host: Host, folder: str, owner: str) -> dict[str, str]:
-    answer = _agent(host, "batch.leave", folder, owner, timeout_s=LEAVE_LIMIT_S)
+    answer = _agent(host, "leave", folder, owner, timeout_s=LEAVE_LIMIT_S)
     unclear = {node: why for node, why in answer["nodes"].items() if why}
     return unclear | {f"job {number}": "it is still in the queue" for number in answer["left"]}
 
@@ -223,8 +224,8 @@ def waits(host: Host, cluster: ClusterFacts) -> bool:
     return bool(look(host, cluster).get("queue"))
 
 
-def _agent(host: Host, module: str, folder: str, *more: str, timeout_s: float) -> dict[str, Any]:
-    argv = ("python3", f"{folder}/agent", module, folder, *more)
+def _agent(host: Host, verb: str, folder: str, *more: str, timeout_s: float) -> dict[str, Any]:
+    argv = ("python3", f"{folder}/agent", "batch.login", verb, folder, *more)
     return _answer(host, inside(host, argv, timeout_s=timeout_s))
 
 

@@ -136,7 +136,7 @@ STOP = (
     Defect(
         "slow qsub does not hold the lock",
         "two jobs carry out one run in one folder",
-        "agent/batch/asking.py",
+        "agent/batch/login.py",
         "pass_fds=(lock.fileno(),)",
         "pass_fds=()",
         "tests/unit/test_agent_batch.py::"
@@ -154,7 +154,7 @@ STOP = (
     Defect(
         "stranger's job is taken for ours",
         "qdel is sent to it",
-        "agent/batch/asking.py",
+        "agent/batch/login.py",
         " and commands.is_of(job, user)",
         "",
         "tests/unit/test_agent_batch.py::test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted",

@@ -12,7 +12,7 @@ import pytest
 from played_queue import OWNER, REQUEST, PlayedQueue
 
 import agent
-from agent.batch import asking, commands, grant, job, leave, look, records, submit
+from agent.batch import commands, grant, job, login, records
 from agent.batch.grant import Walltime
 
 REAL = Path(__file__).parent / "real_queues"
@@ -27,8 +27,8 @@ def queue(tmp_path, monkeypatch) -> PlayedQueue:
 
 
 def submitted(queue: PlayedQueue, folder: Path | None = None) -> dict:
-    with asking.locked() as lock:
-        return submit.find_or_submit(str(folder or queue.folder), lock)
+    with login.locked() as lock:
+        return login.find_or_submit(str(folder or queue.folder), lock)
 
 
 def real(name: str) -> str:
@@ -111,7 +111,7 @@ def test_what_the_queue_says_to_a_refused_run_is_handed_on(queue):
 
 def test_a_waiting_run_shows_its_place_among_those_that_wait_in_its_queue(queue):
     queue.has("1 a R gpu", "2 b Q gpu", "3 c Q gpu-long", f"4 {MINE} Q gpu", "5 d Q gpu")
-    seen = look.with_queue(dict(SEEN), str(queue.folder), time.time())
+    seen = login.with_queue(dict(SEEN), str(queue.folder), time.time())
     assert (seen["alive"], seen["phase"]) == (True, "queued")
     assert {key: seen["queue"][key] for key in ("job", "position", "waiting")} == {
         "job": "4",
@@ -122,28 +122,28 @@ def test_a_waiting_run_shows_its_place_among_those_that_wait_in_its_queue(queue)
 
 def test_a_run_whose_job_left_the_queue_is_not_alive_whatever_its_folder_says(queue):
     queue.has(f"4 {MINE} C gpu")
-    assert look.with_queue(dict(SEEN, alive=True), str(queue.folder), time.time())["alive"] is False
+    assert login.with_queue(dict(SEEN, alive=True), str(queue.folder), time.time())["alive"] is False
 
 
 def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(queue):
     queue.has(f"4 {MINE} R gpu")
     grant.write(str(queue.folder), grant.Grant("4", ["sn01"], ["10.0.0.1"], 0.0))
     (queue.folder / "alive_at").write_text("1.0")
-    seen = look.with_queue(dict(SEEN), str(queue.folder), time.time() + 50)
+    seen = login.with_queue(dict(SEEN), str(queue.folder), time.time() + 50)
     assert (seen["phase"], "queue" in seen) == ("training", False)
     assert 49 < seen["silent_s"] < 60
 
 
 def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
     submitted(queue)
-    assert leave.leave(str(queue.folder), OWNER) == {"deleted": ["100"], "left": [], "nodes": {}}
+    assert login.leave(str(queue.folder), OWNER) == {"deleted": ["100"], "left": [], "nodes": {}}
     assert (queue.folder / "stopped").exists()
 
 
 def test_a_job_that_ended_without_a_word_of_its_processes_proves_nothing(queue, monkeypatch):
-    monkeypatch.setattr(leave, "ASKED_S", 0)
+    monkeypatch.setattr(login, "ASKED_S", 0)
     queue.has(f"4 {MINE} R gpu")
-    assert leave.leave(str(queue.folder), OWNER)["nodes"] == {
+    assert login.leave(str(queue.folder), OWNER)["nodes"] == {
         "the nodes of job 4": "it ended without a word of its processes"
     }
 
@@ -151,7 +151,7 @@ def test_a_job_that_ended_without_a_word_of_its_processes_proves_nothing(queue, 
 def test_a_running_job_is_asked_first_and_says_what_became_of_each_node(queue, monkeypatch):
     queue.has(f"4 {MINE} R gpu")
     (queue.folder / "nodes_ended.json").write_text(json.dumps({"sn01": "", "sn02": "processes [7] would not end"}))
-    assert leave.leave(str(queue.folder), OWNER)["nodes"]["sn02"] == "processes [7] would not end"
+    assert login.leave(str(queue.folder), OWNER)["nodes"]["sn02"] == "processes [7] would not end"
     assert (queue.folder / "stop_asked").exists()
 
 
@@ -170,7 +170,7 @@ def test_a_records_first_writer_wins_however_many_write_it(queue):
 
 def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed(queue):
     queue.does("slow", "2")
-    caller = subprocess.Popen([sys.executable, str(AGENT), "batch.submit", str(queue.folder)])
+    caller = subprocess.Popen([sys.executable, str(AGENT), "batch.login", "submit", str(queue.folder)])
     while not (queue.home / ".microcluster/jobs" / OWNER / f"{MINE}.json").exists():
         time.sleep(0.01)
     caller.kill()
@@ -180,9 +180,9 @@ def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_kill
 
 
 def test_an_earlier_command_that_never_ends_is_named_after_a_limit(queue, monkeypatch, capsys):
-    monkeypatch.setattr(asking, "LOCK_TIMEOUT_S", 0)
-    with asking.locked():
-        submit.main(str(queue.folder))
+    monkeypatch.setattr(login, "LOCK_TIMEOUT_S", 0)
+    with login.locked():
+        login.main("submit", str(queue.folder))
     assert "Run the same command again" in json.loads(capsys.readouterr().out)["failed"]
     assert queue.submissions == []
 
@@ -205,7 +205,7 @@ def test_a_job_that_came_late_does_not_take_the_place_of_the_one_that_has_carrie
 def test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted(queue):
     queue.has(f"7 {MINE} R gpu stranger")
     assert submitted(queue)["new"]
-    assert leave.leave(str(queue.folder), OWNER)["deleted"] == ["101"]
+    assert login.leave(str(queue.folder), OWNER)["deleted"] == ["101"]
     assert queue.living == ["7"]
 
 
@@ -215,13 +215,13 @@ def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found
     (other / "request.json").write_text(json.dumps({**REQUEST, "stack": "copy"}))
     assert submitted(queue, other)["new"]
     assert submitted(queue)["new"]
-    assert leave.leave(str(other), "copy-1f3a9c42")["deleted"] == ["100"]
+    assert login.leave(str(other), "copy-1f3a9c42")["deleted"] == ["100"]
     assert queue.living == ["101"]
 
 
 def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
     submitted(queue)
-    assert leave.leave(str(queue.folder), "copy-1f3a9c42") == leave.NOTHING
+    assert login.leave(str(queue.folder), "copy-1f3a9c42") == login.NOTHING
     assert (queue.living, (queue.folder / "stop_asked").exists()) == (["100"], False)
 
 
@@ -244,7 +244,7 @@ def ended_in_vain(queue: PlayedQueue, sentence: str) -> None:
 
 def test_a_walltime_in_which_nothing_was_saved_is_not_asked_for_again(queue):
     ended_in_vain(queue, Walltime(0.0, 0.0).verdict(1.0, None))
-    with pytest.raises(asking.QueueError, match="job 100 of this run had 2 nodes for 2.0 h and nothing was saved"):
+    with pytest.raises(login.QueueError, match="job 100 of this run had 2 nodes for 2.0 h and nothing was saved"):
         submitted(queue)
     (queue.folder / "request.json").write_text(json.dumps({**REQUEST, "walltime": 7201}))
     assert submitted(queue)["new"]
@@ -300,7 +300,7 @@ def test_a_job_whose_modules_are_not_there_is_on_the_receipt_with_its_end(with_a
 
 def test_the_programs_secrets_go_with_the_job_and_with_the_run(with_agent):
     secrets = with_agent.folder / "secrets"
-    for end in (lambda: begun(with_agent, "100"), lambda: leave.leave(str(with_agent.folder), OWNER)):
+    for end in (lambda: begun(with_agent, "100"), lambda: login.leave(str(with_agent.folder), OWNER)):
         secrets.mkdir()
         (secrets / "WANDB_API_KEY").write_text("x")
         (with_agent.folder / "stop_asked").touch()
@@ -326,7 +326,7 @@ def test_a_walltime_that_ends_before_the_training_is_named_as_the_cause(with_age
     monkeypatch.setenv("PBS_JOBID", "100.master")
     monkeypatch.setenv("PBS_NODEFILE", str(folder / "nodes"))
     monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
-    monkeypatch.setattr(job.kill_run, "end", lambda *words: ([], []))
+    monkeypatch.setattr(job.kill_run, "end", lambda *words, **more: ([], []))
     monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
     before = signal.getsignal(signal.SIGTERM)
     job.main(str(folder), str(folder / "life"))
