@@ -9,7 +9,6 @@ import pulumi
 from pulumi_command import local
 
 from core.home import Home
-from microcluster.accounts.registry import account_of
 from microcluster.config.model import Container as ContainerSection
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host, Prediction
@@ -62,7 +61,7 @@ class TrainingCluster(pulumi.ComponentResource):
 
     def __init__(self, name: str, stack: Stack, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingCluster", name, {}, opts)
-        self.billed = account_of(stack.cluster.account).billing(stack.cluster)
+        self.billed = stack.cluster.billed
 
 
 def declare_cluster(name: str, args: TrainingClusterArgs) -> TrainingCluster:
@@ -95,7 +94,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
         data=stack.data,
         texts=stack.texts,
         prediction=Prediction(expected.seconds, expected.compute_s, expected.wire_bytes) if expected else None,
-        **account_of(stack.cluster.account).facts(stack.cluster),
+        **stack.cluster.facts(),
     )
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -44,10 +43,8 @@ TYPES = {
     "boolean": "yes or no",
     "object": "names and values",
 }
-RANGES = {
-    "cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS),
-    "cluster.adminCidrs": "IPv4 networks, together not more than a /8",
-}
+ANY_ACCOUNT = {"cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS)}
+"""What stands beside every account's key, whose own schema knows one name only."""
 TIME_SCALE = (
     f"number | 1 | above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
 )
@@ -91,12 +88,11 @@ def _keys() -> str:
     text = []
     for name in ACCOUNTS:
         account, own = account_of(name), _origins(STACKS[name]) if name in STACKS else {}
-        ranges = {f"cluster.{key}": words for key, words in account.ranges.items()}
         text += [
             f"With `account: {name}`:",
             "",
             *KEYS_HEAD,
-            *_rows("cluster", account.section, own, ranges),
+            *_rows("cluster", account.section, own),
             *_settings(name),
             "",
         ]
@@ -117,29 +113,22 @@ def _keys() -> str:
 
 def _settings(account: str) -> list[str]:
     """Return the rows of the keys beside the sections, `NAME:...`."""
-    kind = account_of(account)
-    rows = {kind.key_setting: f"path | {' | '.join(kind.key_setting_meaning)}", rules.TIME_SCALE: TIME_SCALE}
-    return [f"| `{account}:{key}` | {row} |" for key, row in rows.items()]
+    key = account_of(account).key
+    rows = {key.name: f"path | {key.default} | {key.meaning}", rules.TIME_SCALE: TIME_SCALE}
+    return [f"| `{account}:{name}` | {row} |" for name, row in rows.items()]
 
 
 def _origins(stack: str) -> dict[str, tuple[Any, str]]:
     return {path: (value, source) for path, value, source in config.read_file(stack).origins}
 
 
-def _rows(
-    section: str,
-    model: type[BaseModel],
-    origins: Mapping[str, tuple[Any, str]],
-    ranges: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[str]:
+def _rows(section: str, model: type[BaseModel], origins: Mapping[str, tuple[Any, str]]) -> Iterator[str]:
     schema = model.model_json_schema()
     for key, facts in schema["properties"].items():
         one = next((each for each in facts.get("anyOf", ()) if each.get("type") != "null"), facts)
         path = f"{section}.{key}"
         default = _default(*origins[path]) if path in origins else _plain(facts, key in schema.get("required", ()))
-        meaning = (
-            ranges.get(path) or RANGES.get(path) or facts.get("description") or one.get("description") or _range(one)
-        )
+        meaning = ANY_ACCOUNT.get(path) or facts.get("description") or one.get("description") or _range(one)
         yield f"| `{path}` | {_type(one)} | {default} | {meaning} |"
 
 
@@ -178,7 +167,7 @@ class System:
     def text(self) -> str:
         """Return the row."""
         account, name = account_of(self.stack.cluster.account), self.stack.name
-        price = account.price_per_hour(self.stack.cluster)
+        price = self.stack.cluster.price_per_hour
         dollars = (
             "node hours"
             if price is None

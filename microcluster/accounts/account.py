@@ -1,20 +1,29 @@
-"""The contract of an account, and the ``cluster`` section that every account has.
+"""The contract of an account: its ``cluster`` section with what follows from it, what is said of it, and checks of single values.
 
 An account is pure: it says what is rented there, and nothing outside the registry asks which account it is.
 """
 
+import difflib
+import ipaddress
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
+from core.plain_text import printable, shown
 from microcluster.jobs.contract import Origin, Runtime
+
+MAX_NODES = 64
+MOST_ADMIN_CIDRS = 40
+"""A security group of SoftLayer takes 50 rules."""
+MOST_ADMIN_ADDRESSES = 2**24
+"""The size of a /8, for all networks together."""
+DOCUMENTATION_CIDR = "203.0.113.7/32"
 
 
 @dataclass(frozen=True)
@@ -24,31 +33,6 @@ class Hardware:
     name: str
     gpu: str
     gpus: int
-
-
-class ClusterSection(BaseModel):
-    """What every account's ``cluster`` section holds; beside this it has ``nodes``, and ``adminCidrs`` where machines are rented."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-    account: StrictStr = DEFAULT
-
-    @property
-    def hardware(self) -> Hardware:
-        """The size of each machine."""
-        raise NotImplementedError
-
-
-def _refuse(value: str) -> str:
-    raise ValueError(f"{value[:80]!r} is no account; one of {', '.join(ACCOUNTS)}")
-
-
-class UnknownAccount(BaseModel):
-    """The ``cluster`` section of an account that does not exist: nothing else in it can be judged."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    account: Annotated[StrictStr, AfterValidator(_refuse)]
 
 
 @dataclass(frozen=True)
@@ -61,71 +45,174 @@ class SlowPort:
     needed_mbps: int
 
 
-class AccountKind(ABC):
-    """The whole of what an account says; what it leaves out is as here."""
+class ClusterSection(BaseModel, ABC):
+    """The ``cluster`` section of a stack file; beside its own keys it has ``nodes``, and ``adminCidrs`` where machines are rented.
 
-    title: str
-    """Its name for people."""
-    section: type[ClusterSection]
-    """What the ``cluster`` section may say."""
-    runtime: Runtime
-    """In what the processes of a run run on its machines."""
-    key_setting: str
-    """The setting ``NAME:...`` that names the file with the account's key."""
-    key_setting_meaning: tuple[str, str]
-    """Its default and its meaning, for the page of the stack file."""
-    credentials: tuple[str, ...]
-    """What a person may write there by mistake, and which must not be in a stack file."""
-    credentials_advice: str
-    """Where they belong."""
-    examples: Mapping[str, str]
-    """Of values of the section."""
-    ranges: Mapping[str, str]
-    """Of values of the section, for the page of the stack file."""
-    resource_types: Mapping[str, str] = MappingProxyType({})
-    """The kind of the account's inventory by the type in Pulumi's state; the ledger is none."""
-    machine_type: str
-    """The type in Pulumi's state that is a machine."""
-    attached_kinds: tuple[str, ...] = ()
-    """Kinds of the inventory that come and go with a resource, and have none of their own."""
-    emulated_by: tuple[str, ...] = ()
-    """The images of this computer that the machines of its emulator need; empty for those of every stack."""
-    prices_as_of: str
-    """The date of the prices."""
-    order_takes: str
-    cancel_takes: str
-    """How long the engine usually needs."""
+    The class methods take a section as it is written, which may be invalid.
+    """
 
-    def defaults(self, cluster: Mapping[str, Any]) -> Mapping[str, Origin]:
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    account: StrictStr
+
+    @classmethod
+    def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Return what follows for keys such as "cluster.os" that the stack file leaves out."""
         return {}
 
+    @classmethod
     @abstractmethod
-    def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Say what the section's types cannot: what contradicts other keys."""
 
-    def hardware(self, cluster: Mapping[str, Any]) -> Hardware | None:
-        """Return the size of machine that a section names, which may be invalid; None where the catalog has none."""
+    @classmethod
+    def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
+        """Return the size of machine that a section names; None where the catalog has none."""
         return None
 
-    def slow_port(self, cluster: Mapping[str, Any]) -> SlowPort | None:
-        """Return the port that is too slow for the nodes of a section, which may be invalid; None where nobody orders a port."""
+    @classmethod
+    def slow_port(cls, written: Mapping[str, Any]) -> SlowPort | None:
+        """Return the port that is too slow for the nodes of a section; None where nobody orders a port."""
         return None
 
-    def price_per_hour(self, cluster: Any) -> Decimal | None:
-        """Return the list price of one machine, in US dollars, or None for what the catalog does not know or nobody sells."""
+    @property
+    @abstractmethod
+    def hardware(self) -> Hardware:
+        """The size of each machine."""
+
+    @property
+    def price_per_hour(self) -> Decimal | None:
+        """The list price of one machine, in US dollars; None for what the catalog does not know or nobody sells."""
         return None
+
+    @property
+    @abstractmethod
+    def billed(self) -> str:
+        """What is billed by the hour, and what by the month."""
 
     @abstractmethod
-    def billing(self, cluster: Any) -> str:
-        """Say what of a section is billed by the hour, and what by the month."""
-
-    @abstractmethod
-    def facts(self, cluster: Any) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Return the fields of the cluster's facts that only such a section knows."""
 
 
-def section_of(cluster: Any) -> type[BaseModel]:
-    """Return what the ``cluster`` section of a stack file has to be, by the account that it names."""
-    named = name_in(cluster)
-    return account_of(named).section if named else UnknownAccount
+@dataclass(frozen=True)
+class KeySetting:
+    """The setting ``NAME:...`` of a stack file that names the file with the account's key.
+
+    Attributes:
+        default, meaning: for the page of the stack file.
+        mistaken: what a person may write there by mistake, and which must not be in a stack file; ``advice`` says where it belongs.
+    """
+
+    name: str
+    default: str
+    meaning: str
+    mistaken: tuple[str, ...]
+    advice: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is said of an account beside its section.
+
+    Attributes:
+        title: its name for people.
+        runtime: in what the processes of a run run on its machines.
+        machine_type: the type in Pulumi's state that is a machine.
+        resource_types: the kind of the account's inventory by the type in Pulumi's state; the ledger is none.
+        attached_kinds: kinds of the inventory that come and go with a resource, and have none of their own.
+        emulated_by: the images of this computer that the machines of its emulator need; empty for those of every stack.
+        prices_as_of: the date of the prices.
+        order_takes, cancel_takes: how long the engine usually needs.
+    """
+
+    title: str
+    section: type[ClusterSection]
+    runtime: Runtime
+    key: KeySetting
+    machine_type: str
+    prices_as_of: str
+    order_takes: str
+    cancel_takes: str
+    resource_types: Mapping[str, str] = field(default_factory=dict)
+    attached_kinds: tuple[str, ...] = ()
+    emulated_by: tuple[str, ...] = ()
+
+
+def known(kind: str, known: Iterable[str]) -> AfterValidator:
+    """Accept a known word; else name the nearest one."""
+
+    def check(value: str) -> str:
+        if value not in known:
+            near = difflib.get_close_matches(value[:80], list(known), n=1, cutoff=0.4)
+            hint = f"did you mean '{near[0]}'?" if near else f"one of {', '.join(known)}"
+            raise ValueError(f"{shown(value)} is not {kind}; {hint}")
+        return value
+
+    return AfterValidator(check)
+
+
+def one_of(kind: str, choices: tuple[int, ...]) -> AfterValidator:
+    """Accept one of the choices."""
+
+    def check(value: int) -> int:
+        if value not in choices:
+            raise ValueError(f"{value} is not {kind}; one of {', '.join(map(str, choices))}")
+        return value
+
+    return AfterValidator(check)
+
+
+def admin_cidr(value: str) -> str:
+    """Accept a network from which people may log in, but not the whole internet."""
+    try:
+        network = ipaddress.IPv4Network(value)
+    except ValueError as error:
+        why = printable(str(error))
+        raise ValueError(f"{shown(value)} is not an IPv4 network ({why}); for example 198.51.100.7/32") from error
+    if network.num_addresses > MOST_ADMIN_ADDRESSES:
+        raise ValueError(
+            f"{shown(value)} opens port 22 to {network.num_addresses:,} addresses; name your own, for example 198.51.100.7/32"
+        )
+    if network.is_unspecified or network.is_multicast or network.is_loopback or network.is_link_local:
+        raise ValueError(f"{shown(value)} is not a usable address; name your own, for example 198.51.100.7/32")
+    return str(network)
+
+
+def few_addresses(cidrs: list[str]) -> list[str]:
+    """Accept networks that together are not too large."""
+    whole = sum(net.num_addresses for net in ipaddress.collapse_addresses(map(ipaddress.IPv4Network, cidrs)))
+    if whole > MOST_ADMIN_ADDRESSES:
+        raise ValueError(
+            f"together they open port 22 to {whole:,} addresses; name your own, for example 198.51.100.7/32"
+        )
+    return cidrs
+
+
+def account_image(value: str) -> str:
+    """Accept the id or the global identifier of an image in the account."""
+    if not re.fullmatch(r"[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", value):
+        raise ValueError(f"{shown(value)} is not the id or the global identifier of an image; for example '2263543'")
+    return value
+
+
+def problem_of_example(cidrs: Any, *, ordering: bool) -> list[str]:
+    """Refuse to order with the address of the documentation."""
+    if not (ordering and isinstance(cidrs, list) and DOCUMENTATION_CIDR in cidrs):
+        return []
+    return [
+        f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; use your own, which `curl ifconfig.me` prints"
+    ]
+
+
+Nodes = Annotated[StrictInt, Field(ge=1, le=MAX_NODES)]
+AdminCidrs = Annotated[
+    list[Annotated[StrictStr, AfterValidator(admin_cidr)]],
+    Field(
+        min_length=1,
+        max_length=MOST_ADMIN_CIDRS,
+        description="IPv4 networks, together not more than a /8",
+        examples=["[198.51.100.7/32]"],
+    ),
+    AfterValidator(few_addresses),
+]

@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.catalog import pbs as catalog
 from core.plain_text import shown
-from microcluster.accounts.account import AccountKind, ClusterSection, Hardware
-from microcluster.accounts.validators import Nodes, known
+from microcluster.accounts.account import Account, ClusterSection, Hardware, KeySetting, Nodes, known
 from microcluster.jobs.cluster_facts import Queue
 
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
@@ -37,65 +35,55 @@ Module = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,80}
 
 
 class Cluster(ClusterSection):
-    """What is asked of the queue, and where the run lies."""
+    """What is asked of the queue, and where the run lies; the catalog knows no GPU of a site, and a queue sells nothing."""
 
-    queue: Word
-    walltime: Annotated[StrictStr, AfterValidator(_walltime)]
-    folder: Annotated[StrictStr, Field(pattern=r"^(/[A-Za-z0-9][A-Za-z0-9._-]*){2,12}$")]
-    site: Annotated[StrictStr, known("a site in the catalog", catalog.SITES)] | None = None
+    account: Literal["pbs"]
+    queue: Annotated[Word, Field(description="a queue of the site; `qstat -q` lists them", examples=["gpu"])]
+    walltime: Annotated[
+        StrictStr,
+        AfterValidator(_walltime),
+        Field(description="`HH:MM:SS`, in quotes; at least two minutes", examples=["'02:00:00'"]),
+    ]
+    folder: Annotated[
+        StrictStr,
+        Field(
+            pattern=r"^(/[A-Za-z0-9][A-Za-z0-9._-]*){2,12}$",
+            description="absolute path that the login host and all nodes see, for runs and their checkpoints",
+            examples=["/home/me/microcluster"],
+        ),
+    ]
+    site: Annotated[
+        Annotated[StrictStr, known("a site in the catalog", catalog.SITES)] | None,
+        Field(description=", ".join(catalog.SITES) + ": its limits are known before the login host is asked"),
+    ] = None
     nodes: Nodes = 2
-    processors: Annotated[StrictInt, Field(ge=1, le=512)]
-    slots: Annotated[StrictInt, Field(ge=1, le=64)] = 1
-    modules: Annotated[tuple[Module, ...], Field(max_length=30)] = ()
-    interface: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9.]{0,14}$")] = "eth0"
+    processors: Annotated[StrictInt, Field(ge=1, le=512, description="of each node, `ppn`")]
+    slots: Annotated[StrictInt, Field(ge=1, le=64, description="ranks or workers on each node")] = 1
+    modules: Annotated[
+        tuple[Module, ...],
+        Field(max_length=30, description="environment modules, loaded on the login host and in the job"),
+    ] = ()
+    interface: Annotated[
+        StrictStr, Field(pattern=r"^[a-z][a-z0-9.]{0,14}$", description="network card between the nodes")
+    ] = "eth0"
 
     @property
     def hardware(self) -> Hardware:
         """The size of each node; its GPUs are the program's own matter."""
         return Hardware(self.queue, "", self.slots)
 
-
-class Site(AccountKind):
-    """See `microcluster.accounts.account.AccountKind`; the catalog knows no GPU of a site, and a queue sells nothing."""
-
-    title, section, runtime = "PBS", Cluster, "host"
-    key_setting = "sshConfig"
-    key_setting_meaning = (
-        "required",
-        "OpenSSH configuration whose first `Host` is the login host, with its user and key",
-    )
-    credentials = ("user", "password", "key", "privateKey", "passphrase")
-    credentials_advice = "Name user and key in an OpenSSH configuration, and that file in pbs:sshConfig"
-    examples = MappingProxyType({"queue": "gpu", "walltime": "'02:00:00'", "folder": "/home/me/microcluster"})
-    ranges = MappingProxyType(
-        {
-            "queue": "a queue of the site; `qstat -q` lists them",
-            "walltime": "`HH:MM:SS`, in quotes; at least two minutes",
-            "folder": "absolute path that the login host and all nodes see, for runs and their checkpoints",
-            "site": ", ".join(catalog.SITES) + ": its limits are known before the login host is asked",
-            "processors": "of each node, `ppn`",
-            "slots": "ranks or workers on each node",
-            "modules": "environment modules, loaded on the login host and in the job",
-            "interface": "network card between the nodes",
-        }
-    )
-    machine_type = "pbs:index:Job"
-    attached_kinds = ("job",)
-    emulated_by = ("queue",)
-    prices_as_of = catalog.AS_OF
-    order_takes, cancel_takes = "as long as the queue is", "30 s"
-
-    def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    @classmethod
+    def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Refuse what the site's queues can never run."""
-        queues = catalog.SITES.get(str(cluster.get("site")))
+        queues = catalog.SITES.get(str(written.get("site")))
         if not queues:
             return []
-        name, walltime = str(cluster.get("queue")), str(cluster.get("walltime"))
+        name, walltime = str(written.get("queue")), str(written.get("walltime"))
         queue = queues.get(name)
         if queue is None:
-            return [f"cluster/queue: {shown(name)} is no queue of {cluster['site']}; one of {', '.join(queues)}"]
-        nodes, processors, found = cluster.get("nodes", 2), cluster.get("processors"), []
-        source = f"of queue {name} ({cluster['site']}, {catalog.AS_OF}); such a job would wait for ever"
+            return [f"cluster/queue: {shown(name)} is no queue of {written['site']}; one of {', '.join(queues)}"]
+        nodes, processors, found = written.get("nodes", 2), written.get("processors"), []
+        source = f"of queue {name} ({written['site']}, {catalog.AS_OF}); such a job would wait for ever"
         if isinstance(nodes, int) and nodes > queue.nodes:
             found.append(f"cluster/nodes: {nodes} is over the limit of {queue.nodes} {source}")
         if isinstance(processors, int) and processors > queue.processors:
@@ -104,17 +92,33 @@ class Site(AccountKind):
             found.append(f"cluster/walltime: {walltime} is over the limit of {queue.walltime_s // 3600} h {source}")
         return found
 
-    def billing(self, cluster: Cluster) -> str:
-        """Say what counts instead of money."""
-        return (
-            f"nothing; the receipt counts node hours, at most {cluster.nodes} x {cluster.walltime} for each submission"
-        )
+    @property
+    def billed(self) -> str:
+        """What counts instead of money."""
+        return f"nothing; the receipt counts node hours, at most {self.nodes} x {self.walltime} for each submission"
 
-    def facts(self, cluster: Cluster) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Return what is asked of the queue, and where the run lies."""
-        walltime_s, modules = seconds_of(cluster.walltime), tuple(cluster.modules)
-        queue = Queue(cluster.queue, cluster.nodes, cluster.processors, walltime_s, modules)
-        return {"mount_point": cluster.folder, "interface": cluster.interface, "queue": queue}
+        walltime_s, modules = seconds_of(self.walltime), tuple(self.modules)
+        queue = Queue(self.queue, self.nodes, self.processors, walltime_s, modules)
+        return {"mount_point": self.folder, "interface": self.interface, "queue": queue}
 
 
-ACCOUNT = Site()
+ACCOUNT = Account(
+    title="PBS",
+    section=Cluster,
+    runtime="host",
+    key=KeySetting(
+        name="sshConfig",
+        default="required",
+        meaning="OpenSSH configuration whose first `Host` is the login host, with its user and key",
+        mistaken=("user", "password", "key", "privateKey", "passphrase"),
+        advice="Name user and key in an OpenSSH configuration, and that file in pbs:sshConfig",
+    ),
+    machine_type="pbs:index:Job",
+    attached_kinds=("job",),
+    emulated_by=("queue",),
+    prices_as_of=catalog.AS_OF,
+    order_takes="as long as the queue is",
+    cancel_takes="30 s",
+)

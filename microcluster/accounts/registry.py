@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from microcluster.accounts.account import AccountKind
+    from microcluster.accounts.account import Account
 
 DEFAULT = "softlayer"
 
@@ -41,7 +41,7 @@ ACCOUNTS: Mapping[str, Registered] = {
 }
 
 
-def account_of(name: str | None) -> "AccountKind":
+def account_of(name: str | None) -> "Account":
     """Return the account of that name; the names are those of ACCOUNTS."""
     return import_module(ACCOUNTS[name or DEFAULT].module).ACCOUNT
 

@@ -2,14 +2,24 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.catalog import softlayer as catalog
-from microcluster.accounts.account import AccountKind, ClusterSection, Hardware, SlowPort
-from microcluster.accounts.validators import AdminCidrs, Nodes, account_image, known, one_of, problem_of_example
+from microcluster.accounts.account import (
+    Account,
+    AdminCidrs,
+    ClusterSection,
+    Hardware,
+    KeySetting,
+    Nodes,
+    SlowPort,
+    account_image,
+    known,
+    one_of,
+    problem_of_example,
+)
 from microcluster.jobs.contract import Origin
 
 LARGEST_ID = 2**31 - 1
@@ -20,99 +30,100 @@ FAST_MBPS = 1000
 class Cluster(ClusterSection):
     """The hardware, and who may log in."""
 
-    datacenter: Annotated[StrictStr, known("a datacenter that sells GPUs", catalog.DATACENTERS)]
-    flavor: Annotated[StrictStr, known("a flavor", catalog.FLAVORS)]
+    account: Literal["softlayer"] = "softlayer"
+    datacenter: Annotated[
+        StrictStr,
+        known("a datacenter that sells GPUs", catalog.DATACENTERS),
+        Field(description=", ".join(catalog.DATACENTERS), examples=["lon04"]),
+    ]
+    flavor: Annotated[
+        StrictStr,
+        known("a flavor", catalog.FLAVORS),
+        Field(
+            description=", ".join(f"{name} ({flavor.gpus}x {flavor.gpu})" for name, flavor in catalog.FLAVORS.items()),
+            examples=["AC2_16X120X100"],
+        ),
+    ]
     admin_cidrs: AdminCidrs
     nodes: Nodes = 2
-    port_speed_mbps: Annotated[StrictInt, one_of("a port speed that is sold", catalog.PORT_SPEEDS_MBPS)] = 1000
-    data_disk_gb: Annotated[StrictInt, one_of("a disk size that is sold", catalog.DATA_DISK_SIZES_GB)] = 2000
-    os: Annotated[StrictStr, known("a system for GPU flavors", catalog.OPERATING_SYSTEMS)] | None = None
-    image: Annotated[StrictStr, AfterValidator(account_image)] | None = None
-    router: Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None = None
-    private_vlan: Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None = None
+    port_speed_mbps: Annotated[
+        StrictInt,
+        one_of("a port speed that is sold", catalog.PORT_SPEEDS_MBPS),
+        Field(description=", ".join(map(str, catalog.PORT_SPEEDS_MBPS)) + "; with more than one node 1000"),
+    ] = 1000
+    data_disk_gb: Annotated[
+        StrictInt,
+        one_of("a disk size that is sold", catalog.DATA_DISK_SIZES_GB),
+        Field(description=", ".join(map(str, catalog.DATA_DISK_SIZES_GB))),
+    ] = 2000
+    os: Annotated[
+        Annotated[StrictStr, known("a system for GPU flavors", catalog.OPERATING_SYSTEMS)] | None,
+        Field(description=", ".join(catalog.OPERATING_SYSTEMS) + "; not with `image`"),
+    ] = None
+    image: Annotated[
+        Annotated[StrictStr, AfterValidator(account_image)] | None,
+        Field(description="id or global identifier of an image of the account; not with `os`"),
+    ] = None
+    router: Annotated[
+        Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None,
+        Field(description="id of a backend router; not with `privateVlan`"),
+    ] = None
+    private_vlan: Annotated[
+        Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None, Field(description="id of a VLAN; not with `router`")
+    ] = None
 
     @property
     def hardware(self) -> Hardware:
         """The size of each machine."""
         return _hardware(catalog.FLAVORS[self.flavor])
 
-
-class SoftLayer(AccountKind):
-    """See `microcluster.accounts.account.AccountKind`."""
-
-    title, section, runtime = "SoftLayer", Cluster, "container"
-    key_setting = "configFile"
-    key_setting_meaning = (
-        "the client's usual sources",
-        "file with user, key and endpoint, in the official client's format, readable by you alone",
-    )
-    credentials = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
-    credentials_advice = (
-        "Put user and key into a 0600 file and name it in softlayer:configFile, or export SL_USERNAME and SL_API_KEY"
-    )
-    examples = MappingProxyType(
-        {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": "[198.51.100.7/32]"},
-    )
-    ranges = MappingProxyType(
-        {
-            "datacenter": ", ".join(catalog.DATACENTERS),
-            "flavor": ", ".join(f"{name} ({flavor.gpus}x {flavor.gpu})" for name, flavor in catalog.FLAVORS.items()),
-            "portSpeedMbps": ", ".join(map(str, catalog.PORT_SPEEDS_MBPS)) + "; with more than one node 1000",
-            "dataDiskGb": ", ".join(map(str, catalog.DATA_DISK_SIZES_GB)),
-            "os": ", ".join(catalog.OPERATING_SYSTEMS) + "; not with `image`",
-            "image": "id or global identifier of an image of the account; not with `os`",
-            "router": "id of a backend router; not with `privateVlan`",
-            "privateVlan": "id of a VLAN; not with `router`",
-        }
-    )
-    machine_type = "softlayer:index:VirtualGuest"
-    resource_types = MappingProxyType(
-        {machine_type: "guest", "softlayer:index:SshKey": "key", "softlayer:index:SecurityGroup": "group"}
-    )
-    prices_as_of = catalog.AS_OF
-    order_takes, cancel_takes = "10 min", "5 min"
-
-    def defaults(self, cluster: Mapping[str, Any]) -> Mapping[str, Origin]:
+    @classmethod
+    def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Choose the newest system, unless an image of the account is named."""
-        if "image" in cluster:
+        if "image" in written:
             return {}
         return {
             "cluster.os": Origin(catalog.OPERATING_SYSTEMS[0], f"newest system of the catalog of {catalog.AS_OF}"),
         }
 
-    def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    @classmethod
+    def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
-        flavor = catalog.FLAVORS.get(str(cluster.get("flavor")))
-        found = [*_place(flavor, cluster.get("datacenter")), *_disks(flavor)] if flavor else []
+        flavor = catalog.FLAVORS.get(str(written.get("flavor")))
+        found = [*_place(flavor, written.get("datacenter")), *_disks(flavor)] if flavor else []
         for one, other in (("os", "image"), ("router", "privateVlan")):
-            if cluster.get(one) is not None and cluster.get(other) is not None:
+            if written.get(one) is not None and written.get(other) is not None:
                 found.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
-        return found + problem_of_example(cluster.get("adminCidrs"), ordering=ordering)
+        return found + problem_of_example(written.get("adminCidrs"), ordering=ordering)
 
-    def hardware(self, cluster: Mapping[str, Any]) -> Hardware | None:
+    @classmethod
+    def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the flavor of a section."""
-        flavor = catalog.FLAVORS.get(str(cluster.get("flavor")))
+        flavor = catalog.FLAVORS.get(str(written.get("flavor")))
         return _hardware(flavor) if flavor else None
 
-    def slow_port(self, cluster: Mapping[str, Any]) -> SlowPort | None:
+    @classmethod
+    def slow_port(cls, written: Mapping[str, Any]) -> SlowPort | None:
         """Return a port of less than 1 Gb/s between several nodes."""
-        nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", FAST_MBPS)
+        nodes, speed = written.get("nodes", 2), written.get("portSpeedMbps", FAST_MBPS)
         is_slow = isinstance(speed, int) and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS
         if not is_slow or not isinstance(nodes, int) or nodes < 2:
             return None
         return SlowPort("port_speed_mbps", "portSpeedMbps", speed, FAST_MBPS)
 
-    def price_per_hour(self, cluster: Cluster) -> Decimal | None:
-        """Return the price of one guest with its disk and its port."""
-        return catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
+    @property
+    def price_per_hour(self) -> Decimal | None:
+        """The price of one guest with its disk and its port."""
+        return catalog.price_per_hour(self.flavor, (self.data_disk_gb,), self.port_speed_mbps)
 
-    def billing(self, cluster: Cluster) -> str:
-        """Say what is billed how."""
-        return f"by the hour: {cluster.nodes} guests, each with its disk of {cluster.data_disk_gb} GB; nothing by the month"
+    @property
+    def billed(self) -> str:
+        """What is billed how."""
+        return f"by the hour: {self.nodes} guests, each with its disk of {self.data_disk_gb} GB; nothing by the month"
 
-    def facts(self, cluster: Cluster) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Return the guest's port and disk."""
-        return {"port_speed_mbps": cluster.port_speed_mbps, "data_disk_gb": cluster.data_disk_gb}
+        return {"port_speed_mbps": self.port_speed_mbps, "data_disk_gb": self.data_disk_gb}
 
 
 def _hardware(flavor: catalog.Flavor) -> Hardware:
@@ -137,4 +148,21 @@ def _disks(flavor: catalog.Flavor) -> list[str]:
     ]
 
 
-ACCOUNT = SoftLayer()
+MACHINE = "softlayer:index:VirtualGuest"
+ACCOUNT = Account(
+    title="SoftLayer",
+    section=Cluster,
+    runtime="container",
+    key=KeySetting(
+        name="configFile",
+        default="the client's usual sources",
+        meaning="file with user, key and endpoint, in the official client's format, readable by you alone",
+        mistaken=("apiKey", "api_key", "key", "password", "username", "token", "secret"),
+        advice="Put user and key into a 0600 file and name it in softlayer:configFile, or export SL_USERNAME and SL_API_KEY",
+    ),
+    machine_type=MACHINE,
+    resource_types={MACHINE: "guest", "softlayer:index:SshKey": "key", "softlayer:index:SecurityGroup": "group"},
+    prices_as_of=catalog.AS_OF,
+    order_takes="10 min",
+    cancel_takes="5 min",
+)

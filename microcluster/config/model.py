@@ -10,11 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from core.home import problem_of_path
 from core.plain_text import printable, shown
-from microcluster.accounts.account import section_of as cluster_section_of
-from microcluster.accounts.registry import account_of, name_in
+from microcluster.accounts.registry import ACCOUNTS, account_of, name_in
 from microcluster.jobs.cluster_facts import SSH_PORT
 from microcluster.jobs.image import EXAMPLE
-from microcluster.jobs.kinds import section_of as job_section_of
+from microcluster.jobs.kinds import section_of
 
 COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 IMAGE = re.compile(
@@ -42,6 +41,18 @@ def _image_reference(value: str) -> str:
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+
+def _refuse_account(value: str) -> str:
+    raise ValueError(f"{value[:80]!r} is no account; one of {', '.join(ACCOUNTS)}")
+
+
+class UnknownAccount(BaseModel):
+    """The ``cluster`` section of an account that does not exist: nothing else in it can be judged."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    account: Annotated[StrictStr, AfterValidator(_refuse_account)]
 
 
 class Container(_Section):
@@ -81,7 +92,7 @@ def stack_file(cluster: object, job: object) -> type[StackFile]:
     """Return the model of a stack file with these sections."""
     named = name_in(cluster)
     container = None if named and account_of(named).runtime == "host" else Container
-    return StackFile[cluster_section_of(cluster), container, job_section_of(job)]
+    return StackFile[account_of(named).section if named else UnknownAccount, container, section_of(job)]
 
 
 def _keys_at(file: type[StackFile], location: list[str]) -> list[str]:

@@ -121,8 +121,7 @@ def plan_of(file: StackFile) -> Plan | None:
         units=workload.units,
         gradient_bytes=workload.gradient_bytes,
     )
-    account = account_of(cluster.account)
-    price = account.price_per_hour(cluster)
+    price = cluster.price_per_hour
     prediction, bare = predict(setup), predict(setup, cluster.port_speed_mbps)
     if price is None or prediction is None or bare is None:
         return None
@@ -130,14 +129,16 @@ def plan_of(file: StackFile) -> Plan | None:
     usual = interval(prediction.seconds, per_hour)
     # One machine needs no network.
     bare = bare if prediction.wire_bytes else prediction
-    return Plan(prediction, bare, per_hour, account.prices_as_of, job.max_steps, job.checkpoint_steps, usual)
+    return Plan(
+        prediction, bare, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
+    )
 
 
 def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
     """Refuse a slow port between several nodes, with its cost where there is a prediction."""
     cluster = completed.get("cluster")
     named = name_in(cluster)
-    slow = account_of(named).slow_port(cluster) if named and isinstance(cluster, Mapping) else None
+    slow = account_of(named).section.slow_port(cluster) if named and isinstance(cluster, Mapping) else None
     if not slow:
         return []
     return [

@@ -31,7 +31,7 @@ def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tup
     cluster, job = sections.get("cluster"), sections.get("job")
     named = name_in(cluster)
     if named and isinstance(cluster, dict):
-        found |= account_of(named).defaults(cluster)
+        found |= account_of(named).section.defaults(cluster)
     kind = kind_named(job)
     if kind:
         found["container.name"] = Origin(job["kind"], "follows from job.kind")
@@ -52,7 +52,7 @@ def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tup
 def _hardware(cluster: Any, local_programs: tuple[str, ...] = ()) -> Hardware:
     """Return what a kind may know of the machines: the fastest precision of their GPUs, and how many there are."""
     named = name_in(cluster)
-    hardware = account_of(named).hardware(cluster) if named and isinstance(cluster, dict) else None
+    hardware = account_of(named).section.size_of(cluster) if named and isinstance(cluster, dict) else None
     if not hardware:
         return Hardware(local_programs=local_programs)
     gpu, nodes = GPUS.get(hardware.gpu), cluster.get("nodes", USUAL_NODES)
@@ -64,7 +64,9 @@ def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[s
     """Check the rules of the account between values of ``cluster``; the validation checks their types."""
     cluster = written.get("cluster")
     named = name_in(cluster)
-    return account_of(named).problems(cluster, ordering=ordering) if named and isinstance(cluster, Mapping) else []
+    return (
+        account_of(named).section.problems(cluster, ordering=ordering) if named and isinstance(cluster, Mapping) else []
+    )
 
 
 def problems_of_job(completed: Mapping[str, Any], *, ordering: bool) -> list[str]:
@@ -90,7 +92,7 @@ def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
 
 def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:
     """Check the provider's settings: with a misspelled one the environment would choose the account."""
-    key_file = account_of(account).key_setting
+    key_file = account_of(account).key.name
     problems = [_strange_setting(account, key) for key in written if key not in settings_of(account)]
     file = problem_of_path(written[key_file]) if written.get(key_file) is not None else None
     if file:
@@ -103,13 +105,13 @@ def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:
 
 def settings_of(account: str) -> tuple[str, ...]:
     """Return the settings ``NAME:...`` of an account."""
-    return (account_of(account).key_setting, TIME_SCALE)
+    return (account_of(account).key.name, TIME_SCALE)
 
 
 def _strange_setting(account: str, key: str) -> str:
-    kind = account_of(account)
-    if key in kind.credentials:
-        return f"{account}:{key}: does not belong in a stack file. {kind.credentials_advice}"
+    setting = account_of(account).key
+    if key in setting.mistaken:
+        return f"{account}:{key}: does not belong in a stack file. {setting.advice}"
     return unknown_key(f"{account}:{key}", key, settings_of(account))
 
 

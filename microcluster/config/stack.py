@@ -219,7 +219,8 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     problems += problems_of_account(name, account) + problems_of_runtime(written)
     problems += problems_of_job(completed, ordering=ordering) + problems_of_port(completed)
     file = stack_file(completed.get("cluster"), completed.get("job"))
-    examples = EXAMPLES | {f"cluster/{key}": value for key, value in account_of(name).examples.items()}
+    of_cluster = account_of(name).section.model_fields.values()
+    examples = EXAMPLES | {f"cluster/{field.alias}": field.examples[0] for field in of_cluster if field.examples}
     try:
         parsed = file.model_validate(completed)
     except ValidationError as error:
@@ -262,7 +263,7 @@ def _local_programs() -> tuple[str, ...]:
 
 
 def _account(name: str, written: Mapping[str, Any]) -> AccountSettings:
-    file = written.get(account_of(name).key_setting)
+    file = written.get(account_of(name).key.name)
     return AccountSettings(name, str(Home.of().expand(file)) if file else None, float(written.get(TIME_SCALE, 1)))
 
 
@@ -281,7 +282,7 @@ def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 def _strange_keys(values: Mapping[str, Any], account: str) -> list[str]:
     """Name unknown sections; one may be a misspelled one of ours."""
     strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", f"{account}:"))]
-    known = (*SECTIONS, f"{account}:{account_of(account).key_setting}")
+    known = (*SECTIONS, f"{account}:{account_of(account).key.name}")
     return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", known) for key in strange]
 
 

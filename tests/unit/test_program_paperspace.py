@@ -11,7 +11,6 @@ from test_config import problems
 
 from components.cluster import TrainingClusterArgs, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs
-from microcluster.accounts.registry import account_of
 from microcluster.config import stack as config
 from microcluster.config.stack import Owner
 
@@ -109,7 +108,7 @@ def test_a_drive_that_is_kept_keeps_its_network_and_the_preview_says_what_both_c
     made = declare(keepDrive=True)
     assert made["cluster-drive"].inputs["keep"] and made["cluster-network"].inputs["keep"]
     cluster = config.parse("dev", written(keepDrive=True)).cluster
-    billed = account_of("paperspace").billing(cluster)
+    billed = cluster.billed
     assert billed == (
         "by the hour: 2 machines $2.04; by the month, at most: 2 disks $14, 2 addresses $6, network $1, "
         "drive of 250 GB $16 (stays after make down)"
