@@ -29,9 +29,12 @@ def commands(words: Sequence[str]) -> Collection:
     Nothing else is imported: `make down` must work in an older .venv that lacks a package of another command. The steps that
     only Pulumi calls are there when they are called.
     """
-    wanted = [name for name in MODULES if name in words] or list(MODULES)
+    wanted = [name for name in MODULES if name in words]
+    is_step = any(word.startswith("step.") for word in words)
+    if not (wanted or is_step):
+        wanted = list(MODULES)
     found = Collection(*(getattr(import_module(f"microcluster.commands.{MODULES[name]}"), name) for name in wanted))
-    if any(word.startswith("step.") for word in words):
+    if is_step:
         found.add_collection(Collection.from_module(import_module("microcluster.commands.step")), "step")
     return found
 

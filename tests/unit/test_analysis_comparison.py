@@ -112,13 +112,6 @@ def test_a_run_without_a_report_is_named_with_those_that_have_one(
         compare(names, as_json=False, artifacts=artifacts)
 
 
-def test_a_report_of_an_earlier_version_says_how_to_write_it_again(artifacts: Path) -> None:
-    path = artifacts / "texar-p100" / TWO["run"] / "report.json"
-    path.write_text(json.dumps({key: value for key, value in TWO.items() if key != "trains"}))
-    with pytest.raises(UserMistake, match="earlier version.* fab report --stack texar-p100"):
-        compare(["1111", "2222"], as_json=False, artifacts=artifacts)
-
-
 def test_runs_of_two_kinds_are_refused(artifacts: Path) -> None:
     path = artifacts / "texar-p100" / TWO["run"] / "report.json"
     path.write_text(json.dumps(TWO | {"kind": "openseq2seq"}))
