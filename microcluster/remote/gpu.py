@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from core.waiting import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
-from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
+from microcluster.remote.docker import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import Host, wait_for_ssh
 from microcluster.remote.system import COMMANDS, apt_get

@@ -182,7 +182,7 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
         graceful: wait until the program has ended by itself, where the job's kind says that it does.
     """
     cluster.require("run")
-    if graceful and cluster.job and not (cluster.queue and queue.waits(hosts[0], cluster)):
+    if graceful and cluster.job and not (cluster.queue and queue.look(hosts[0], cluster).get("queue")):
         _let_end(hosts, cluster, RunFolder(cluster).plan.stop_grace_s)
     if cluster.queue:
         return queue.leave(hosts[0], cluster)

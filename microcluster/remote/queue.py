@@ -1,7 +1,7 @@
 """Runs before a queue: checked, submitted, waited for, observed and ended on the site's login host."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.batch import SECRETS, commands
@@ -75,7 +75,7 @@ def prepare(host: Host, cluster: ClusterFacts) -> None:
     assert queue
     text = "".join(f"module load {module} || exit\n" for module in queue.modules)
     host.run(("sh", "-c", WRITE_PRELUDE, "prelude", cluster.mount_point), stdin=text)
-    found = [wrong for wrong in (_over_limits(host, cluster), _over_nodes(host, cluster)) if wrong]
+    found = list(_reasons(host, cluster))
     if found:
         raise RemoteError(
             f"asking {host.facts.name} for {count(queue.nodes, 'node')} of queue {queue.name}: {'; '.join(found)}. Such a job would wait "
@@ -219,46 +219,33 @@ def _delete(host: Host, number: str) -> dict[str, str]:
     return {f"the nodes of job {number}": "nothing is known of its processes"}
 
 
-def waits(host: Host, cluster: ClusterFacts) -> bool:
-    """Return whether the run's job waits, so that no process of it runs anywhere."""
-    return bool(look(host, cluster).get("queue"))
-
-
 def _agent(host: Host, verb: str, folder: str, *more: str, timeout_s: float) -> dict[str, Any]:
     argv = ("python3", f"{folder}/agent", "batch.login", verb, folder, *more)
     return _answer(host, inside(host, argv, timeout_s=timeout_s))
 
 
 def _answer(host: Host, done: Completed) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_last_line(done))
+    lines = done.stdout.strip().splitlines() or ["{}"]
+    found: dict[str, Any] = json.loads(lines[-1])  # A login shell may greet before.
     if "failed" in found:
         raise RemoteError(f"asking the queue on {host.facts.name}: {found['failed']}")
     return found
 
 
-def _last_line(done: Completed) -> str:
-    """Return the last line: a login shell may greet."""
-    return (done.stdout.strip().splitlines() or ["{}"])[-1]
-
-
-def _over_limits(host: Host, cluster: ClusterFacts) -> str:
+def _reasons(host: Host, cluster: ClusterFacts) -> Iterator[str]:
+    """Yield why the live queue can never run what the stack file asks for."""
     queue = cluster.queue
     assert queue
     known = commands.queues(listing(host, commands.LIST_QUEUES))
-    if queue.name not in known:
-        return f"it has no queue {queue.name}; it has {', '.join(known) or 'none'}"
-    limit = known[queue.name].walltime_s
-    if limit and queue.walltime_s > limit:
-        return f"the walltime of {duration(queue.walltime_s)} is over the queue's {duration(limit)}"
-    most = known[queue.name].nodes
-    return f"the queue grants at most {count(most, 'node')}" if most and queue.nodes > most else ""
-
-
-def _over_nodes(host: Host, cluster: ClusterFacts) -> str:
-    queue = cluster.queue
-    assert queue
+    if queue.name in known:
+        limit, most = known[queue.name].walltime_s, known[queue.name].nodes
+        if limit and queue.walltime_s > limit:
+            yield f"the walltime of {duration(queue.walltime_s)} is over the queue's {duration(limit)}"
+        if most and queue.nodes > most:
+            yield f"the queue grants at most {count(most, 'node')}"
+    else:
+        yield f"it has no queue {queue.name}; it has {', '.join(known) or 'none'}"
     nodes = commands.nodes(listing(host, commands.LIST_NODES))
     fit = [node for node in nodes if commands.usable(node) and node.processors >= queue.processors]
-    if len(fit) >= queue.nodes:
-        return ""
-    return f"{len(fit)} of its {count(len(nodes), 'node')} are up and have {queue.processors} processors"
+    if len(fit) < queue.nodes:
+        yield f"{len(fit)} of its {count(len(nodes), 'node')} are up and have {queue.processors} processors"

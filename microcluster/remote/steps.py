@@ -7,8 +7,7 @@ from core.plain_text import note
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
 from microcluster.remote.access import ensure_firewall, ensure_key_login
-from microcluster.remote.container import ensure_container
-from microcluster.remote.docker_daemon import ensure_docker_storage
+from microcluster.remote.docker import ensure_container, ensure_docker_storage
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements
 from microcluster.remote.host import SUDO, Host, wait_for_ssh

@@ -6,8 +6,7 @@ import pytest
 from fake_machine import FakeMachine
 
 from microcluster.jobs.cluster_facts import Container
-from microcluster.remote.container import ensure_container
-from microcluster.remote.docker_daemon import ensure_docker_storage
+from microcluster.remote.docker import ensure_container, ensure_docker_storage
 from microcluster.remote.errors import RemoteError
 
 IMAGE = "ngc.test:5000/training:standin"

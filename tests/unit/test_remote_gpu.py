@@ -10,7 +10,7 @@ from fake_machine import FakeMachine
 
 from core.waiting import NotReadyError, wait_until
 from microcluster.remote import gpu, system
-from microcluster.remote.docker_daemon import DAEMON_FILE
+from microcluster.remote.docker import DAEMON_FILE
 from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.gpu import ensure_gpu, ensure_requirements
 from microcluster.remote.system import APT_IS_FREE, ensure_system
