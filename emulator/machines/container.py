@@ -4,7 +4,6 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import docker
@@ -33,20 +32,13 @@ CAP_SYS_RESOURCE = 24  # linux/capability.h
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Machine:
-    """A spec, and what its container needs from the rest of the account."""
-
-    spec: MachineSpec
-    folder: Path
-    registry_name: str
-
-
 class Containers:
     """The containers of one account."""
 
-    def __init__(self, client: docker.DockerClient, account: str, networks: Networks) -> None:
-        self._client, self._account, self._networks = client, account, networks
+    def __init__(
+        self, client: docker.DockerClient, account: str, networks: Networks, extra_hosts: dict[str, str]
+    ) -> None:
+        self._client, self._account, self._networks, self._extra_hosts = client, account, networks, extra_hosts
         self._attaching = threading.Lock()
         # Docker 20.10, which Debian 12 has, can lock up for good when one container leaves a network while another
         # one joins or leaves it (moby/moby issue 46661).
@@ -61,11 +53,10 @@ class Containers:
             with docker_doing("Looking for the machine image"):
                 self._client.images.get(image)
 
-    def start(self, machine: Machine) -> None:
-        """Create the container unless it is there, and start it unless it runs."""
-        spec = machine.spec
+    def start(self, spec: MachineSpec, given: Path) -> None:
+        """Create the container with its folder of given files unless it is there, and start it unless it runs."""
         with docker_doing(f"Starting machine {spec.guest_id} ({spec.hostname})"), self._attaching:
-            container = self._find(spec.guest_id) or self._create(machine)
+            container = self._find(spec.guest_id) or self._create(spec, given)
             self._connect_publicly(container, spec)
             container.start()
 
@@ -164,8 +155,8 @@ class Containers:
         self._client.volumes.create(name, labels={ACCOUNT_LABEL: self._account})
         return {name: {"bind": "/home", "mode": "rw"}}
 
-    def _create(self, machine: Machine) -> Container:
-        spec, network = machine.spec, self._networks.private_name(machine.spec.router_id)
+    def _create(self, spec: MachineSpec, given: Path) -> Container:
+        network = self._networks.private_name(spec.router_id)
         labels = {ACCOUNT_LABEL: self._account, GUEST_LABEL: str(spec.guest_id)}
         self._client.volumes.create(self._volume(spec.guest_id), labels=labels)
         endpoint = EndpointConfig(
@@ -179,9 +170,9 @@ class Containers:
             labels=labels,
             network=network,
             networking_config={network: endpoint},
-            extra_hosts={machine.registry_name: self._networks.services} if machine.registry_name else {},
+            extra_hosts=self._extra_hosts,
             volumes={
-                str(machine.folder): {"bind": MACHINE_MOUNT, "mode": "ro"},
+                str(given): {"bind": MACHINE_MOUNT, "mode": "ro"},
                 # A Docker daemon cannot store its layers on the layers of another one.
                 self._volume(spec.guest_id): {"bind": SHARE_MOUNT if spec.share else DOCKER_MOUNT, "mode": "rw"},
                 **self._shared_home(spec),

@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 
 from emulator.machines import host_tools, machine_mount, network_access
-from emulator.machines.container import Containers, Machine, StartWatch
+from emulator.machines.container import Containers, StartWatch
 from emulator.machines.disks import DiskFolder
 from emulator.machines.host_tools import connect
 from emulator.machines.network_access import Attachment
@@ -73,7 +73,7 @@ class ContainerMachines(Machines):
             folder = self._folder(spec.guest_id) / "given"
             machine_mount.write(folder, given)
             self._change_access(spec.guest_id, otherwise_mbps=spec.port_speed_mbps)
-            self._containers.start(Machine(spec, folder, self._registry_name))
+            self._containers.start(spec, folder)
             self._open_gate(spec.guest_id)
             look = f"`docker logs {self._account}-{spec.guest_id}`"
             what = f"port {spec.service_port} of {spec.hostname} ({spec.guest_id})"
@@ -132,7 +132,8 @@ class ContainerMachines(Machines):
 
     @cached_property
     def _containers(self) -> Containers:
-        return Containers(self._docker, self._account, self._networks)
+        hosts = {self._registry_name: self._networks.services} if self._registry_name else {}
+        return Containers(self._docker, self._account, self._networks, hosts)
 
     @cached_property
     def _registry(self) -> Registry:

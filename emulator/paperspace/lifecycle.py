@@ -153,7 +153,4 @@ def _remove(account: Account, machine: Machine) -> None:
     billing.close(account, machine.id)
     for script in list(account.store.scripts.values()):
         script.machine_ids = [each for each in script.machine_ids if each != machine.id]
-    network = account.store.networks.read(machine.network_id)
-    if network and network.machine_id == machine.id:
-        del account.store.networks[network.id]
     del account.store.machines[machine.id]

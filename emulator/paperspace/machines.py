@@ -60,29 +60,28 @@ def create(account: Account, call: Call) -> View:
         raise refused(f"Template {template.ref} is not offered for machine type {wanted.label}.")
     disk_gb = _disk(account, given["diskSize"], template)
     script = account.find("scripts", given["startupScriptId"]) if "startupScriptId" in given else None
-    network = account.find("networks", given["networkId"]) if "networkId" in given else None
-    if network and network.region != region:
-        raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
     offers.require_room(account, region, wanted)
-    number, now = account.next_id(), account.now
-    home = network or networks.new_network(account, "default", region, number)
+    if "networkId" not in given:
+        raise NotEmulated("a machine without networkId")
+    network = networks.in_region(account, given["networkId"], region)
+    now = account.now
     machine = Machine(
-        id=number,
+        id=account.next_id(),
         ref=account.new_ref("ps"),
         name=given["name"],
         machine_type=wanted.label,
         template_id=template.ref,
         region=region,
         disk_gb=disk_gb,
-        network_id=home.id,
-        private_ip=account.free_private_ip(home),
+        network_id=network.id,
+        private_ip=account.free_private_ip(network),
         public_ip_type=networks.NONE,
         created=now,
         modified=now,
     )
-    account.store.machines[number] = machine
+    account.store.machines[machine.id] = machine
     if script:
-        script.machine_ids.append(number)
+        script.machine_ids.append(machine.id)
     billing.open_for(account, billing.DISK, machine, account.catalog.disks[disk_gb])
     billing.open_for(account, billing.MACHINE, machine, wanted.per_hour)
     networks.choose_public_ip(account, machine, given.get("publicIpType", networks.NONE))

@@ -10,18 +10,6 @@ STATIC, DYNAMIC, NONE = "static", "dynamic", "none"
 NETWORKS, DRIVES = Things("networks", views.network), Things("drives", views.drive)
 
 
-def new_network(account: Account, name: str, region: str, machine_id: int | None = None) -> Network:
-    """A private network with a subnet that no other one has."""
-    taken = {network.position for network in account.store.networks.read_all()}
-    for position, subnet in enumerate(account.settings.private_subnets):
-        if position not in taken:
-            ref = account.new_ref("n")
-            network = Network(account.next_id(), ref, name, region, subnet, position, account.now, machine_id)
-            account.store.networks[network.id] = network
-            return network
-    raise ApiError(CAPACITY_CODE, "Every private network of this emulator is in use (setting private_subnets).")
-
-
 def choose_public_ip(account: Account, machine: Machine, public_ip_type: str) -> None:
     """Give a machine the kind of address that it was ordered with, or is to have from now on."""
     if public_ip_type == machine.public_ip_type and machine.public_ip:
@@ -74,16 +62,23 @@ def release_public_ip(account: Account, call: Call) -> View:
 
 
 def create_network(account: Account, call: Call) -> View:
-    """Create a network; it answers at once."""
+    """Create a network with a subnet that no other one has; it answers at once."""
     if call.input.get("migrateMachines"):
         raise NotEmulated("privateNetworks-create with migrateMachines")
-    network = new_network(account, call.input["name"], account.region(call.input["region"]))
-    billing.open_for(account, billing.NETWORK, network, account.catalog.network)
-    return views.network(account, network)
+    name, region = call.input["name"], account.region(call.input["region"])
+    taken = {network.position for network in account.store.networks.read_all()}
+    for position, subnet in enumerate(account.settings.private_subnets):
+        if position not in taken:
+            ref = account.new_ref("n")
+            network = Network(account.next_id(), ref, name, region, subnet, position, account.now)
+            account.store.networks[network.id] = network
+            billing.open_for(account, billing.NETWORK, network, account.catalog.network)
+            return views.network(account, network)
+    raise ApiError(CAPACITY_CODE, "Every private network of this emulator is in use (setting private_subnets).")
 
 
 def get_network(account: Account, call: Call) -> View | None:
-    """One network; null for an unknown id, and for the default network of a machine."""
+    """One network; null for an unknown id."""
     try:
         return NETWORKS.get(account, call)
     except ApiError:
@@ -102,12 +97,19 @@ def delete_network(account: Account, call: Call) -> View:
     return {"id": network.ref}
 
 
+def in_region(account: Account, ref: str, region: str) -> Network:
+    """A network for what is to stand in a region."""
+    network = account.find("networks", ref)
+    if network.region != region:
+        raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
+    return network
+
+
 def create_drive(account: Account, call: Call) -> View:
     """Create a drive; it answers at once, and its server comes up a little later."""
     given = call.input
-    region, network = account.region(given["region"]), account.find("networks", given["networkId"])
-    if network.region != region:
-        raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
+    region = account.region(given["region"])
+    network = in_region(account, given["networkId"], region)
     if given["size"] not in account.catalog.drives:
         sold = ", ".join(map(str, account.catalog.drives))
         raise refused(f"A drive of {given['size']:g} GB is not sold. Use one of {sold}.")

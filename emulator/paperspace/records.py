@@ -54,7 +54,7 @@ class Machine(Listed):
 
 @dataclass
 class Network(Listed):
-    """A private network; one with ``machine_id`` is the default network of that machine alone, which no list shows."""
+    """A private network."""
 
     id: int
     ref: str
@@ -63,11 +63,6 @@ class Network(Listed):
     subnet: str
     position: int  # of the subnet in the settings
     created: float
-    machine_id: int | None = None
-
-    @property
-    def is_hidden(self) -> bool:
-        return self.machine_id is not None
 
 
 @dataclass

@@ -24,7 +24,6 @@ def moment(seconds: float | None) -> str | None:
 def machine(account: Account, shown: Machine) -> View:
     """A machine."""
     kind, template = account.catalog.types[shown.machine_type], account.catalog.templates[shown.template_id]
-    network = account.store.networks.get(shown.network_id)
     return {
         "id": shown.ref,
         "name": shown.name,
@@ -39,7 +38,7 @@ def machine(account: Account, shown: Machine) -> View:
         "accelerators": [{"name": kind.gpu, "memory": int64(kind.gpu_memory_gb * GIB), "count": kind.gpus}],
         "region": account.catalog.regions[shown.region],
         "privateIp": shown.private_ip,
-        "networkId": network.ref if network else None,
+        "networkId": account.store.networks[shown.network_id].ref,
         "publicIp": shown.public_ip,
         "publicIpType": shown.public_ip_type,
         "autoShutdownEnabled": False,

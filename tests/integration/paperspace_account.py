@@ -5,6 +5,7 @@ from typing import Any
 import requests
 
 from tests.integration.conftest import AccountEmulator
+from tests.unit.emulated_paperspace import order
 
 KEY = {"Authorization": "Bearer local"}
 LIMIT_S = 20
@@ -25,6 +26,10 @@ class Paperspace(AccountEmulator):
 
     def names(self, path: str, **query: Any) -> list[str]:
         return [each["name"] for each in self.send("GET", path, params=query).json()["items"]]
+
+    def order(self, name: str) -> requests.Response:
+        """Order a machine in a network of its name."""
+        return self.send("POST", "/machines", json=order(name) | {"networkId": self.network(name)["id"]})
 
     def network(self, name: str) -> dict[str, Any]:
         return self.send("POST", "/private-networks", json={"name": name, "region": "ny2"}).json()

@@ -38,7 +38,7 @@ def test_an_order_whose_answer_is_lost_was_accepted_once_and_a_lost_order_was_no
     account.script("machines-create", "lost_call", about="lost")
     for name in ("kept", "lost"):
         with pytest.raises(requests.ConnectionError):
-            account.send("POST", "/machines", json=order(name))
+            account.order(name)
     assert account.names("/machines") == ["kept"]
 
 
@@ -47,7 +47,7 @@ def test_an_order_whose_tls_stream_breaks_after_it_was_accepted_is_in_the_accoun
     account = paperspace(tls=True)
     account.script("machines-create", "broken_tls", way=way)
     with pytest.raises(requests.ConnectionError):
-        account.send("POST", "/machines", json=order("kept"))
+        account.order("kept")
     assert account.names("/machines") == ["kept"]
 
 
@@ -115,7 +115,7 @@ def test_a_jump_of_the_clock_bills_the_time_in_between(paperspace):
 def test_json_that_is_announced_and_not_sent_is_refused(paperspace):
     account = paperspace()
     announced = {**KEY, "Content-Type": "application/json"}
-    machine = account.send("POST", "/machines", json=order()).json()["data"]["id"]
+    machine = account.order("node").json()["data"]["id"]
     url = f"{account.root}/v1/machines/{machine}/start"
     assert requests.patch(url, headers=announced, timeout=LIMIT_S).status_code == 400
     assert requests.patch(url, headers=announced, json={}, timeout=LIMIT_S).status_code in (200, 409)

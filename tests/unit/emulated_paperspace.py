@@ -1,5 +1,6 @@
 """An emulated Paperspace account without a wire, whose clock goes by calls; every call is held against the vendor's description."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ class EmulatedPaperspace:
         self.api = Paperspace(self.account)
         self.called: set[str] = set()
 
+    @cached_property
+    def home(self) -> str:
+        """The network of machines for which no other one is named."""
+        return self.network("home")
+
     def call(self, method: str, path: str, key: str | None = "local", **given: Any) -> Any:
         status, body = self.answer(method, path, key, **given)
         if status != 200:
@@ -53,7 +59,7 @@ class EmulatedPaperspace:
         return self.api.reply(read_call(method, path, {}, "local", given))
 
     def order(self, name: str = "node-0", **changes: Any) -> str:
-        return self.call("POST", "/machines", **(order(name) | changes))["data"]["id"]
+        return self.call("POST", "/machines", **(order(name) | {"networkId": self.home} | changes))["data"]["id"]
 
     def ready(self, name: str = "node-0", **changes: Any) -> str:
         return self.wait(self.order(name, **changes), "ready")

@@ -42,7 +42,8 @@ def account(tmp_path: Path) -> EmulatedPaperspace:
 @pytest.mark.parametrize("words", SENT)
 def test_what_the_client_sends_is_accepted(account, words):
     method, path, given = SENT[words]
-    assert account.answer(method, path, **given)[0] == 200
+    network = {"networkId": account.home} if words == "machine create" else {}
+    assert account.answer(method, path, **given, **network)[0] == 200
 
 
 def test_the_client_finds_the_standing_that_it_asks_for(account):
@@ -51,7 +52,7 @@ def test_the_client_finds_the_standing_that_it_asks_for(account):
 
 
 def test_a_machine_whose_start_the_client_does_not_mention_starts(account):
-    account.wait(account.call("POST", "/machines", **ORDER)["data"]["id"], "ready")
+    account.wait(account.call("POST", "/machines", **ORDER, networkId=account.home)["data"]["id"], "ready")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,11 @@ def code(account: EmulatedPaperspace, method: str, path: str, **given: object) -
     return refusal.value.code
 
 
+def open_items(account: EmulatedPaperspace) -> set[str]:
+    """What is billed beside the machines' network."""
+    return {item.kind for item in billing.open_items(account.account)} - {"private network"}
+
+
 def states(account: EmulatedPaperspace, machine: str, calls: int = 30) -> list[str]:
     seen: list[str] = []
     for _ in range(calls):
@@ -47,7 +52,7 @@ def test_a_stopped_machine_is_off_pays_on_and_starts_again(account):
     machine = account.ready()
     account.call("PATCH", f"/machines/{machine}/stop")
     assert states(account, machine) == ["stopping", "off"]
-    assert {item.kind for item in billing.open_items(account.account)} == {"machine", "machine disk"}
+    assert open_items(account) == {"machine", "machine disk"}
     account.call("PATCH", f"/machines/{machine}/start")
     assert states(account, machine) == ["starting", "serviceready", "ready"]
 
@@ -93,10 +98,10 @@ def test_a_creation_that_fails_ends_its_event_with_an_error_and_the_machine_stay
     assert states(account, machine) == ["provisioning"]
     [event] = account.call("GET", "/machine-events", machineId=machine)["items"]
     assert (event["state"], event["error"], event["dtFinished"] is not None) == ("error", None, True)
-    assert billing.open_items(account.account)
+    assert open_items(account) == {"machine", "machine disk"}
     account.call("DELETE", f"/machines/{machine}")
     account.gone(machine)
-    assert billing.open_items(account.account) == []
+    assert open_items(account) == set()
 
 
 def test_a_dynamic_address_changes_with_each_start_and_costs_only_while_on(account):
@@ -106,7 +111,7 @@ def test_a_dynamic_address_changes_with_each_start_and_costs_only_while_on(accou
     account.wait(machine, "off")
     assert account.call("GET", f"/machines/{machine}")["publicIp"] is None
     assert account.call("GET", "/public-ips")["items"] == []
-    assert "public ip" not in {item.kind for item in billing.open_items(account.account)}
+    assert "public ip" not in open_items(account)
     account.call("PATCH", f"/machines/{machine}/start")
     assert account.call("GET", f"/machines/{machine}")["publicIp"] not in (None, first)
 
@@ -121,9 +126,9 @@ def test_a_static_address_outlives_its_machine_and_goes_on_costing_until_it_is_r
     account.gone(machine)
     [left] = account.call("GET", "/public-ips")["items"]
     assert (left["ip"], "assignedMachineId" in left) == (address, False)
-    assert [item.kind for item in billing.open_items(account.account)] == ["public ip"]
+    assert open_items(account) == {"public ip"}
     account.call("DELETE", f"/public-ips/{address}")
-    assert billing.open_items(account.account) == []
+    assert open_items(account) == set()
 
 
 def test_quota_and_capacity_refuse_the_next_machine(tmp_path):
@@ -136,7 +141,7 @@ def test_quota_and_capacity_refuse_the_next_machine(tmp_path):
     full.order("a")
     assert full.call("GET", "/machine-availability", **asked) == {"available": False}
     assert code(full, "POST", "/machines", **wanted("b")) == "PRECONDITION_FAILED"
-    full.order("c", region="ca1")
+    full.order("c", region="ca1", networkId=full.network(region="ca1"))
 
 
 def test_a_type_that_a_region_does_not_sell_is_not_available(account):
@@ -145,9 +150,8 @@ def test_a_type_that_a_region_does_not_sell_is_not_available(account):
 
 
 def test_everything_that_is_billed_is_in_the_status_with_its_price(account):
-    network = account.network()
-    account.drive(network)
-    account.ready(networkId=network, publicIpType="static")
+    account.drive(account.home)
+    account.ready(publicIpType="static")
     held = holdings(account.account)
     prices = {each["what"]: (each["per_hour"], each["at_most_per_month"]) for each in held["billed"]}
     assert prices == {

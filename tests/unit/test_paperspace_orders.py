@@ -182,7 +182,9 @@ def test_what_bears_another_mark_is_neither_imported_nor_deleted_whatever_id_the
         foreign = api.once("POST", "/shared-drives", body)["id"]
     if kind == "Machine":
         body = {"name": f"gpu-0.{OTHER}", "machineType": "P4000x2", "templateId": "twnlo3zj", "region": "ny2"}
-        foreign = api.once("POST", "/machines", {**body, "diskSize": 50, "startOnCreate": True})["data"]["id"]
+        foreign = api.once("POST", "/machines", {**body, "diskSize": 50, "networkId": foreign, "startOnCreate": True})[
+            "data"
+        ]["id"]
         renter.session.stop.wait(0.3)
     before = open_items(team)
     with pytest.raises(ProviderError, match="importing"):
