@@ -7,15 +7,15 @@ import pulumi
 from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Drive, Host
-from providers.paperspace.pulumi_resources import (
+from providers.paperspace.specs import (
+    DriveSpec,
     Ledger,
-    LedgerArgs,
+    LedgerSpec,
     Machine,
-    MachineArgs,
+    MachineSpec,
+    NetworkSpec,
     PrivateNetwork,
-    PrivateNetworkArgs,
     SharedDrive,
-    SharedDriveArgs,
 )
 
 NETWORK, DRIVE = "private", "data"
@@ -42,7 +42,7 @@ class PreparedMachine(pulumi.ComponentResource):
         super().__init__("microcluster:index:PreparedMachine", name, {}, opts)
         # Never two machines of one name at a time: quota, and adoption by mark needs a unique name.
         alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
-        self.machine = machine = Machine(f"{name}-machine", machine_args(args), alone)
+        self.machine = machine = Machine(f"{name}-machine", machine_spec(args), alone)
         known = pulumi.Output.all(machine.id, machine.public_ip, machine.private_ip, machine.host_key)
         self.host = known.apply(lambda values: Host(args.hostname, *values))
         own = pulumi.ResourceOptions(parent=self, deleted_with=machine)
@@ -66,17 +66,14 @@ class Cluster(TrainingCluster):
         stack, owner, cluster = args.stack, args.owner, args.stack.cluster
         super().__init__(name, stack, opts)
         child = pulumi.ResourceOptions(parent=self)
-        ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
+        ledger = Ledger(f"{name}-ledger", ledger_spec(stack, owner), child)
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
-        network = PrivateNetwork(
-            f"{name}-network", PrivateNetworkArgs(owner.mark, NETWORK, cluster.region, cluster.keep_drive), after
-        )
+        common = {"mark": owner.mark, "region": cluster.region, "keep": cluster.keep_drive}
+        network = PrivateNetwork(f"{name}-network", NetworkSpec.declare(name=NETWORK, **common), after)
         drive = None
         if cluster.drive_gb:
-            wanted = SharedDriveArgs(
-                owner.mark, DRIVE, cluster.region, cluster.drive_gb, network.id, keep=cluster.keep_drive
-            )
+            wanted = DriveSpec.declare(name=DRIVE, size_gb=cluster.drive_gb, network_id=network.id, **common)
             drive = _drive_of(SharedDrive(f"{name}-drive", wanted, after))
         nodes = [
             PreparedMachine(f"{name}-{host}", PreparedMachineArgs(args, host, network, drive), after)
@@ -96,10 +93,10 @@ class Cluster(TrainingCluster):
         self.register_outputs({"pricePerHour": self.price_per_hour})
 
 
-def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
+def ledger_spec(stack: Stack, owner: Owner) -> LedgerSpec:
     """Return the whole order, which the account checks and prices before any part is ordered."""
     cluster = stack.cluster
-    return LedgerArgs(
+    return LedgerSpec.declare(
         mark=owner.mark,
         stack=stack.name,
         region=cluster.region,
@@ -112,10 +109,10 @@ def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
     )
 
 
-def machine_args(args: PreparedMachineArgs) -> MachineArgs:
+def machine_spec(args: PreparedMachineArgs) -> MachineSpec:
     """Return the order of one machine."""
     cluster, owner = args.cluster.stack.cluster, args.cluster.owner
-    return MachineArgs(
+    return MachineSpec.declare(
         mark=owner.mark,
         hostname=args.hostname,
         region=cluster.region,

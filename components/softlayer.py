@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pulumi
 
@@ -10,20 +11,17 @@ from core.catalog import softlayer as catalog
 from microcluster.accounts.softlayer import Cluster as ClusterSection
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from providers.softlayer.pulumi_resources import (
-    HardwareArgs,
+from providers.rental.owner_mark import Owner as Mark
+from providers.softlayer.specs import (
+    GroupSpec,
+    GuestSpec,
+    KeySpec,
     Ledger,
-    LedgerArgs,
-    RuleArgs,
+    LedgerSpec,
+    RuleSpec,
     SecurityGroup,
-    SecurityGroupArgs,
     SshKey,
-    SshKeyArgs,
     VirtualGuest,
-    VirtualGuestArgs,
-    owner_domain,
-    owner_label,
-    owner_tags,
 )
 
 
@@ -34,11 +32,10 @@ class Cluster(TrainingCluster):
         stack, owner = args.stack, args.owner
         super().__init__(name, stack, opts)
         child = pulumi.ResourceOptions(parent=self)
-        ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
+        ledger = Ledger(f"{name}-ledger", ledger_spec(stack, owner), child)
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
-        label = owner_label(stack.name, owner.mark)
-        key = SshKey(f"{name}-key", SshKeyArgs(owner.mark, label, owner.public_key), after)
+        key = SshKey(f"{name}-key", key_spec(stack, owner), after)
         network = PrivateNetwork(f"{name}-network", network_args(stack, owner, ledger.backend_router_id), after)
         nodes = [
             GpuNode(f"{name}-{host}", GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network), after)
@@ -80,16 +77,16 @@ class PrivateNetwork(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         public = SecurityGroup(
             f"{name}-public",
-            SecurityGroupArgs(args.mark, f"{name}-public", "ssh from the operator", public_rules(args.admin_cidrs)),
+            group_spec(args.mark, f"{name}-public", "ssh from the operator", public_rules(args.admin_cidrs)),
             child,
         )
         private = SecurityGroup(
             f"{name}-private",
-            SecurityGroupArgs(args.mark, f"{name}-private", "members and the vendor's services", private_rules()),
+            group_spec(args.mark, f"{name}-private", "members and the vendor's services", private_rules()),
             child,
         )
         self.backend_router_id, self.private_vlan_id = args.backend_router_id, args.private_vlan_id
-        self.public_group_id, self.private_group_id = public.group_id, private.group_id
+        self.public_group_id, self.private_group_id = public.id, private.id
         self.register_outputs(
             {
                 "backendRouterId": self.backend_router_id,
@@ -153,7 +150,7 @@ class GpuNode(pulumi.ComponentResource):
         super().__init__("microcluster:index:GpuNode", name, {}, opts)
         # Never two guests of one name at a time: quota, and adoption by mark needs a unique name.
         alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
-        self.guest = VirtualGuest(f"{name}-guest", guest_args(args), alone)
+        self.guest = VirtualGuest(f"{name}-guest", guest_spec(args), alone)
         guest = self.guest
         known = pulumi.Output.all(guest.id, guest.public_ip, guest.private_ip, guest.host_key)
         self.host = known.apply(lambda values: Host(args.hostname, *values))
@@ -217,18 +214,18 @@ class TrainingContainer(pulumi.ComponentResource):
         self.register_outputs({"image": args.image.tag})
 
 
-def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
+def key_spec(stack: Stack, owner: Owner) -> KeySpec:
+    """Return the stack's own key."""
+    return KeySpec(mark=owner.mark, label=Mark(stack.name, owner.mark).notes, public_key=owner.public_key)
+
+
+def ledger_spec(stack: Stack, owner: Owner) -> LedgerSpec:
     """Return the whole order, which the account checks and prices before any part is ordered."""
     cluster = stack.cluster
-    return LedgerArgs(
-        mark=owner.mark,
-        stack=stack.name,
-        nodes=cluster.nodes,
-        hardware=hardware_args(
-            cluster,
-            str(cluster.router) if cluster.router else None,
-            str(cluster.private_vlan) if cluster.private_vlan else None,
-        ),
+    router = str(cluster.router) if cluster.router else None
+    vlan = str(cluster.private_vlan) if cluster.private_vlan else None
+    return LedgerSpec.declare(
+        mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **hardware_values(cluster, router, vlan)
     )
 
 
@@ -240,47 +237,53 @@ def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> Pr
     return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, backend_router_id=router_id)
 
 
-def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleArgs, ...]:
+def group_spec(mark: str, name: str, description: str, rules: tuple[RuleSpec, ...]) -> GroupSpec:
+    """Return a security group with its rules."""
+    return GroupSpec(mark=mark, name=name, description=description, rules=rules)
+
+
+def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleSpec, ...]:
     """Allow everything out, and ssh in from the operator."""
-    ssh = [RuleArgs("ingress", "tcp", 22, 22, remote_cidr=cidr) for cidr in admin_cidrs]
-    return (RuleArgs("egress"), *ssh)
+    port = {"protocol": "tcp", "port_min": 22, "port_max": 22}
+    ssh = [RuleSpec(direction="ingress", remote_cidr=cidr, **port) for cidr in admin_cidrs]
+    return (RuleSpec(direction="egress"), *ssh)
 
 
-def private_rules() -> tuple[RuleArgs, ...]:
+def private_rules() -> tuple[RuleSpec, ...]:
     """Allow everything out, and members and the vendor's services in."""
-    services = [RuleArgs("ingress", remote_cidr=cidr) for cidr in catalog.SERVICE_NETWORKS]
-    return (RuleArgs("egress"), RuleArgs("ingress", remote_self=True), *services)
+    services = [RuleSpec(direction="ingress", remote_cidr=cidr) for cidr in catalog.SERVICE_NETWORKS]
+    return (RuleSpec(direction="egress"), RuleSpec(direction="ingress", remote_self=True), *services)
 
 
-def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
+def guest_spec(args: GpuNodeArgs) -> GuestSpec:
     """Return the order of one node."""
-    owner = args.owner
-    return VirtualGuestArgs(
-        mark=owner.mark,
+    mark, network = Mark(args.stack, args.owner.mark), args.network
+    return GuestSpec.declare(
+        mark=mark.mark,
         hostname=args.hostname,
-        domain=owner_domain(args.stack, owner.mark),
-        hardware=hardware_args(args.hardware, args.network.backend_router_id, args.network.private_vlan_id),
+        domain=mark.domain,
         ssh_key_ids=(args.ssh_key_id,),
         public_security_group_ids=(args.network.public_group_id,),
         private_security_group_ids=(args.network.private_group_id,),
-        tags=owner_tags(args.stack, owner.mark),
+        tags=mark.tags,
+        **hardware_values(args.hardware, network.backend_router_id, network.private_vlan_id),
     )
 
 
-def hardware_args(
+def hardware_values(
     cluster: ClusterSection, router_id: pulumi.Input[str] | None, vlan_id: pulumi.Input[str] | None
-) -> HardwareArgs:
+) -> dict[str, Any]:
     """Return what the stack file says of every node, and the place on the private network."""
-    return HardwareArgs(
-        datacenter=cluster.datacenter,
-        flavor=cluster.flavor,
-        data_disks_gb=(cluster.data_disk_gb,),
-        port_speed_mbps=cluster.port_speed_mbps,
-        os=cluster.os,
-        image_id=cluster.image,
-        backend_router_id=router_id,
-        private_vlan_id=vlan_id,
-    )
+    return {
+        "datacenter": cluster.datacenter,
+        "flavor": cluster.flavor,
+        "data_disks_gb": (cluster.data_disk_gb,),
+        "port_speed_mbps": cluster.port_speed_mbps,
+        "os": cluster.os,
+        "image_id": cluster.image,
+        "backend_router_id": router_id,
+        "private_vlan_id": vlan_id,
+    }
 
 
 def node_facts_of(args: GpuNodeArgs, host: Host) -> ClusterFacts:

@@ -167,8 +167,9 @@ def _holds_for(values: list[Any], leaf: Filter) -> bool:
     operation = _text(operation)
     if operation.startswith("_="):
         return operation.removeprefix("_=").strip() in texts
-    if operation.startswith("$="):
-        return any(text.endswith(operation.removeprefix("$=").strip()) for text in texts)
+    if operation.startswith(("^=", "$=")):
+        wanted, is_beginning = operation[2:].strip(), operation.startswith("^=")
+        return any(text.startswith(wanted) if is_beginning else text.endswith(wanted) for text in texts)
     if operation in ("not null", "or", "and", *map(str.lower, DATES)) or SIGN.match(operation):
         raise faults.lacks(f"the operation '{leaf['operation']}' of object filters")
     return operation in texts

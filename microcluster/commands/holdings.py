@@ -11,7 +11,7 @@ from microcluster.accounts.registry import attached_kinds, resource_types
 from microcluster.commands.screen import show_table
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
-from providers.rental.backend import Belonging
+from providers.rental.account import Resource
 
 COLUMNS = (("id", "left"), ("name", "left"), ("owner", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))
 
@@ -20,7 +20,7 @@ COLUMNS = (("id", "left"), ("name", "left"), ("owner", "left"), ("since", "left"
 class Compared:
     """How state and account differ."""
 
-    account_only: tuple[Belonging, ...] = ()
+    account_only: tuple[Resource, ...] = ()
     state_only: tuple[Held, ...] = ()
     under_way: tuple[Held, ...] = ()
     """What was being ordered when the state was last written."""
@@ -33,7 +33,7 @@ class Compared:
         return not (self.account_only or self.state_only or self.under_way or self.broken)
 
 
-def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
+def compare(found: Iterable[Resource], state: Snapshot) -> Compared:
     """Compare what bears the mark with what the state holds; a cancelled guest that is still listed counts as gone."""
     there = {(each.kind, each.id): each for each in found if each.is_alive}
     kinds, attached = resource_types(), attached_kinds()
@@ -56,7 +56,7 @@ def known_machines(stack: str, home: Home) -> set[str]:
         return set()
 
 
-def with_state(found: Iterable[Belonging], stack: str, home: Home) -> Compared:
+def with_state(found: Iterable[Resource], stack: str, home: Home) -> Compared:
     """Compare ``found`` with the state file."""
     try:
         return compare(found, pulumi_state.read(stack, home) or pulumi_state.NOTHING)
@@ -76,18 +76,18 @@ def differences(compared: Compared, stack: str) -> list[str]:
     return lines or ["Pulumi's state and the account agree"]
 
 
-def show(things: Iterable[Belonging], title: str, remarks: dict[str, str]) -> None:
+def show(things: Iterable[Resource], title: str, remarks: dict[str, str]) -> None:
     """Print one line for each thing; ``remarks`` holds remarks on some, by their label."""
     in_order = sorted(things, key=lambda thing: (str(thing.owner), thing.label))
     show_table(COLUMNS, [_row(each, remarks) for each in in_order], title, width=150)
 
 
-def per_hour(things: Iterable[Belonging]) -> str:
+def per_hour(things: Iterable[Resource]) -> str:
     """Return the sum of their hourly prices."""
     return f"{sum((each.per_hour for each in things), Decimal(0)).normalize():f} USD an hour"
 
 
-def _row(each: Belonging, remarks: dict[str, str]) -> tuple[str, ...]:
+def _row(each: Resource, remarks: dict[str, str]) -> tuple[str, ...]:
     price = f"{each.per_hour.normalize():f}" if each.is_billed else ""
     more = "; ".join(filter(None, (remarks.get(each.label), each.cancel_by_hand)))
     return each.label, each.name, str(each.owner), age(each.since), price, more

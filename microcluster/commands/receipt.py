@@ -12,7 +12,7 @@ from microcluster.commands.holdings import Compared, differences, known_machines
 from microcluster.commands.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
-from providers.rental.backend import Belonging
+from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
@@ -49,7 +49,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     return FAILED if bill.open or to_come else 0
 
 
-def by_hand_only(found: Sequence[Belonging]) -> list[str]:
+def by_hand_only(found: Sequence[Resource]) -> list[str]:
     """Return how a person cancels what has the mark and was ordered by hand."""
     return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
 

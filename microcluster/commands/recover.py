@@ -12,7 +12,7 @@ from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks, orphans, pulumi, pulumi_state
 from microcluster.setup import engine
 from microcluster.setup.progress import Stages
-from providers.rental.backend import Belonging
+from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
 
@@ -118,7 +118,7 @@ def _show(account: OpenedAccount, mark: str, stack: str, home: Home) -> None:
         say("\n".join(holdings.differences(beside, stack)))
 
 
-def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
+def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Resource], Compared]:
     owner = Owner(stack, mark)
     found = [each for each in account.everything() if owner.has(each.owner) and each.is_alive]
     return found, with_state(found, stack, home)
@@ -155,7 +155,7 @@ def _prove(account: OpenedAccount, mark: str, stack: str, home: Home) -> int:
     return 0
 
 
-def _next(found: list[Belonging], compared: Compared, stack: str) -> str:
+def _next(found: list[Resource], compared: Compared, stack: str) -> str:
     if not found:
         return f"`make up STACK={stack}` rents again."
     taken = "adopts what the state does not know" if compared.account_only else "goes on"

@@ -19,7 +19,7 @@ from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.accounts import open_account
 from microcluster.lifecycle.pulumi_state import BrokenStateError
-from providers.rental.backend import Belonging
+from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
 
 
@@ -53,12 +53,12 @@ def living_marks(home: Home) -> frozenset[str]:
     return frozenset(config.owner(name).mark for name in _with_key(home) if _lives(name, home))
 
 
-def orphaned(found: Iterable[Belonging], living: frozenset[str]) -> tuple[Belonging, ...]:
+def orphaned(found: Iterable[Resource], living: frozenset[str]) -> tuple[Resource, ...]:
     """Return what belongs to no living stack, without cancelled guests, which stay listed for a while."""
     return tuple(each for each in found if each.is_alive and each.owner.mark not in living)
 
 
-def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Belonging]:
+def choose(found: Sequence[Resource], ids: Sequence[str], mark: str) -> list[Resource]:
     """Return what --id and --mark name; refuse all when one of them is not in the list."""
     by_mark = [each for each in found if mark and each.owner.mark == mark]
     if mark and not by_mark:
@@ -69,7 +69,7 @@ def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Be
     return chosen
 
 
-def _named(found: Sequence[Belonging], word: str) -> Belonging:
+def _named(found: Sequence[Resource], word: str) -> Resource:
     meant = [each for each in found if word in (each.id, each.label)]
     if len(meant) == 1:
         return meant[0]
@@ -88,7 +88,7 @@ def _lives(stack: str, home: Home) -> bool:
         return True  # Until `fab recover` has mended it nobody can say that it holds nothing.
 
 
-def _show(found: Sequence[Belonging], account: OpenedAccount, stack: str) -> int:
+def _show(found: Sequence[Resource], account: OpenedAccount, stack: str) -> int:
     identity = account.identity()
     if not found:
         say(f"account {identity.account_id} ({identity.username}): nothing is left over")
@@ -103,7 +103,7 @@ def _show(found: Sequence[Belonging], account: OpenedAccount, stack: str) -> int
     return FAILED
 
 
-def _cancel(account: OpenedAccount, chosen: Sequence[Belonging]) -> int:
+def _cancel(account: OpenedAccount, chosen: Sequence[Resource]) -> int:
     failures = account.remove(chosen, note)
     if failures:
         raise CommandFailed("\n".join(failures))
@@ -111,7 +111,7 @@ def _cancel(account: OpenedAccount, chosen: Sequence[Belonging]) -> int:
     return 0
 
 
-def _facts(each: Belonging) -> dict[str, object]:
+def _facts(each: Resource) -> dict[str, object]:
     return {
         "id": each.label,
         "name": each.name,

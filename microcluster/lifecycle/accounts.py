@@ -37,4 +37,4 @@ def drive_password(name: str, key_file: str | None, drive_id: str, owner: Owner)
 
 
 def _provider(name: str) -> ModuleType:
-    return import_module(f"providers.{name}.opened_account")
+    return import_module(f"providers.{name}.account")

@@ -1,19 +1,13 @@
-"""A resource's properties: as wire values, as typed inputs, and what is wrong or changed in them."""
+"""Values as they go over the wire, and what changed in them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Any
 
-import pydantic
 from google.protobuf import json_format, struct_pb2
-from pydantic.alias_generators import to_camel
 
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What stands for a value that a preview cannot know yet."""
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  # The engine's mark of a secret, not one.
-MARK_PATTERN = r"^[0-9a-f]{8}$"
-ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 
 
 def to_python(struct: struct_pb2.Struct) -> dict[str, Any]:
@@ -26,15 +20,6 @@ def to_struct(values: Mapping[str, Any]) -> struct_pb2.Struct:
     struct = struct_pb2.Struct()
     json_format.ParseDict({key: _listed(value) for key, value in values.items() if value is not None}, struct)
     return struct
-
-
-def has_unknown(value: Any) -> bool:
-    """Tell whether an unknown stands anywhere in ``value``."""
-    if isinstance(value, Mapping):
-        return any(has_unknown(member) for member in value.values())
-    if isinstance(value, list | tuple):
-        return any(has_unknown(member) for member in value)
-    return value == UNKNOWN
 
 
 def _plain(value: Any) -> Any:
@@ -56,46 +41,6 @@ def _listed(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong with one input."""
-
-    key: str
-    reason: str
-
-
-class Spec(pydantic.BaseModel):
-    """The base of every resource's inputs: camelCase on the wire, unknown keys refused."""
-
-    model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
-
-    @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> Self:
-        """Read checked inputs."""
-        return cls.model_validate(dict(inputs))
-
-
-def problems(spec: type[Spec], inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with ``inputs``; what a preview cannot know yet is never judged."""
-    try:
-        spec.of(inputs)
-    except pydantic.ValidationError as error:
-        return [_problem(found) for found in error.errors() if not has_unknown(found["input"])]
-    return []
-
-
-def other_mark(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Refuse another mark than the recorded one: it is never a diff."""
-    recorded = old_inputs.get("mark")
-    if not recorded or recorded == inputs.get("mark"):
-        return []
-    sentence = (
-        f"the state belongs to owner mark {recorded}, the stack's key pair gives {inputs.get('mark')}. "
-        "Put the stack's own key folder back: what was rented is found by the first mark only."
-    )
-    return [Problem("mark", sentence)]
-
-
-@dataclass(frozen=True)
 class Difference:
     """Which inputs changed, and which of those need a new object."""
 
@@ -107,9 +52,3 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any], replace_on: Colle
     """Compare inputs with inputs; outputs never count, because the account resolves names into ids and dates."""
     changed = tuple(sorted(key for key in {*old, *new} if old.get(key) != new.get(key)))
     return Difference(changed, tuple(key for key in changed if key in replace_on))
-
-
-def _problem(found: Any) -> Problem:
-    path = ".".join(str(step) for step in found["loc"])
-    reason = {"extra_forbidden": "is no property of this resource", "missing": "is missing"}.get(found["type"])
-    return Problem(path, reason or found["msg"].removeprefix("Value error, "))

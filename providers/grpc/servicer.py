@@ -12,11 +12,13 @@ from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from core.plain_text import lines
-from providers.grpc.properties import Problem, difference, has_unknown, to_python, to_struct
-from providers.grpc.resource_protocol import Resource, Vendor
+from providers.grpc.properties import difference, to_python, to_struct
+from providers.grpc.vendor import Vendor
 from providers.rental.errors import CallError, PartialFailure, ProviderError
 from providers.rental.operation import Operation, Session
 from providers.rental.redaction import redacted
+from providers.rental.resource import Managed
+from providers.rental.spec import Problem, has_unknown
 from providers.rental.waiting import Deadline
 
 LOG_TIMEOUT_S = 5.0
@@ -203,15 +205,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.stop.set()
         return empty_pb2.Empty()
 
-    def _resource(self, request: Any) -> Resource:
-        token = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
-        if token not in self._vendor.resources:
-            raise ProviderError(
-                f"looking for resource type {token}: the provider has {', '.join(self._vendor.resources)}. Correct the program."
-            )
-        return self._vendor.resources[token]
+    def _resource(self, request: Any) -> Managed:
+        return self._vendor.resource(request.type or request.urn.split("::")[2].rsplit("$", 1)[-1])
 
-    def _operation(self, request: Any, context: grpc.ServicerContext, resource: Resource) -> Operation:
+    def _operation(self, request: Any, context: grpc.ServicerContext, resource: Managed) -> Operation:
         limit_s = getattr(request, "timeout", 0) or resource.TIMEOUT_S
         return Operation(
             urn=request.urn,

@@ -1,41 +1,63 @@
-"""An account, read: who it is, what it lists under a mark, and whether its key's user sees all of it."""
+"""Paperspace as the kernel sees it: what it lists and finds, how it takes orders and claims, and what its answers mean."""
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from typing import Any
 
-from providers.paperspace import credentials, names
-from providers.paperspace.api import Api, ApiError
-from providers.rental.errors import AccountError, ProviderError, why_unreadable
-from providers.rental.operation import Identity
+from providers.paperspace import bills, credentials, names, views
+from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
+from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
+from providers.rental.account import Claim, Found, Identity, Market, OrderRequest, OrderStatus, Resource
+from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.operation import Operation
+from providers.rental.order import adopt_or_order, within_lag
 from providers.rental.owner_mark import Owner
-from providers.rental.wire import READ_ATTEMPTS, SharedList
+from providers.rental.receipt import Charge
+from providers.rental.waiting import Pending, wait_until
+from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
 
-MACHINES, NETWORKS, DRIVES = "/machines", "/private-networks", "/shared-drives"
-SCRIPTS, ADDRESSES, EVENTS = "/startup-scripts", "/public-ips", "/machine-events"
+MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
+ADDRESSES, EVENTS = "/public-ips", "/machine-events"
+PATHS = {MACHINE: MACHINES, NETWORK: NETWORKS, DRIVE: DRIVES, SCRIPT: SCRIPTS, CLAIM: SCRIPTS}
 LOCAL_ATTEMPTS = 3
 ADMIN = "Team settings > Members > the user > Admin"
+CLAIM_TEXT = "#!/bin/sh\n# The name of this script says which computer orders for the stack; no machine runs it.\n"
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class Order:
+    """A POST that makes something."""
+
+    path: str
+    body: Mapping[str, Any]
 
 
-class Account:
+class Paperspace(Market):
     """One team through one key."""
+
+    machine = MACHINE
+    lists_lag_s, longest_order_s = LISTS_LAG_S, LONGEST_CALL_S
 
     def __init__(self, api: Api) -> None:
         self.api = api
         self.secrets = (api.credentials.api_key,)
         self._lists = {path: self._shared(path) for path in (MACHINES, NETWORKS, DRIVES, SCRIPTS)}
         self._session: Row | None = None
-        self._lock = threading.Lock()
+        self._lock, self._claim_lock = threading.Lock(), threading.Lock()
 
-    def identity(self) -> Identity:
+    def whoami(self) -> Identity:
         """Ask once who we are; the first proof that the key is valid."""
-        session = self.session()
+        session, key = self.session(), self.api.credentials
         team, user = session["team"], session.get("user") or {}
         who = str(user.get("email") or user.get("id") or "the key's user")
-        return Identity(str(team["id"]), str(team.get("namespace") or ""), who, self.api.credentials.endpoint)
+        return Identity(str(team["id"]), str(team.get("namespace") or ""), who, key.endpoint, key.is_local)
 
     def session(self) -> Row:
         """Ask once for the key's user and team."""
@@ -44,27 +66,201 @@ class Account:
                 self._session = self._ask_session()
             return self._session
 
-    def under(self, path: str, owner: Owner, max_age_s: float = 0.0) -> list[Row]:
-        """List what bears exactly this stack and mark in its name."""
-        return self._lists[path].under(owner, max_age_s)
+    def hidden(self) -> str | None:
+        """Say why this user is shown only what was assigned to it."""
+        session = self.session()
+        for membership in (session.get("user") or {}).get("teamMemberships") or []:
+            is_here = (membership.get("team") or {}).get("id") == session["team"].get("id")
+            if is_here and not (membership.get("isAdmin") or membership.get("isOwner")):
+                return (
+                    f"{self.whoami().username} is a member of team {self.whoami().name} and no admin, so machines, "
+                    f"networks, drives and addresses may be there and billed that this key does not show. Nothing was done. "
+                    f"Use an admin's key, or have the user made one ({ADMIN}), and run the command again."
+                )
+        return None
 
     def check_sees_all(self, doing: str) -> None:
-        """Refuse to believe in an absence, or to order, with a user who is shown only what was assigned to it.
+        """Refuse to believe in an absence, or to order, with a user who is not shown everything.
 
         Raises:
             ProviderError: the text says what is missing, and where it is granted.
         """
-        session = self.session()
-        team_id = str(session["team"].get("id"))
-        for membership in (session.get("user") or {}).get("teamMemberships") or []:
-            if str((membership.get("team") or {}).get("id")) != team_id:
-                continue
-            if not (membership.get("isAdmin") or membership.get("isOwner")):
-                raise ProviderError(
-                    f"{doing}: {self.identity().username} is a member of team {self.identity().name} and no admin, so machines, "
-                    f"networks, drives and addresses may be there and billed that this key does not show. Nothing was done. "
-                    f"Use an admin's key, or have the user made one ({ADMIN}), and run the command again."
-                )
+        hidden = self.hidden()
+        if hidden:
+            raise ProviderError(f"{doing}: {hidden}")
+
+    def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
+        """List what bears stack and mark, or any mark. A static address has no name: it goes with its machine."""
+        self.check_sees_all("listing what bears a mark")
+        kinds = [kind] if kind else [MACHINE, DRIVE, NETWORK, SCRIPT]
+        read = partial(self._listed, owner)
+        with ThreadPoolExecutor(len(kinds)) as pool:
+            found = [each for listed in pool.map(read, kinds) for each in listed]
+        return [each for each in found if each.owner is not None and kind in (None, each.kind)]
+
+    def under(self, kind: str, owner: Owner, max_age_s: float = 0.0) -> list[Row]:
+        """List what bears exactly this stack and mark in its name."""
+        return self._lists[PATHS[kind]].under(owner, max_age_s)
+
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
+        """Read one thing by its id."""
+        self.check_sees_all(f"looking for {kind} {object_id}")
+        listed = self.under(kind, owner, max_age_s) if max_age_s else []
+        row = next((each for each in listed if each["id"] == object_id), None) or self.api.find(PATHS[kind], object_id)
+        if kind == MACHINE and (row is None or row.get("state") not in ON):
+            events = self.events(object_id)
+            ending = views.deletion(events)
+            if ending is not None:
+                return Pending(f"machine {object_id} is being deleted (event {ending.get('id')})")
+            if row is not None:
+                return views.machine(row, events)
+        if row is None and fresh:
+            return Pending(f"the account does not show {kind} {object_id} yet, as it was ordered only now")
+        return VIEWS[kind](row) if row else None
+
+    def events(self, machine_id: str) -> list[Row]:
+        """Read a machine's events; of one that is gone the account need not know any."""
+        listed = self.api.found(lambda: self.api.list(EVENTS, machineId=machine_id)) or []
+        return [each for each in listed if each.get("machineId") == machine_id]
+
+    def order(self, order: Order) -> str:
+        """Send an order, exactly once, and return the id of what it makes."""
+        return made_id(self.api.once("POST", order.path, order.body), f"POST {order.path}")
+
+    def standing(
+        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
+    ) -> OrderStatus | None:
+        """Find a machine that the startup script of this host name is assigned to; read by its id, a script does not lag."""
+        for script in self.scripts_of(owner, hostname) if hostname else ():
+            row = self.api.find(SCRIPTS, script.id) or {}
+            for machine_id in row.get("assignedMachineIds") or []:
+                if self.find(MACHINE, str(machine_id), owner, fresh=False) is not None:
+                    return OrderStatus(script.id, f"startup script {script.id} is assigned to machine {machine_id}")
+        return None
+
+    def scripts_of(self, owner: Owner, hostname: str) -> list[Resource]:
+        """List the startup scripts of a machine."""
+        found = [views.script(row) for row in self.under(SCRIPT, owner)]
+        return [each for each in found if each.called == f"boot-{hostname}"]
+
+    def claim(
+        self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
+    ) -> Claim | None:
+        """Read the journal in the name of the stack's claim, or write it there.
+
+        The claim is a startup script that no machine runs. The oldest one counts, and only once the account's list shows it: a
+        list that shows it also shows every older one, so that of two computers which begin at the same time one sees the other.
+        """
+        found = self._oldest_claim(owner, max_age_s)
+        if found is None:
+            return None
+        if journal is not None:
+            self.api.ensure("PUT", f"{SCRIPTS}/{found['id']}", {"name": names.full(f"claim-{journal}", owner)})
+        return Claim(str(found["id"]), journal or views.journal_of(found))
+
+    def obtain(self, op: Operation, request: OrderRequest) -> Resource | str:
+        """Adopt or order something that costs money; only the computer that holds the stack's claim orders."""
+        self.check_sees_all(f"ordering {request.what}")
+        with self._claim_lock:
+            if self.claim(request.owner) is None:
+                self._make_claim(op, request.owner)
+        return adopt_or_order(op, self, request)
+
+    def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
+        """List what was and is billed."""
+        return bills.charges(self, owner, known)
+
+    def end(self, resource: Resource) -> Pending | None:
+        """Delete something; a machine has to be off first, and a network empty."""
+        try:
+            return self._end_machine(resource) if resource.kind == MACHINE else self._delete(resource)
+        except ApiError as error:
+            error.grant = ADMIN
+            raise
+
+    def release_address(self, machine_id: str, address: str | None) -> None:
+        """Release the static addresses of a machine, and the one that it was last seen with unless another machine has it now."""
+        held: dict[str, Any] = {str(row["ip"]): row.get("assignedMachineId") for row in self.api.list(ADDRESSES)}
+        ours = [each for each, holder in held.items() if holder == machine_id]
+        if address and not held.get(address):
+            ours.append(address)
+        for each in ours:
+            self.api.remove(ADDRESSES, each)
+
+    def _end_machine(self, machine: Resource) -> Pending | None:
+        """Stop a machine, or delete it once it is off, as the vendor's documents ask.
+
+        A static address is released before, while the machine still says that it is ours: an address has no name, and one that
+        stays without its machine is billed for ever.
+        """
+        row = machine.row
+        if row.get("state") in ON:
+            self.api.once("PATCH", f"{MACHINES}/{machine.id}/stop", {})
+            return Pending("it is being stopped, before it is deleted")
+        self.release_address(machine.id, row.get("publicIp") if row.get("publicIpType") == STATIC else None)
+        self.api.once("DELETE", f"{MACHINES}/{machine.id}")
+        return None
+
+    def _delete(self, resource: Resource) -> Pending | None:
+        try:
+            self.api.once("DELETE", f"{PATHS[resource.kind]}/{resource.id}")
+        except ApiError as error:
+            if error.is_forbidden:
+                raise
+            if resource.kind == NETWORK:
+                self._end_strays(resource)
+            return Pending(f"the API does not delete it ({error.text}); {resource.price}")
+        return None
+
+    def _end_strays(self, network: Resource) -> None:
+        """Go on with the end of what stands in a network that goes and bears its mark: its order's answer got lost."""
+        for kind in (MACHINE, DRIVE):
+            for row in self.under(kind, network.owner):
+                found = self.find(kind, str(row["id"]), network.owner, fresh=False)
+                is_stray = isinstance(found, Resource) and found.inputs["networkId"] == network.id and not found.work
+                if is_stray and found.owner == network.owner and not found.is_kept:
+                    with suppress(ApiError):  # The next look at the network tries again.
+                        self.end(found)
+
+    def _listed(self, owner: Owner | None, kind: str) -> list[Resource]:
+        rows = self.under(kind, owner) if owner else self.api.list(PATHS[kind])
+        return [VIEWS[kind](row) for row in rows]
+
+    def _make_claim(self, op: Operation, owner: Owner) -> None:
+        """Make the stack's claim, and return once the list shows one."""
+        name = names.full(f"claim-{op.journal(owner.mark).identity()}", owner)
+        # Whatever is ordered first makes it: in the journal it has a name of its own.
+        of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
+        order = Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})
+        request = OrderRequest(
+            CLAIM,
+            owner,
+            f"the claim of {owner}",
+            name,
+            lambda: order,
+            name,
+            look=partial(self._look_for_claim, op, owner),
+        )
+        adopt_or_order(of_stack, self, request)
+
+        def look() -> bool | Pending:
+            is_listed = self.claim(owner) is not None
+            return is_listed or Pending("waits for the account's list of startup scripts, which has to show the claim")
+
+        wait_until(f"the claim of {owner}", look, op.deadline.within(2 * self.settled_s), op.log.progress)
+
+    def _look_for_claim(self, op: Operation, owner: Owner) -> Found:
+        """Return the claim that counts, or else the one that this journal knows to be made and no list shows yet."""
+        listed = self._oldest_claim(owner, 0.0)
+        if listed is not None:
+            return views.script(listed)
+        accepted = op.journal(owner.mark).accepted(self.whoami().account_id, CLAIM)
+        found = [self.find(CLAIM, each, owner, fresh=True) for each in sorted(within_lag(op, self, accepted))]
+        return next((each for each in found if isinstance(each, Pending) or (each and each.owner == owner)), None)
+
+    def _oldest_claim(self, owner: Owner, max_age_s: float) -> Row | None:
+        found = [row for row in self.under(SCRIPT, owner, max_age_s) if views.journal_of(row)]
+        return min(found, key=lambda row: (str(row.get("dtCreated")), str(row["id"])), default=None)
 
     def _shared(self, path: str) -> SharedList:
         # Not the API's own filter by name: how it matches is not documented, and what it hides would be ordered again.
@@ -74,11 +270,13 @@ class Account:
 
     def _ask_session(self) -> Row:
         key = self.api.credentials
-        attempts = LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS
         try:
+            attempts = LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS
             found = self.api.read("/auth/session", attempts=attempts, expect=dict | None)
         except ApiError as error:
-            raise AccountError(_unreadable(error, key)) from error
+            start = "python -m emulator start paperspace" if key.is_local else None
+            source = f"the key file or {credentials.VARIABLE}"
+            raise AccountError(unreadable(f"opening the account at {key.endpoint}", error, source, start)) from error
         team = found.get("team") if found else None
         if not isinstance(team, dict) or not team.get("id"):
             # The API answers a key that it does not know with null and status 200.
@@ -89,22 +287,46 @@ class Account:
         return found
 
 
-def open_account(key_file: str | None = None, exported: Mapping[str, str] = os.environ) -> Account:
+def open_account(key_file: str | None = None, exported: Mapping[str, str] = os.environ) -> OpenedAccount:
     """Open the account that the key belongs to, and prove that it answers.
 
     Raises:
-        AccountError: with a sentence for the person.
+        ProviderError: with a sentence for the person.
     """
-    try:
-        account = Account(Api(credentials.load(key_file, exported), threading.Event()))
-    except credentials.CredentialsError as error:
-        raise AccountError(str(error)) from error
-    account.identity()
-    return account
+    market = Paperspace(Api(credentials.load(key_file, exported), threading.Event()))
+    market.whoami()
+    return OpenedAccount(market)
 
 
-def _unreadable(error: ApiError, key: credentials.Credentials) -> str:
-    asked = f"opening the account at {key.endpoint}"
-    if error.is_unauthorised:
-        return f"{asked}: the API refuses this key ({error.text}). Check the key file or {credentials.VARIABLE}."
-    return why_unreadable(asked, error, "python -m emulator start paperspace" if key.is_local else None)
+def check_key(key_file: str | None, exported: Mapping[str, str]) -> None:
+    """Raise ProviderError where there is no key that could open the account."""
+    credentials.load(key_file, exported)
+
+
+def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: str, owner: Owner) -> str:
+    """Read the password of a drive of this stack, at the moment of mounting; it is kept nowhere.
+
+    Raises:
+        ProviderError: the drive is gone, or not this stack's, or its password cannot stand in a file of credentials.
+    """
+    found = Paperspace(Api(credentials.load(key_file, exported), threading.Event())).api.find(DRIVES, drive_id)
+    doing = f"reading the password of drive {drive_id}"
+    if found is None:
+        raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")
+    if names.owner_of(found.get("name")) != owner:
+        raise ProviderError(
+            f"{doing}: its name does not carry {owner}, so it is not this stack's. Nothing was mounted."
+        )
+    password = found.get("password")
+    if not isinstance(password, str) or not password or not password.isprintable():
+        raise ProviderError(f"{doing}: the account shows none that a file of credentials can hold. Ask the vendor.")
+    return password
+
+
+def advice(error: CallError) -> str | None:
+    """Say what a person does after a refusal, if there is more to say than that the stack file is wrong."""
+    if error.is_forbidden:
+        return f"Use the key of an admin of the team ({ADMIN}), or ask the vendor whether the team's limit is reached."
+    if error.is_gone:
+        return "Something that it names is gone: run 'pulumi up --refresh'."
+    return None

@@ -61,7 +61,7 @@ class ApiError(CallError):
     @property
     def is_forbidden(self) -> bool:
         """Tell whether this user may not do it: no repetition helps."""
-        return self.status == 403
+        return self.status in (401, 403)
 
     @property
     def is_unauthorised(self) -> bool:

@@ -1,103 +1,91 @@
-"""The Ledger resource: the account is checked before the first order and proven clean after the last deletion."""
+"""The Ledger resource: what an account is checked for before the first order, and where it has room."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
-
-import pydantic
+from typing import Any
 
 from core.catalog import paperspace as catalog
-from providers.grpc.properties import Problem, other_mark, problems
-from providers.grpc.resource_protocol import Created, Live
-from providers.paperspace import offers
-from providers.paperspace.account import MACHINES, Account
-from providers.paperspace.machine_spec import InRegion, ObjectId, sold
-from providers.rental import sweep
+from providers.paperspace.account import MACHINES, Paperspace
+from providers.paperspace.api import ApiError
+from providers.paperspace.specs import Ledger, LedgerSpec
+from providers.paperspace.views import MACHINE
+from providers.rental import resource
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
-from providers.rental.receipt import as_lines
+from providers.rental.spec import Values, problems
 
-REPLACE_ON: frozenset[str] = frozenset()
-"""Never replaced: it is the first resource of a stack and the last to go."""
-TIMEOUT_S = 90 * 60.0
 PRICE_SOURCE = f"the vendor's price list of {catalog.AS_OF}, as the API shows no price"
-OUTPUTS = ("accountId", "endpoint", "username", "pricePerHour", "priceSource", "perMonth", "currency")
 
 
-class LedgerSpec(InRegion):
-    """The cluster to come."""
+class Ledgers(resource.Ledger):
+    """The account as a stack uses it."""
 
-    stack: str
-    machine_type: str
-    template_id: ObjectId
-    nodes: int = pydantic.Field(ge=1, le=64)
-    disk_gb: int
-    public_ip_type: Literal["static", "dynamic", "none"] = "dynamic"
-    drive_gb: int | None = None
+    SPEC, OUTPUTS = LedgerSpec, Ledger.output_keys()
 
-    @pydantic.model_validator(mode="after")
-    def _priced(self) -> "LedgerSpec":
-        sold("machine type", self.machine_type, catalog.MACHINE_TYPES)
-        sold("disk size", self.disk_gb, catalog.DISKS)
-        if self.drive_gb is not None:
-            sold("drive size", self.drive_gb, catalog.DRIVES)
-        return self
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Price the cluster, which needs no account."""
+        kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
+        return kept if problems(LedgerSpec, inputs) else {**kept, **_price(LedgerSpec.of(inputs))}
 
-
-def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with the inputs."""
-    return other_mark(inputs, old_inputs) or problems(LedgerSpec, inputs)
-
-
-def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Price the cluster, which needs no account."""
-    kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
-    return kept if problems(LedgerSpec, inputs) else {**kept, **_price(LedgerSpec.of(inputs))}
+    def checked(self, op: Operation, market: Paperspace, spec: LedgerSpec, old: Values) -> dict[str, Any]:
+        """Check the key, the offer and the room."""
+        identity = market.whoami()
+        market.check_sees_all(f"checking the account for {spec.stack}")
+        missing = spec.nodes - len(market.under(MACHINE, Owner(spec.stack, spec.mark)))
+        if missing > 0:
+            check_template(market, spec.template_id, spec.machine_type)
+            if not has_room(market, spec.machine_type, spec.region):
+                raise ProviderError(
+                    f"checking the account for {spec.stack}: {spec.region} has no {spec.machine_type} at the moment. "
+                    f"Nothing was ordered. {where_else(market, spec.stack, spec.machine_type, spec.region)}"
+                )
+            _check_limit(market, spec, missing)
+        where = {"accountId": identity.account_id, "endpoint": identity.endpoint, "username": identity.username}
+        return {**where, **_price(spec)}
 
 
-def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
-    """Check the key, the offer and the room; order nothing."""
-    spec = LedgerSpec.of(inputs)
-    return Created(str(Owner(spec.stack, spec.mark)), _checked(op, op.backend().account, spec))
+def check_template(market: Paperspace, template_id: str, machine_type: str) -> None:
+    """Refuse a template that is gone, or that is not for this type of machine.
+
+    Raises:
+        ProviderError: the text says which types it is for.
+    """
+    doing = f"checking template {template_id}"
+    found = next(
+        (each for each in market.api.list("/os-templates", order_by="name") if each.get("id") == template_id), None
+    )
+    if found is None:
+        raise ProviderError(f"{doing}: the account offers none of this id. Nothing was ordered. Name another one.")
+    rows = [each for each in found.get("availableMachineTypes") or [] if isinstance(each, dict)]
+    offered = [str(each.get("machineTypeLabel")) for each in rows if each.get("isAvailable")]
+    if machine_type not in offered:
+        raise ProviderError(
+            f"{doing} ({found.get('name')}): it is not offered for {machine_type}, but for {', '.join(sorted(offered)) or 'none'}. "
+            "Nothing was ordered. Choose another template or type."
+        )
 
 
-def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
-    """Prove that the key still belongs to the recorded account; nothing else of a ledger can drift."""
-    if not inputs:
-        raise ProviderError(f"importing ledger {resource_id}: a ledger is made by 'pulumi up' and never imported.")
-    op.backend(old.get("accountId"))
-    return Live(dict(inputs), {key: old.get(key) for key in OUTPUTS})
+def has_room(market: Paperspace, machine_type: str, region: str) -> bool:
+    """Ask whether a region has a machine of the type; an answer of this moment, and no promise."""
+    found = market.api.read("/machine-availability", machineType=machine_type, region=region)
+    return found.get("available") is True
 
 
-def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the cluster anew."""
-    return _checked(op, op.backend(old.get("accountId")).account, LedgerSpec.of(inputs))
+def where_else(market: Paperspace, stack: str, machine_type: str, region: str) -> str:
+    """Say which other regions have a machine of the type."""
+    try:
+        others = [each for each in catalog.REGIONS if each != region and has_room(market, machine_type, each)]
+    except ApiError:
+        others = []
+    if others:
+        named = " and ".join(f"{each} ({catalog.REGIONS[each]})" for each in others)
+        return f"{named} have it now: set cluster.region in stacks/Pulumi.{stack}.yaml, or try again later."
+    return "No other region has it now: try again later, or choose another type."
 
 
-def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Delete what still bears the mark, prove that nothing but what is kept is billed, and write the receipt."""
-    owner = Owner(str(inputs.get("stack") or op.stack), str(inputs["mark"]))
-    found = sweep.clean(op, op.backend(old.get("accountId")), owner)
-    op.log.info(as_lines(found, owner.mark))
-
-
-def _checked(op: Operation, account: Account, spec: LedgerSpec) -> dict[str, Any]:
-    identity = account.identity()
-    account.check_sees_all(f"checking the account for {spec.stack}")
-    owner = Owner(spec.stack, spec.mark)
-    missing = spec.nodes - len(account.under(MACHINES, owner))
-    if missing > 0:
-        offers.check_template(account, spec.template_id, spec.machine_type)
-        offers.check_room(account, spec.stack, spec.machine_type, spec.region)
-        _check_limit(account, spec, missing)
-    where = {"accountId": identity.account_id, "endpoint": identity.endpoint, "username": identity.username}
-    return {**where, **_price(spec)}
-
-
-def _check_limit(account: Account, spec: LedgerSpec, missing: int) -> None:
+def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
     """Refuse where the team's own limit would leave a part of the cluster unordered."""
-    limit = account.session()["team"].get("maxMachines")
-    present = len(account.api.list(MACHINES))
+    limit = market.session()["team"].get("maxMachines")
+    present = len(market.api.list(MACHINES))
     if isinstance(limit, int | float) and not isinstance(limit, bool) and present + missing > limit:
         raise ProviderError(
             f"checking the account for {spec.stack}: its team may have {limit:g} machines, it has {present}, and {missing} more "

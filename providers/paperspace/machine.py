@@ -1,116 +1,155 @@
-"""The Machine resource: adopted or ordered once with its startup script, running when it is returned, gone when it is deleted."""
+"""The Machine resource: adopted or ordered once with its startup script, running when it is returned, gone when it is deleted.
 
+The host key is computed from the stack's own key: any computer that has that knows it, before and after an adoption. The account
+never shows a startup script again, so that nothing can be read back from it. See docs/decisions/account-and-orders.md.
+"""
+
+import hashlib
+import hmac
+import shlex
 from collections.abc import Mapping
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from core.catalog import paperspace as catalog
-from providers.grpc.properties import Problem, problems
-from providers.grpc.resource_protocol import Created, Live
-from providers.paperspace import host_key, machine_lookup, machine_view, named_goods, names, startup_script
-from providers.paperspace.account import MACHINES, SCRIPTS, Account
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from core.home import Home
+from providers.paperspace import names, views
+from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace, advice
 from providers.paperspace.api import ApiError
-from providers.paperspace.machine_spec import MachineSpec
-from providers.paperspace.startup_script import KIND as SCRIPT
-from providers.rental import machine
-from providers.rental import owner_mark as marks
-from providers.rental.backend import Backend, OrderRequest, Thing
-from providers.rental.closing import check_ours
-from providers.rental.errors import ProviderError
+from providers.paperspace.ledger import has_room, where_else
+from providers.paperspace.specs import Machine, MachineSpec
+from providers.paperspace.views import MACHINE, OFF, READY, SCRIPT, STATIC, SWITCHES
+from providers.rental.account import OrderRequest, Resource
+from providers.rental.closing import close
+from providers.rental.errors import CallError, ProviderError
+from providers.rental.host_key import HostKey, public_line
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
 from providers.rental.readiness import Readiness
+from providers.rental.resource import Rented
+from providers.rental.spec import Values
 from providers.rental.waiting import Pending, wait_until
 
-KIND = machine_view.KIND
-REPLACE_ON = frozenset(
-    {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey"}
-    | {"publicIpType", "startupScript"}
+PURPOSE = "microcluster ssh host key, version 1"
+SCRIPT_VERSION = "1"
+"""Of the text below: a machine that booted with another one is another machine."""
+SCRIPT_TEXT = """#!/bin/bash
+# microcluster {owner} {hostname}
+(
+set -eu
+umask 077
+home=/home/paperspace
+install -d -m 700 -o paperspace -g paperspace "$home/.ssh"
+touch "$home/.ssh/authorized_keys"
+grep -qxF {public_key} "$home/.ssh/authorized_keys" || printf '%s\\n' {public_key} >>"$home/.ssh/authorized_keys"
+chown paperspace:paperspace "$home/.ssh/authorized_keys"
+rm -f /etc/ssh/ssh_host_*
+printf '%s' {host_key} >/etc/ssh/ssh_host_ed25519_key
+printf '%s\\n' {host_key_public} >/etc/ssh/ssh_host_ed25519_key.pub
+chmod 644 /etc/ssh/ssh_host_ed25519_key.pub
+systemctl restart ssh 2>/dev/null || systemctl restart sshd 2>/dev/null || kill -HUP "$(cat /run/sshd.pid)"
 )
-"""Everything: the vendor changes a type only within a group and a disk only upwards, and only while the machine is off."""
-TIMEOUT_S = 90 * 60.0
-STATIC = "static"
-OUTPUTS = ("publicIp", "privateIp", "hostKey", "pricePerHour", "accountId")
+"""
 
 
-def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with the inputs."""
-    return problems(MachineSpec, inputs)
+class Machines(Rented):
+    """Machines as a resource."""
 
-
-def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Price a new machine by the catalog; a living one keeps what it has."""
-    if old:
-        return {key: old.get(key) for key in OUTPUTS}
-    try:
-        price = catalog.machine_price_per_hour(
-            str(inputs["machineType"]), int(inputs["diskGb"]), str(inputs.get("publicIpType", "dynamic"))
-        )
-    except (KeyError, TypeError, ValueError):
-        return {}
-    return {} if price is None else {"pricePerHour": f"{price:f}"}
-
-
-def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
-    """Adopt the machine that an interrupted run ordered, else order it with its script; return it ready."""
-    spec, backend = MachineSpec.of(inputs), op.backend()
-    owner = Owner(op.stack, spec.mark)
-    key = host_key.derive(owner, spec.hostname, spec.public_key)
-    script = _script(op, backend, spec, owner, key)
-    what = f"machine {spec.hostname} of {owner}"
-    sold = f"{spec.machine_type} {spec.disk_gb} {spec.public_ip_type}"
-    request = OrderRequest(
-        KIND, owner, what, spec.hostname, (spec, script.id), hostname=spec.hostname, key_ids=(), sold=sold
+    KIND, SPEC, OUTPUTS = MACHINE, MachineSpec, Machine.output_keys()
+    # Everything: the vendor changes a type only within a group and a disk only upwards, and only while the machine is off.
+    REPLACE_ON = frozenset(
+        {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey"}
+        | {"publicIpType", "startupScript"}
     )
-    made = named_goods.obtain(op, backend, request)
-    machine_id = made if isinstance(made, str) else _adopt(op, spec, script, made)
-    return Created(machine_id, _finish(op, backend, spec, machine_id, key.public))
 
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Price a new machine by the catalog; a living one keeps what it has."""
+        price = None if old else views.machine_price(inputs)
+        return super().known_outputs(inputs, old) if price is None else {"pricePerHour": f"{price:f}"}
 
-def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
-    """Read the machine; one that is not ready is a partial failure."""
-    backend, owner = op.backend(old.get("accountId")), Owner(op.stack, str(inputs.get("mark") or ""))
-    found = machine.read(op, backend, owner, resource_id, inputs=inputs, old=old)
-    if found is None:
+    def request(self, op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner) -> OrderRequest:
+        """Order the startup script, and write down the machine that boots with it."""
+        key = host_key(owner, spec.hostname, spec.public_key)
+        script = _script(op, market, spec, owner, key)
+        order = Order(MACHINES, body(spec, owner, script["id"]))
+        return OrderRequest(
+            MACHINE,
+            owner,
+            f"machine {spec.hostname} of {owner}",
+            spec.hostname,
+            write=lambda: order,
+            content=order.body,
+            advice=lambda error: advice(error) or _full_region(market, spec, owner, error),
+            hostname=spec.hostname,
+            is_billed=True,
+            sold=f"{spec.machine_type} {spec.disk_gb} {spec.public_ip_type}",
+            outputs={"hostKey": key.public},
+            flaws=["its startup script is another one"] if views.digest_of(script) != digest(spec) else [],
+        )
+
+    def obtain(self, op: Operation, market: Paperspace, request: OrderRequest) -> Resource | str:
+        """Adopt or order it, as the computer that holds the stack's claim."""
+        return market.obtain(op, request)
+
+    def lasting(
+        self, market: Paperspace, owner: Owner, resource_id: str, inputs: Values, old: Values
+    ) -> dict[str, Any]:
+        """Compute the host key."""
+        known = old.get("hostKey") or host_key(owner, str(inputs["hostname"]), str(inputs["publicKey"])).public
+        return {"hostKey": known}
+
+    def gone(self, op: Operation, market: Paperspace, resource_id: str, inputs: Values, old: Values) -> None:
+        """Release its static address."""
         if inputs.get("publicIpType") == STATIC:
             # A person who deletes a machine in the console leaves its address behind, which nobody would see in our state.
-            machine_lookup.release_address(backend.account, resource_id, old.get("publicIp"))
-        return None
-    if not inputs:
-        marks.permit_import(op.stack, found.label, found.owner)
-        raise ProviderError(
-            f"importing {found.label}: the account does not show its template and its startup script. Leave it out of the "
-            "state: 'pulumi up' takes it over by its name."
-        )
-    check_ours(found, owner, "reading")
-    on = {switch: True for switch in machine_view.SWITCHES if found.row.get(switch)}
-    # The switches are no inputs of ours: one that turns up in the state shows as a change, which the next update takes back.
-    live = {**inputs, **{key: value for key, value in found.inputs.items() if key in inputs}, **on}
-    key = old.get("hostKey") or host_key.derive(owner, str(inputs["hostname"]), str(inputs["publicKey"])).public
-    outputs = {**found.outputs, "hostKey": key, "accountId": backend.identity().account_id}
-    machine.check_ready(op, backend, found, live, outputs)
-    return Live(live, outputs)
+            market.release_address(resource_id, old.get("publicIp"))
 
+    def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
+        """Return what somebody changed."""
+        on = {switch: True for switch in SWITCHES if found.row.get(switch)}
+        # The switches are no inputs of ours: one that turns up in the state shows as a change, which the next update takes back.
+        return {**super().drift(found, inputs), **on}
 
-def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Go on with a machine that was not ready, start one that is off, and put off what would stop it."""
-    backend, spec = op.backend(old.get("accountId")), MachineSpec.of(inputs)
-    key = host_key.derive(Owner(op.stack, spec.mark), spec.hostname, spec.public_key)
-    return _finish(op, backend, spec, resource_id, key.public, was_ready=True)
+    def finish(
+        self, op: Operation, market: Paperspace, spec: MachineSpec, building: Readiness, *, is_new: bool
+    ) -> Resource:
+        """Wait until it is ready, start one that is off, and put off what would stop it.
 
+        One that was ready before may have lost its address.
+        """
+        path, wants_address = f"{MACHINES}/{building.sought.id}", not is_new and spec.public_ip_type == STATIC
 
-def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Delete the machine, its static address and its script, and return when the account shows none of them."""
-    backend, owner = op.backend(old.get("accountId")), Owner(op.stack, str(inputs.get("mark") or ""))
-    machine.delete(op, backend, owner, resource_id)
-    if inputs.get("publicIpType") == "static":
-        machine_lookup.release_address(backend.account, resource_id, old.get("publicIp"))
-    account_id, journal = backend.identity().account_id, op.journal(owner.mark)
-    known = {each for each, intent in journal.accepted(account_id, SCRIPT).items() if intent.name == op.name}
-    listed = startup_script.of_machine(backend.account, owner, str(inputs.get("hostname")))
-    for script_id in sorted({*known, *(each.id for each in listed)}):
-        backend.remove(SCRIPT, script_id, owner, op.deadline, op.log.progress)
-        journal.closed(account_id, SCRIPT, script_id)
+        def look() -> Resource | Pending:
+            nonlocal wants_address
+            state = building.look()
+            row = building.seen.row if building.seen else {}
+            if wants_address and views.lacks_static_address(row):
+                wants_address = _restore_address(market, row)
+                return Pending("it has lost its static address and gets another one")
+            if isinstance(state, Pending) and row.get("state") == OFF:
+                _try(market, "PATCH", f"{path}/start", {})
+            return state
+
+        found = wait_until(f"{building.what} ready", look, op.deadline, op.log.progress)
+        on = {switch: False for switch in SWITCHES if found.row.get(switch)}
+        if on:
+            market.api.ensure("PUT", path, on)
+        return found
+
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Delete the machine, its static address and its script, and return when the account shows none of them."""
+        super().delete(op, resource_id, inputs, old)
+        market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
+        self.gone(op, market, resource_id, inputs, old)
+        account_id, journal = market.whoami().account_id, op.journal(owner.mark)
+        known = {each for each, intent in journal.accepted(account_id, SCRIPT).items() if intent.name == op.name}
+        listed = market.scripts_of(owner, str(inputs.get("hostname")))
+        for script_id in sorted({*known, *(each.id for each in listed)}):
+            close(market, Resource(SCRIPT, script_id, op.name, owner), op.deadline, op.log.progress)
+            journal.closed(account_id, SCRIPT, script_id)
 
 
 def body(spec: MachineSpec, owner: Owner, script_id: str) -> dict[str, Any]:
@@ -127,87 +166,108 @@ def body(spec: MachineSpec, owner: Owner, script_id: str) -> dict[str, Any]:
         "startOnCreate": True,
         "emailPassword": False,
         "takeInitialSnapshot": False,
-        **dict.fromkeys(machine_view.SWITCHES, False),
+        **dict.fromkeys(SWITCHES, False),
     }
 
 
-def _script(op: Operation, backend: Backend, spec: MachineSpec, owner: Owner, key: host_key.HostKey) -> Thing:
+def digest(spec: MachineSpec) -> str:
+    """Name what the startup script does, without the host key, which follows from host name and mark."""
+    content = "\0".join([SCRIPT_VERSION, spec.public_key.strip(), spec.startup_script])
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+def script_text(spec: MachineSpec, owner: Owner, key: HostKey) -> str:
+    """Write the startup script; it holds the private host key and goes nowhere but into its order."""
+    own = SCRIPT_TEXT.format(
+        owner=owner,
+        hostname=spec.hostname,
+        public_key=shlex.quote(spec.public_key.strip()),
+        host_key=shlex.quote(key.private),
+        host_key_public=shlex.quote(key.public),
+    )
+    return own + spec.startup_script
+
+
+def host_key(owner: Owner, hostname: str, public_key: str) -> HostKey:
+    """Compute the host key of a machine: HMAC-SHA256 of the stack's private ssh key over stack, mark and host name.
+
+    Args:
+        public_key: the stack's, as the resource names it; another stack's private key would give another host key.
+
+    Raises:
+        ProviderError: the stack's private key is not there, or is another one.
+    """
+    path = Home.of().keys / owner.stack / "id_ed25519"
+    secret = _private_key(path, hostname)
+    if public_line(secret).split()[:2] != public_key.split()[:2]:
+        raise ProviderError(
+            f"computing the host key of {hostname}: {path} is not the private part of the stack's public key. "
+            "Put the stack's own key folder back and run the command again."
+        )
+    seed = secret.private_bytes(
+        serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()
+    )
+    about = "\0".join([PURPOSE, owner.stack, owner.mark, hostname]).encode()
+    return HostKey.of(Ed25519PrivateKey.from_private_bytes(hmac.digest(seed, about, hashlib.sha256)))
+
+
+def _private_key(path: Path, hostname: str) -> Ed25519PrivateKey:
+    try:
+        key = serialization.load_ssh_private_key(path.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
+        key = None  # The reason may quote the file.
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ProviderError(
+            f"computing the host key of {hostname}: {path} cannot be read as the stack's private ed25519 key without a "
+            "password. Put the stack's own key folder back and run the command again."
+        )
+    return key
+
+
+def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: HostKey) -> Mapping[str, Any]:
     """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it."""
-    name, text = startup_script.full_name(spec, owner), startup_script.text(spec, owner, key)
-    content = {"name": name, "script": text, "isRunOnce": True}
+    label = f"boot-{spec.hostname}"
+    name = names.full(f"{label}-{digest(spec)}", owner)
+    content = {"name": name, "script": script_text(spec, owner, key), "isRunOnce": True}
     what = f"startup script of {spec.hostname} of {owner}"
-    request = OrderRequest(SCRIPT, owner, what, startup_script.label(spec.hostname), content, key_ids=())
-    made = named_goods.obtain(op, backend, request)
+    request = OrderRequest(
+        SCRIPT, owner, what, label, lambda: Order(SCRIPTS, content), name, advice=advice, is_billed=True
+    )
+    made = market.obtain(op, request)
     if isinstance(made, str):
-        return Thing(SCRIPT, made, request.name, owner, what, row={"id": made, "name": name})
-    if startup_script.digest_of(made.row) != startup_script.digest(spec) and not made.row.get("assignedMachineIds"):
-        row = backend.account.api.ensure("PUT", f"{SCRIPTS}/{made.id}", content)
-        return replace(made, row=row)
-    return made
+        return {"id": made, "name": name}
+    if views.digest_of(made.row) != digest(spec) and not made.row.get("assignedMachineIds"):
+        return market.api.ensure("PUT", f"{SCRIPTS}/{made.id}", content)
+    return made.row
 
 
-def _adopt(op: Operation, spec: MachineSpec, script: Thing, found: Thing) -> str:
-    is_other = startup_script.digest_of(script.row) != startup_script.digest(spec)
-    flaws = ["its startup script is another one"] if is_other else []
-    machine.check_adoptable(found, spec.model_dump(mode="json", by_alias=True), (), flaws)
-    op.log.info(f"Goes on with {found.label}, whose order was accepted before.")
-    return found.id
+def _full_region(market: Paperspace, spec: MachineSpec, owner: Owner, error: CallError) -> str | None:
+    if not isinstance(error, ApiError) or has_room(market, spec.machine_type, spec.region):
+        return None
+    there = where_else(market, owner.stack, spec.machine_type, spec.region)
+    return f"{spec.region} has no {spec.machine_type} at the moment. {there}"
 
 
-def _finish(
-    op: Operation,
-    backend: Backend,
-    spec: MachineSpec,
-    machine_id: str,
-    public_host_key: str,
-    *,
-    was_ready: bool = False,
-) -> dict[str, Any]:
-    """Wait until the machine is ready; from here on it costs money. One that was ready before may have lost its address."""
-    owner, account = Owner(op.stack, spec.mark), backend.account
-    known = {"hostKey": public_host_key, "accountId": backend.identity().account_id}
-    building = Readiness(op, backend, owner, machine_id, spec.hostname)
-    with machine.recorded(op, building, known):
-        wants_address = was_ready and spec.public_ip_type == STATIC
-
-        def look() -> Thing | Pending:
-            nonlocal wants_address
-            state = building.look()
-            row = building.seen.row if building.seen else {}
-            if wants_address and machine_view.lacks_static_address(row):
-                wants_address = _restore_address(account, row)
-                return Pending("it has lost its static address and gets another one")
-            if isinstance(state, Pending) and row.get("state") == machine_view.OFF:
-                _try(account, "PATCH", f"{MACHINES}/{machine_id}/start", {})
-            return state
-
-        ready = wait_until(f"{building.what} ready", look, op.deadline, op.log.progress)
-        on = {switch: False for switch in machine_view.SWITCHES if ready.row.get(switch)}
-        if on:
-            account.api.ensure("PUT", f"{MACHINES}/{machine_id}", on)
-    return {**ready.outputs, **known}
-
-
-def _restore_address(account: Account, row: Mapping[str, Any]) -> bool:
+def _restore_address(market: Paperspace, row: Mapping[str, Any]) -> bool:
     """Give a machine another static address, where a deletion was stopped after it had released the old one.
 
     Only a machine that is off can get one: return whether that is still to be waited for. It is given once, as a late view would
     make it twice. The vendor says of no update that it brings an address where the kind stays: so the kind changes twice.
     """
     path = f"{MACHINES}/{row['id']}"
-    if row["state"] == machine_view.READY:
-        _try(account, "PATCH", f"{path}/stop", {})
+    if row["state"] == READY:
+        _try(market, "PATCH", f"{path}/stop", {})
         return True
-    machine_lookup.release_address(account, row["id"], None)
+    market.release_address(row["id"], None)
     for kind in ("dynamic", STATIC):
-        _try(account, "PUT", path, {"publicIpType": kind})
+        _try(market, "PUT", path, {"publicIpType": kind})
     return False
 
 
-def _try(account: Account, method: str, path: str, body: Mapping[str, Any]) -> None:
+def _try(market: Paperspace, method: str, path: str, content: Mapping[str, Any]) -> None:
     """Ask for something whose effect the next look shows: it may be so by now, as lists lag, or the answer may get lost."""
     try:
-        account.api.once(method, path, body)
+        market.api.once(method, path, content)
     except ApiError as error:
         if error.is_forbidden:
             raise

@@ -59,6 +59,9 @@ class CallError(ProviderError):
     is_unauthorised = False
     """Whether the account refused the key itself."""
 
+    grant = ""
+    """The command or the place where a person grants what this user may not do."""
+
     def __init__(self, call: str, code: str, text: str, status: int = 0) -> None:
         """Args:
         status: of the HTTP answer; 0 where there was none, or it says nothing.
@@ -80,13 +83,16 @@ class OrderWithoutId(CallError):
         self.order_id = order_id
 
 
-def why_unreadable(asked: str, error: CallError, start: str | None) -> str:
-    """Say why an account whose key is right cannot be read, and what a person does about it.
+def unreadable(asked: str, error: CallError, source: str, start: str | None) -> str:
+    """Say why an account cannot be read, and what a person does about it.
 
     Args:
         asked: what was done, and where.
+        source: where the key may stand.
         start: the command that starts the account, if it is one on this computer.
     """
+    if error.is_unauthorised:
+        return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check {source}."
     if error.code == NOT_TRUSTED:
         return (
             f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "

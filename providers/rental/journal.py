@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from core.home import Home
-from providers.rental import owner_mark as marks
 from providers.rental import waiting
 from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Instant
 
 MEMBERS = {
@@ -64,8 +64,8 @@ class Journal:
     """The journal file of one stack and mark; every line is on the disk before the call returns."""
 
     def __init__(self, stack: str, owner_mark: str) -> None:
-        self.owner = marks.Owner(stack, owner_mark)
-        self.path = Home.of().root / "journal" / f"{marks.owner(stack, owner_mark)}.jsonl"
+        self.owner = Owner(stack, owner_mark)
+        self.path = Home.of().root / "journal" / f"{self.owner}.jsonl"
 
     def intend(self, intent: Intent) -> Intent:
         """Write an intent, and return it with its attempt and time.
@@ -144,6 +144,11 @@ class Journal:
     def accepted(self, account_id: str, kind: str) -> dict[str, Intent]:
         """Return what was ordered in this account and not closed since, by the id of what was made."""
         return accepted(_of(self.events(), account_id, kind))
+
+    def kinds(self, account_id: str) -> list[str]:
+        """List the kinds of what was to be ordered in this account."""
+        intents = [each for each in self.events() if each["event"] == "intent" and each["account"] == account_id]
+        return sorted({each["kind"] for each in intents})
 
     def made(self, account_id: str, kind: str) -> dict[str, Intent]:
         """Return whatever was ordered in this account, closed or not, by the id of what was made."""

@@ -5,21 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from providers.rental.account import Market
 from providers.rental.errors import EngineGoneError, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.owner_mark import Owner
 from providers.rental.redaction import redacted
 from providers.rental.waiting import Deadline
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Whose account it is, and who we are in it."""
-
-    account_id: str
-    name: str
-    username: str
-    endpoint: str
 
 
 class Log(Protocol):
@@ -38,26 +29,26 @@ class Log(Protocol):
 class Session:
     """The account of this provider process, opened with the first call that needs it."""
 
-    def __init__(self, open_backend: Callable[[], Any], time_scale: float, stop: threading.Event) -> None:
+    def __init__(self, open_account: Callable[[], Market], time_scale: float, stop: threading.Event) -> None:
         self.time_scale = time_scale
         self.stop = stop
         self.claim_lock = threading.Lock()
         self.claimed: dict[Owner, float] = {}
         """The stacks for which this process may order, and when it had waited for the lists."""
         self.secrets: tuple[str, ...] = ()
-        self._open = open_backend
+        self._open = open_account
         self._lock = threading.Lock()
-        self._backend: Any = None
+        self._market: Market | None = None
 
-    def backend(self) -> Any:
+    def market(self) -> Any:
         """Open the account, or return the open one; after a failure the next operation tries again."""
         with self._lock:
-            if self._backend is None:
-                backend = self._open()
-                self.secrets = backend.secrets
-                backend.identity()
-                self._backend = backend
-            return self._backend
+            if self._market is None:
+                market = self._open()
+                self.secrets = market.secrets
+                market.whoami()
+                self._market = market
+            return self._market
 
 
 @dataclass(frozen=True)
@@ -80,16 +71,16 @@ class Operation:
         """The resource's logical name, from the URN."""
         return self.urn.rsplit("::", 1)[-1]
 
-    def backend(self, recorded_id: str | None = None) -> Any:
+    def market(self, recorded_id: str | None = None) -> Any:
         """Open the account, and refuse when the state was written for another one."""
-        backend = self.session.backend()
-        live = backend.identity()
+        market = self.session.market()
+        live = market.whoami()
         if recorded_id and recorded_id != live.account_id:
             raise ProviderError(
                 f"working on {self.name}: the state belongs to account {recorded_id}, the key is for account "
                 f"{live.account_id} ({live.username} at {live.endpoint}). Use the first account's key, nothing was touched."
             )
-        return backend
+        return market
 
     def journal(self, owner_mark: str) -> Journal:
         """Return the journal of the stack and the mark."""

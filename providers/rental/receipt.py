@@ -26,6 +26,8 @@ class Charge:
     currency: str
     is_kept: bool = False
     """It is open because a person wants it to stay."""
+    is_part: bool = False
+    """It is billed with a machine that has a charge of its own."""
 
     @property
     def is_open(self) -> bool:

@@ -2,37 +2,51 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 
-from providers.rental import closing, reconcile
-from providers.rental.backend import Backend, Belonging, Tell, Thing
+from providers.rental import order
+from providers.rental.account import Account, Market, Resource
+from providers.rental.closing import close
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Receipt, receipt
-from providers.rental.waiting import Deadline, Pending, wait_until
+from providers.rental.waiting import Deadline, Pending, Tell, wait_until
 
 WORKERS = 16
 
 
-def clean(op: Operation, backend: Backend, owner: Owner) -> Receipt:
+def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
     """Cancel what no state knows, wait until nothing more can turn up, and return the receipt.
 
     Raises:
         ProviderError: something is still billed, or cannot be removed; the text has every failure.
     """
-    cleaning = _Cleaning(op, backend, owner)
+    cleaning = _Cleaning(op, market, owner)
     return wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look, op.deadline, op.log.progress)
 
 
-def remove_all(backend: Backend, things: Iterable[Belonging], deadline: Deadline, tell: Tell) -> list[str]:
-    """Cancel or remove all, each with its proof; return the sentences of those that failed: one does not keep the rest."""
-    return [failure for _, failure in _removed(backend, things, deadline, tell) if failure]
+def end_all(
+    account: Account, resources: Iterable[Resource], deadline: Deadline, tell: Tell
+) -> list[tuple[Resource, str | None]]:
+    """Cancel or remove all, each with its proof; return each with its failure: one does not keep the rest."""
+
+    def end(each: Resource) -> tuple[Resource, str | None]:
+        return each, _failure(account, each, deadline, tell)
+
+    # Machines first: they hold on to everything else.
+    chosen = sorted(resources, key=lambda each: each.kind != account.machine)
+    ended: list[tuple[Resource, str | None]] = []
+    for _, batch in groupby(chosen, key=lambda each: each.kind == account.machine):
+        with ThreadPoolExecutor(WORKERS) as pool:
+            ended += pool.map(end, list(batch))
+    return ended
 
 
-def of_other_stacks(found: Iterable[Belonging], owner: Owner) -> list[str]:
+def of_other_stacks(found: Iterable[Resource], owner: Owner) -> list[str]:
     """Say what carries the same mark for another stack: a copied folder of keys does that."""
     return [
         f"{each} bears mark {owner.mark} too and is of stack {each.owner.stack}: a copied folder of keys. It is left alone; "
@@ -42,32 +56,16 @@ def of_other_stacks(found: Iterable[Belonging], owner: Owner) -> list[str]:
     ]
 
 
-def _removed(
-    backend: Backend, things: Iterable[Belonging], deadline: Deadline, tell: Tell
-) -> list[tuple[Belonging, str | None]]:
-    things = tuple(things)
-    machines = [each for each in things if each.kind == backend.machine_label]  # They hold on to everything else.
-    done: list[tuple[Belonging, str | None]] = []
-    for batch in (machines, [each for each in things if each not in machines]):
-        with ThreadPoolExecutor(WORKERS) as pool:
-            tried = pool.map(lambda each: _failure(backend, each, deadline, tell), batch)
-            done += zip(batch, tried, strict=True)
-    return done
-
-
-def _failure(backend: Backend, thing: Belonging, deadline: Deadline, tell: Tell) -> str | None:
-    if thing.cancel_by_hand:
+def _failure(account: Account, resource: Resource, deadline: Deadline, tell: Tell) -> str | None:
+    if resource.cancel_by_hand:
         return (
-            f"cancelling {thing}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "
-            f"'{thing.cancel_by_hand}' and run the command again; if not, take the mark {thing.owner.mark} off it."
+            f"cancelling {resource}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "
+            f"'{resource.cancel_by_hand}' and run the command again; if not, take the mark {resource.owner.mark} off it."
         )
-    if thing.is_kept:
-        return f"removing {thing}: it is to stay when its stack goes. Put 'kept-' off its name in the console first."
+    if resource.is_kept:
+        return f"removing {resource}: it is to stay when its stack goes. Put 'kept-' off its name in the console first."
     try:
-        if thing.kind == backend.machine_label:
-            closing.close(backend, thing.id, thing.owner, deadline, lambda message: tell(f"{thing}: {message}"))
-        else:
-            backend.remove(thing.kind, thing.id, thing.owner, deadline, lambda message: tell(f"{thing}: {message}"))
+        close(account, resource, deadline, lambda message: tell(f"{resource}: {message}"))
     except ProviderError as error:
         return str(error)
     return None
@@ -76,94 +74,101 @@ def _failure(backend: Backend, thing: Belonging, deadline: Deadline, tell: Tell)
 class _Cleaning:
     """Sweeps and looks until the account is clean and every order that was sent is known to have made nothing more."""
 
-    def __init__(self, op: Operation, backend: Backend, owner: Owner) -> None:
-        self._op, self._backend, self._owner = op, backend, owner
-        self._journal, self._account_id = op.journal(owner.mark), backend.identity().account_id
+    def __init__(self, op: Operation, market: Market, owner: Owner) -> None:
+        self._op, self._market, self._owner = op, market, owner
+        self._journal, self._account_id = op.journal(owner.mark), market.whoami().account_id
         self._swept_at = time.monotonic()
         self._warned: set[str] = set()
 
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
         unresolved = self._journal.unresolved(self._account_id)
-        settle_s, scale = reconcile.settled_s(self._backend), self._op.deadline.time_scale
-        if reconcile.unsettled_s(unresolved, settle_s, scale) > 0:
+        settle_s, scale = self._market.settled_s, self._op.deadline.time_scale
+        if order.unsettled_s(unresolved, settle_s, scale) > 0:
             uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
         if uncertain:
             return Pending(uncertain[0])
         for each in unresolved:
-            trace = reconcile.evidence(self._backend, self._owner, each.hostname, [each])
+            trace = order.evidence(self._market, self._owner, each.hostname, [each])
             if trace is not None and not self._is_settled():
-                return Pending(f"{trace}, and the account does not show that what was ordered is over")
-            reconcile.mark_failed(self._backend, self._journal, each)
+                return Pending(f"{trace.described}, and the account does not show that what was ordered is over")
+            order.mark_failed(self._market, self._journal, each)
         return self._proof()
 
     def _sweep(self) -> list[str]:
         """Cancel and remove, and return what cannot be known yet."""
-        seen = self._seen()
-        living = {each.id: each.name for each in seen if isinstance(each, Thing) and each.is_alive}
+        seen, machine = self._seen(), self._market.machine
+        living = [each for each in seen if isinstance(each, Resource) and each.is_alive]
         if living:
-            self._op.log.warn(f"Cancels {self._backend.machine_label}s that no state file knows: {', '.join(living)}.")
-        failures = self._remove(self._backend.machine, self._backend.machine_label, living)
-        for kind in self._backend.other_kinds:
-            failures += self._remove(kind, kind, {each: intent.name for each, intent in self._fresh(kind).items()})
-        found = self._backend.everything()
+            names = ", ".join(each.id for each in living)
+            self._op.log.warn(f"Cancels {machine}s that no state file knows: {names}.")
+        fresh = [
+            Resource(kind, each, intent.name, self._owner)
+            for kind in self._journal.kinds(self._account_id)
+            for each, intent in self._fresh(kind).items()
+            if kind != machine
+        ]
+        failures = self._end([*living, *fresh])
+        found = self._market.resources()
         for sentence in of_other_stacks(found, self._owner):
             self._warn(f"{sentence}.")
-        rest = [each for each in found if self._owner.has(each.owner) and each.kind != self._backend.machine_label]
-        rest = [each for each in rest if not each.is_kept]
-        failures += remove_all(self._backend, rest, self._op.deadline, self._op.log.progress)
+        ours = [each for each in found if self._owner.has(each.owner) and not each.is_kept]
+        rest = [each for each in ours if each.kind != machine]
+        failures += self._end(rest)
         if failures:
             raise ProviderError("\n".join(failures))
         if living or rest:
             self._swept_at = time.monotonic()
         return [each.detail for each in seen if isinstance(each, Pending)]
 
-    def _remove(self, kind: str, label: str, names: Mapping[str, str]) -> list[str]:
-        """Remove things by id and name, and write down what is gone."""
-        things = [Belonging(label, each, name, self._owner) for each, name in names.items()]
-        done = _removed(self._backend, things, self._op.deadline, self._op.log.progress)
-        for thing, failure in done:
+    def _end(self, resources: Iterable[Resource]) -> list[str]:
+        """End things, write down what is gone, and return the failures."""
+        failures = []
+        for each, failure in end_all(self._market, resources, self._op.deadline, self._op.log.progress):
             if failure is None:
-                self._journal.closed(self._account_id, kind, thing.id)
-        return [failure for _, failure in done if failure]
+                self._journal.closed(self._account_id, each.kind, each.id)
+            else:
+                failures.append(failure)
+        return failures
 
     def _warn(self, sentence: str) -> None:
         if sentence not in self._warned:
             self._op.log.warn(sentence)
         self._warned.add(sentence)
 
-    def _seen(self) -> list[Thing | Pending]:
+    def _seen(self) -> list[Resource | Pending]:
         """Read what may be alive: by the list, which may lag, and by the journal, which may be lost."""
-        machine = self._backend.machine
-        listed = [each.id for each in self._backend.list(machine, self._owner) if each.is_alive]
+        machine = self._market.machine
+        listed = [each.id for each in self._market.resources(self._owner, machine) if each.is_alive]
         accepted = self._journal.accepted(self._account_id, machine)
         settled = set(accepted) - set(self._fresh(machine))
-        seen: list[Thing | Pending] = []
+        seen: list[Resource | Pending] = []
         for each in sorted({*listed, *accepted}):
             # What the journal does not know, another computer may have ordered only now.
-            thing = self._backend.find(machine, each, self._owner, fresh=each not in settled)
-            if thing is None and each in settled:
+            found = self._market.find(machine, each, self._owner, fresh=each not in settled)
+            if found is None and each in settled:
                 self._journal.closed(self._account_id, machine, each)
-            elif isinstance(thing, Thing) and each in settled and thing.owner != self._owner:
-                self._warn(f"{thing.label} was ordered for this stack and renamed. It is left alone.")
-            elif thing is not None:
-                seen.append(thing)
+            elif isinstance(found, Resource) and each in settled and found.owner != self._owner:
+                self._warn(f"{found.described} was ordered for this stack and renamed. It is left alone.")
+            elif found is not None:
+                seen.append(found)
         return seen
 
     def _fresh(self, kind: str) -> dict[str, Intent]:
-        return reconcile.fresh(self._op, self._backend, self._owner.mark, kind)
+        return order.fresh(self._op, self._market, self._owner.mark, kind)
 
     def _proof(self) -> Receipt | Pending:
+        machine = self._market.machine
+        found = receipt(self._market.charges(self._owner, self._fresh(machine)))
         # A receipt without them would be clean, and untrue about the money.
-        unlisted = self._without_charge()
+        unlisted = self._without_charge(found)
         if unlisted:
-            return Pending(
-                f"the account's list of charges does not show {self._backend.machine_label} {', '.join(unlisted)} yet"
-            )
-        found = receipt(self._backend.charges(self._owner, self._fresh(self._backend.machine)))
+            return Pending(f"the account's list of charges does not show {machine} {', '.join(unlisted)} yet")
         still_open = [f"{row.id} ({row.host}, {row.rate})" for row in found.rows if row.is_open and not row.is_kept]
         if not still_open:
-            self._backend.check_to_prove()
+            hidden = self._market.hidden()
+            if hidden:
+                raise ProviderError(f"proving that nothing is billed any more: {hidden}")
             return found
         if self._is_settled():
             raise ProviderError(
@@ -175,14 +180,14 @@ class _Cleaning:
     def _is_settled(self) -> bool:
         """Tell whether the lists must show the last cancellation by now: they show one as late as an order."""
         passed_s = (time.monotonic() - self._swept_at) / self._op.deadline.time_scale
-        return passed_s > reconcile.settled_s(self._backend)
+        return passed_s > self._market.settled_s
 
-    def _without_charge(self) -> list[str]:
-        """Return what was ordered only now under a name that the list of charges shows less often than it was ordered."""
-        charged = Counter(self._backend.charged_names(self._owner))
-        made = self._journal.made(self._account_id, self._backend.machine)
+    def _without_charge(self, found: Receipt) -> list[str]:
+        """Return what was ordered only now under a name for which there are fewer charges than orders."""
+        charged = Counter(row.host for row in found.rows if not row.is_part)
+        made = self._journal.made(self._account_id, self._market.machine)
         ordered = Counter(str(intent.hostname) for intent in made.values())
-        recent = reconcile.within_lag(self._op, self._backend, made)
+        recent = order.within_lag(self._op, self._market, made)
         return sorted(
             each for each, intent in recent.items() if charged[str(intent.hostname)] < ordered[str(intent.hostname)]
         )

@@ -14,6 +14,7 @@ from core.plain_text import duration
 from providers.rental.errors import WaitError
 
 Found = TypeVar("Found")
+Tell = Callable[[str], None]
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -90,7 +91,7 @@ class Deadline:
 
 
 def wait_until(
-    what: str, look: Callable[[], Found | Pending], deadline: Deadline, tell: Callable[[str], None] = lambda _: None
+    what: str, look: Callable[[], Found | Pending], deadline: Deadline, tell: Tell = lambda _: None
 ) -> Found:
     """Look until it is there and return it; a look that raises ends the wait.
 

@@ -1,109 +1,284 @@
-"""An account: who it is, what the key's user may do and see, and its lists by stack and mark, shared by all who wait."""
+"""SoftLayer as the kernel sees it: what it lists and finds, how it takes orders and claims, and what its answers mean."""
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
-from providers.rental import owner_mark
-from providers.rental.errors import AccountError, ProviderError
-from providers.rental.operation import Identity
-from providers.rental.wire import READ_ATTEMPTS, SharedList
-from providers.softlayer import credentials
-from providers.softlayer.api import Api
-from providers.softlayer.errors import ApiError, unreadable
+from providers.rental.account import Claim, Found, Identity, Market, OrderStatus, Resource
+from providers.rental.errors import AccountError, ProviderError, unreadable
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.owner_mark import ZONE, Owner, owner_in_domain, owner_in_notes
+from providers.rental.receipt import Charge
+from providers.rental.redaction import without_secrets
+from providers.rental.waiting import Pending
+from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
+from providers.softlayer import billing, credentials, guest_view, orders, rights
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api
+from providers.softlayer.errors import ApiError
+from providers.softlayer.guest_view import GUEST, GUEST_MASK
+from providers.softlayer.orders import BILL_MASK, ORDER_MASK, Order
 
+KEY, GROUP, ITEM = "key", "group", "item"
+KEY_MASK = "mask[id,fingerprint,key,label,notes,createDate]"
+GROUP_MASK = (
+    "mask[id,name,description,createDate,"
+    "rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
+    "networkComponentBindings[networkComponentId,networkComponent[guest[id,hostname,domain]]]]"
+)
+OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
+CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
+"""The reason, and the note."""
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
-# primaryRouter tells on which side of the private network a guest already stands.
-GUEST_MASK = (
-    "mask[id,hostname,domain,notes,createDate,provisionDate,hourlyBillingFlag,primaryIpAddress,primaryBackendIpAddress,"
-    "datacenter[name],tagReferences[tag[name]],"
-    "activeTransaction[id,elapsedSeconds,transactionGroup[name],transactionStatus[name,friendlyName,averageDuration]],"
-    "primaryNetworkComponent[id,maxSpeed,securityGroupBindings[securityGroup[id]]],"
-    "primaryBackendNetworkComponent[id,maxSpeed,networkVlan[id,primaryRouter[id]],securityGroupBindings[securityGroup[id]]],"
-    "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id,globalIdentifier],"
-    "billingItem[id,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee,"
-    "children[id,hourlyRecurringFee,recurringFee],"
-    "activeAssociatedGuestDiskBillingItems[id,hourlyRecurringFee,recurringFee],"
-    "orderItem[id,order[id,status],preset[keyName]]]]"
-)
-ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
-BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
-# Where the domain stands that carries stack and mark, for the filters of these lists.
-GUEST_DOMAIN = ("virtualGuests", "domain")
-ORDER_DOMAIN = ("orders", "items", "domainName")
-BILL_DOMAIN = ("allTopLevelBillingItems", "domainName")
-ALL_DEVICES = "ACCESS_ALL_GUEST"
-VIEW = "VIRTUAL_GUEST_VIEW"
-BILLS = "ACCOUNT_SUMMARY_VIEW"
-RIGHTS = {
-    "SERVER_ADD": "Add Server",
-    "INSTANCE_UPGRADE": "Add/Upgrade Cloud Instances",
-    "PUBLIC_NETWORK_COMPUTE": "Add Compute with Public Network Port",
-    "SERVER_CANCEL": "Cancel Server",
-    "CUSTOMER_SSH_KEY_MANAGEMENT": "Manage SSH Keys",
-    "MANAGE_SECURITY_GROUPS": "Manage Security Groups",
-    "PORT_CONTROL": "Manage Port Control",
-    "HOSTNAME_EDIT": "Edit Hostname/Domain",
-    "REMOTE_MANAGEMENT": "IPMI Remote Management",
-    VIEW: "View Virtual Server Details",
-    BILLS: "View Account Summary",
-    ALL_DEVICES: "access to all virtual servers, also to new ones",
-}
-"""What an `up` and its `down` need: orders, larger disks, cancellations, keys, groups, port speeds, notes and restarts.
-
-The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
-Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
-"""
-SEEING = (VIEW, BILLS, ALL_DEVICES)
-PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
-
-Row = dict[str, Any]
 
 
-class Account:
+class SoftLayer(Market):
     """One account through one key."""
+
+    machine = GUEST
+    lists_lag_s, longest_order_s = LISTS_LAG_S, LONGEST_ORDER_S
 
     def __init__(self, api: Api) -> None:
         self.api = api
         self.secrets = (api.credentials.api_key,)
-        self.guest_list = _list_of_stack(api, "getVirtualGuests", GUEST_MASK, GUEST_DOMAIN, owner_mark.guest_is)
-        self.order_list = _list_of_stack(api, "getOrders", ORDER_MASK, ORDER_DOMAIN, _is_order_of)
-        self.bill_list = _list_of_stack(api, "getAllTopLevelBillingItems", BILL_MASK, BILL_DOMAIN, _is_under)
-        self.key = key_by_id(api)
-        self._identity: Identity | None = None
+        # Where the domain stands that carries stack and mark, for the filters of these lists.
+        self.guest_list = self._of_stack("getVirtualGuests", GUEST_MASK, ("virtualGuests", "domain"), _is_guest_of)
+        self.order_list = self._of_stack("getOrders", ORDER_MASK, ("orders", "items", "domainName"), orders.is_of)
+        self.bill_list = self._of_stack(
+            "getAllTopLevelBillingItems", BILL_MASK, ("allTopLevelBillingItems", "domainName"), orders.is_under
+        )
+        self._keys = SharedList(self._key_of_id)
         self._users = SharedList(lambda _: [api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)])
+        self._identity: Identity | None = None
         self._lock = threading.Lock()
 
-    def identity(self) -> Identity:
+    def whoami(self) -> Identity:
         """Ask once who we are; the first proof that the key is valid."""
         with self._lock:
             if self._identity is None:
                 self._identity = self._ask_identity()
             return self._identity
 
-    def user(self) -> dict[str, Any]:
+    def user(self, max_age_s: float = 0.0) -> Row:
         """Ask what the key's user may do and see now: a right may be taken away while a command runs."""
-        return self._users.under("the key's user")[0]
+        return self._users.under("the key's user", max_age_s)[0]
 
-    def guest(self, guest_id: str, owner: owner_mark.Owner, max_age_s: float = 0.0) -> dict[str, Any] | None:
+    def hidden(self) -> str | None:
+        """Say why machines may be billed that this user does not see."""
+        return rights.unseen(self)
+
+    def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
+        """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
+        if owner is not None and kind == GUEST:
+            return [self._believed(guest_view.resource(row)) for row in self.guest_list.under(owner)]
+        listings: dict[str, Callable[[], Iterable[Resource]]] = {
+            GUEST: lambda: map(guest_view.resource, self._listed("getVirtualGuests", GUEST_MASK, OF_GUESTS)),
+            KEY: lambda: map(as_key, self._listed("getSshKeys", KEY_MASK)),
+            GROUP: lambda: map(as_group, self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=GROUP_MASK)),
+            ITEM: lambda: map(billing.as_resource, billing.other_items(self.api)),
+        }
+        chosen = [listings[kind]] if kind else list(listings.values())
+        with ThreadPoolExecutor(len(chosen)) as pool:
+            lists = list(pool.map(lambda listing: list(listing()), chosen))
+        return [each for found in lists for each in found if each.owner is not None and owner in (None, each.owner)]
+
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
+        """Read a guest, a key or a group by its id."""
+        if kind == GUEST:
+            return self._find_guest(object_id, owner, fresh=fresh, max_age_s=max_age_s)
+        service, mask, view = OTHERS[kind]
+        row = self.api.find(service, object_id, mask)
+        if row is None and fresh and kind == GROUP:
+            return Pending(f"the account does not show {kind} {object_id} yet, as it was made only now")
+        return view(row) if row else None
+
+    def write(self, make: Callable[[], Order]) -> Order:
+        """Write an order, for a user who can see and cancel what it makes: rights may have changed since the ledger's check."""
+        rights.check_to_order(self)
+        return make()
+
+    def order(self, order: Order) -> str:
+        """Send an order, exactly once, and return the id of what it makes."""
+        return orders.send(self.api, order)
+
+    def orders(self, owner: Owner, max_age_s: float = 0.0) -> list[OrderStatus]:
+        """List the orders of a stack, oldest first."""
+        guests = self.guest_list.under(owner, max_age_s)
+        shown = {str(each.get("hostname")) for each in guests}
+        rows = sorted(self.order_list.under(owner, max_age_s), key=lambda each: int(each["id"]))
+        return [orders.as_status(each, shown) for each in rows]
+
+    def standing(
+        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
+    ) -> OrderStatus | None:
+        """Find an open billing item of this host name that no listed guest has, or an order that stands.
+
+        The lists say what to look at, and each is read by its id, as lists lag behind cancellations too.
+        """
+        sought: list[Row] = [{"id": number} for number in numbers]
+        bill = self.bill_list.under(owner)
+        if hostname is not None and not sought:
+            named = [each for each in bill if each.get("hostName") == hostname]
+            for item_id in orders.open_without_guest(named, self.guest_list.under(owner)) if named else ():
+                item = self.api.find("Billing_Item", item_id, BILL_MASK)
+                if item and not item.get("cancellationDate"):
+                    return OrderStatus(item_id, f"billing item {item_id} of {hostname} is open")
+            listed = self.order_list.under(owner) if since else []
+            sought = [each for each in listed if orders.may_be_of(each, hostname, since)]
+        for each in sought:
+            # One that cannot be read is no refused one.
+            order = {**each, **(self.api.find("Billing_Order", str(each["id"]), orders.STATUS_MASK) or {})}
+            if not orders.is_refused(order) and not orders.is_over(order, bill):
+                return orders.as_status(order)
+        return None
+
+    def claim(
+        self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
+    ) -> Claim | None:
+        """Read the journal's name in the notes of the stack's ssh key, or write it there."""
+        if journal is not None:
+            for key_id in key_ids:
+                self.api.ensure(
+                    "Security_Ssh_Key", "editObject", {"notes": claim_notes(owner, journal)}, id=int(key_id)
+                )
+        key = self._stack_key(owner, key_ids, max_age_s)
+        if key is None:
+            return None
+        named = re.search(r" journal ([0-9a-f]+)$", str(key.get("notes") or ""))
+        return Claim(str(key["id"]), named[1] if named else None)
+
+    def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
+        """List what was and is billed."""
+        return billing.charges(self, owner, known) if exact else billing.charges_listed(self, owner)
+
+    def end(self, resource: Resource) -> Pending | None:
+        """Cancel a guest, or remove a key or a group."""
+        try:
+            return self._end(resource)
+        except ApiError as error:
+            right = {GUEST: "SERVER_CANCEL", KEY: "CUSTOMER_SSH_KEY_MANAGEMENT"}.get(
+                resource.kind, "MANAGE_SECURITY_GROUPS"
+            )
+            error.grant = f"slcli user edit-permissions {self.api.credentials.username} --enable -p {right}"
+            raise
+
+    def _end(self, resource: Resource) -> Pending | None:
+        number, api = int(resource.id), self.api
+        if resource.kind == KEY:
+            api.found(lambda: api.ensure("Security_Ssh_Key", "deleteObject", id=number))
+        elif resource.kind == GROUP:
+            return _remove_group(api, resource)
+        elif resource.kind != GUEST:
+            raise ProviderError(f"removing {resource}: microcluster makes no such thing. Remove it by hand.")
+        # A guest keeps its groups: they are its firewall if this is refused. A group's own deletion takes it out of them.
+        elif resource.row.get("hourlyBillingFlag") is False and resource.row.get("billingItem"):
+            # A monthly one would otherwise run on to its anniversary.
+            item = int(resource.row["billingItem"]["id"])
+            api.once("Billing_Item", "cancelItem", True, True, *CANCEL_NOTES, id=item)
+        else:
+            api.once("Virtual_Guest", "deleteObject", id=number)
+        return None
+
+    def _find_guest(self, guest_id: str, owner: Owner, *, fresh: bool, max_age_s: float) -> Found:
+        try:
+            guest = self.guest(guest_id, owner, max_age_s)
+        except ApiError as error:
+            if error.is_unready:
+                return Pending(f"guest {guest_id} is too fresh to be shown")
+            raise
+        if guest:
+            return self._believed(guest_view.resource(guest))
+        return self._missing(guest_id, owner, fresh=fresh, max_age_s=max_age_s)
+
+    def guest(self, guest_id: str, owner: Owner, max_age_s: float = 0.0) -> Row | None:
         """Read one guest by its id, or above 0 from the list that all waiters share, if that shows it."""
         for guest in self.guest_list.under(owner, max_age_s) if max_age_s else ():
             if str(guest["id"]) == guest_id:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
 
+    def _missing(self, guest_id: str, owner: Owner, *, fresh: bool, max_age_s: float) -> Pending | None:
+        """Decide what it means that the account does not show a guest; None: it is gone, and this user would see it.
+
+        Right after its order a guest answers "not found" and is in no list, so that its absence alone proves nothing.
+        """
+        hidden = f"the account does not show guest {guest_id}"
+        if fresh:
+            return Pending(f"{hidden} yet, as it was ordered only now")
+        unclaimed = orders.open_without_guest(
+            self.bill_list.under(owner, max_age_s), self.guest_list.under(owner, max_age_s)
+        )
+        if unclaimed:
+            return Pending(f"{hidden}, but billing item {', '.join(unclaimed)} is open")
+        waiting = [each for each in self.orders(owner, max_age_s) if each.is_waiting and not each.is_shown]
+        if waiting:
+            return Pending(f"{hidden}, and {waiting[0].described}")
+        rights.check_to_see(self, guest_id)
+        return None
+
+    def _believed(self, guest: Resource) -> Resource:
+        """Refuse to take a guest for cancelled if this user sees no billing items."""
+        if not guest.is_alive and not guest.is_billed:
+            rights.check_to_see(self, guest.id)
+        return guest
+
+    def _stack_key(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Row | None:
+        """Find the stack's key; the oldest of several, so that all computers look at the same."""
+        found = self._keys_of(owner, key_ids, max_age_s)
+        if not found:
+            listed = self._listed("getSshKeys", "mask[id,notes]")
+            ids = [str(each["id"]) for each in listed if owner_in_notes(each.get("notes")) == owner]
+            found = self._keys_of(owner, ids, max_age_s)
+        return min(found, key=lambda each: int(each["id"]), default=None)
+
+    def _keys_of(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
+        """Read keys by their ids, as a list may show their notes late."""
+        rows = [row for each in key_ids for row in self._keys.under(each, max_age_s)]
+        return [row for row in rows if owner_in_notes(row.get("notes")) == owner]
+
+    def _key_of_id(self, key_id: str) -> list[Row]:
+        found = self.api.find("Security_Ssh_Key", key_id, "mask[id,notes]")
+        return [found] if found else []
+
+    def _listed(self, method: str, mask: str, tree: Mapping[str, Any] | None = None) -> list[Row]:
+        return self.api.read_all("Account", method, mask=mask, filter=tree)
+
+    def _of_stack(
+        self, method: str, mask: str, domain: Sequence[str], is_ours: Callable[[Row, Owner], bool]
+    ) -> SharedList:
+        """List what carries stack and mark in its domain, closed billing items included.
+
+        Args:
+            is_ours: looks again, as the service ignores a filter that it does not know, and lists everybody's.
+        """
+
+        def fetch(owner: Owner) -> list[Row]:
+            rooted: Any = {"operation": f"$= {owner.domain}"}
+            for key in reversed(domain):
+                rooted = {key: rooted}
+            return [each for each in self._listed(method, mask, rooted) if is_ours(each, owner)]
+
+        return SharedList(fetch)
+
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
         try:
             found = self._read_identity(LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS)
         except ApiError as error:
-            raise AccountError(unreadable("opening the account", error, key)) from error
-        return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)
+            asked = f"opening the account at {key.endpoint} as {key.username}"
+            why = unreadable(
+                asked, error, "the key file or SL_API_KEY", "python -m emulator start" if key.is_local else None
+            )
+            raise AccountError(without_secrets(why, key.api_key)) from error
+        name = str(found.get("companyName") or "")
+        return Identity(str(found["id"]), name, key.username, key.endpoint, key.is_local)
 
-    def _read_identity(self, attempts: int) -> dict[str, Any]:
+    def _read_identity(self, attempts: int) -> Row:
         try:
             return self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
         except ApiError as error:
@@ -113,147 +288,82 @@ class Account:
             return self._read_identity(READ_ATTEMPTS)
 
 
-def open_account(config_file: str | None = None, exported: Mapping[str, str] = os.environ) -> Account:
+def open_account(config_file: str | None = None, exported: Mapping[str, str] = os.environ) -> OpenedAccount:
     """Open the account that the key belongs to, and prove that it answers.
 
     Args:
         exported: where SL_USERNAME and SL_API_KEY are looked for when no file is named.
 
     Raises:
-        AccountError: with a sentence for the person.
+        ProviderError: with a sentence for the person.
     """
-    try:
-        account = Account(Api(credentials.load(config_file, exported), threading.Event()))
-    except credentials.CredentialsError as error:
-        raise AccountError(str(error)) from error
-    account.identity()
-    return account
+    market = SoftLayer(Api(credentials.load(config_file, exported), threading.Event()))
+    market.whoami()
+    return OpenedAccount(market)
 
 
-def check_to_order(account: Account) -> None:
-    """Refuse to order with a user who could not see, set up or cancel what was ordered.
-
-    Raises:
-        ProviderError: the text names what is missing, and where it is granted.
-    """
-    missing = lacking(account.user(), RIGHTS)
-    if missing:
-        raise ProviderError(
-            f"checking the rights of {_user(account)}: it lacks {_named(missing)}. Nothing was ordered. {_grant(account, missing)}"
-        )
+def check_key(config_file: str | None, exported: Mapping[str, str]) -> None:
+    """Raise ProviderError where there is no key that could open the account."""
+    credentials.load(config_file, exported)
 
 
-def check_to_see(account: Account, guest_id: str) -> None:
-    """Refuse to take a guest for gone because a user who does not see all guests does not see it.
-
-    Raises:
-        ProviderError: the text names what is missing, and where it is granted.
-    """
-    missing = lacking(account.user(), SEEING)
-    if missing:
-        raise ProviderError(
-            f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "
-            f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {_grant(account, missing)}"
-        )
-
-
-def check_to_prove(account: Account) -> None:
-    """Refuse to call an account clean for a user who does not see all of it.
-
-    Raises:
-        ProviderError: the text names what is missing, and where it is granted.
-    """
-    hidden = unseen(account)
-    if hidden:
-        raise ProviderError(f"proving that nothing is billed any more: {hidden}")
-
-
-def unseen(account: Account) -> str | None:
-    """Say why machines may be billed that this user does not see; None if it sees all."""
-    missing = lacking(account.user(), SEEING)
-    if not missing:
-        return None
-    return f"{_user(account)} lacks {_named(missing)}, so machines that it does not see may be billed. {_grant(account, missing)}"
-
-
-def lacking(user: Mapping[str, Any], needed: Iterable[str]) -> list[str]:
-    """Return the rights that a user lacks; the master user has all."""
-    if user.get("isMasterUserFlag"):
-        return []
-    has = {str(each.get("keyName")) for each in user.get("permissions") or []}
-    has |= {ALL_DEVICES} if user.get("hasFullVirtualGuestAccessFlag") else set()
-    return [each for each in needed if each not in has]
-
-
-def claim_notes(owner: owner_mark.Owner, journal: str) -> str:
+def claim_notes(owner: Owner, journal: str) -> str:
     """Write the notes of the stack's key: whose it is, and which journal orders with it."""
-    return f"{owner_mark.notes(str(owner))} ordered from journal {journal}"
+    return f"{owner.notes} ordered from journal {journal}"
 
 
-def stack_key(account: Account, owner: owner_mark.Owner, key_ids: Sequence[str], max_age_s: float = 0.0) -> Row | None:
-    """Find the stack's key; the oldest of several, so that all computers look at the same."""
-    found = _ours(account, owner, key_ids, max_age_s)
-    if not found:
-        listed = account.api.read_all("Account", "getSshKeys", mask="mask[id,notes]")
-        ids = [str(each["id"]) for each in listed if owner_mark.notes_are(each.get("notes"), owner)]
-        found = _ours(account, owner, ids, max_age_s)
-    return min(found, key=lambda each: int(each["id"]), default=None)
-
-
-def _ours(account: Account, owner: owner_mark.Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
-    """Read keys by their ids, as a list may show their notes late."""
-    rows = [row for each in key_ids for row in account.key.under(each, max_age_s)]
-    return [row for row in rows if owner_mark.notes_are(row.get("notes"), owner)]
-
-
-def key_by_id(api: Api) -> SharedList:
-    """One ssh key by its id, or none."""
-
-    def fetch(key_id: str) -> list[Row]:
-        found = api.find("Security_Ssh_Key", key_id, "mask[id,notes]")
-        return [found] if found else []
-
-    return SharedList(fetch)
-
-
-def _named(missing: Iterable[str]) -> str:
-    return ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
-
-
-def _grant(account: Account, missing: Iterable[str]) -> str:
-    wanted = " ".join(f"-p {each}" for each in missing)
-    return (
-        f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {account.api.credentials.username} --enable {wanted}') "
-        "and run the command again."
+def as_key(row: Row) -> Resource:
+    """Read a key."""
+    label, since = str(row.get("label") or ""), billing.dated(row.get("createDate"))
+    owner, public_key = owner_in_notes(row.get("notes")), str(row.get("key") or "").strip()
+    return Resource(
+        KEY,
+        str(row["id"]),
+        label,
+        owner,
+        what="ssh key",
+        since=since,
+        inputs={"label": label, "publicKey": public_key},
+        outputs={"fingerprint": str(row.get("fingerprint") or "")},
+        row=row,
     )
 
 
-def _user(account: Account) -> str:
-    return f"user {account.api.credentials.username} at {account.api.credentials.endpoint}"
+def as_group(row: Row) -> Resource:
+    """Read a security group."""
+    name, since = str(row.get("name") or ""), billing.dated(row.get("createDate"))
+    owner, description = owner_in_notes(row.get("description")), str(row.get("description") or "").partition(": ")[2]
+    inputs = {"name": name, "description": description}
+    return Resource(GROUP, str(row["id"]), name, owner, what="security group", since=since, inputs=inputs, row=row)
 
 
-def _list_of_stack(
-    api: Api, method: str, mask: str, domain: Sequence[str], is_ours: Callable[[Row, owner_mark.Owner], bool]
-) -> SharedList:
-    """List what carries stack and mark in its domain, closed billing items included.
-
-    Args:
-        is_ours: looks again, as the service ignores a filter that it does not know, and lists everybody's.
-    """
-
-    def fetch(owner: owner_mark.Owner) -> list[Row]:
-        rooted: Any = {"operation": f"$= {owner}.{owner_mark.ZONE}"}
-        for key in reversed(domain):
-            rooted = {key: rooted}
-        found = api.read_all("Account", method, mask=mask, filter=rooted)
-        return [each for each in found if is_ours(each, owner)]
-
-    return SharedList(fetch)
+OTHERS: Mapping[str, tuple[str, str, Callable[[Row], Resource]]] = {
+    KEY: ("Security_Ssh_Key", KEY_MASK, as_key),
+    GROUP: ("Network_SecurityGroup", GROUP_MASK, as_group),
+}
 
 
-def _is_order_of(order: Row, owner: owner_mark.Owner) -> bool:
-    return any(_is_under(item, owner) for item in order.get("items") or [])
+def _remove_group(api: Api, group: Resource) -> Pending | None:
+    """Take our own guests out of the group and remove it; what somebody else put into it is theirs to take out."""
+    members = {
+        int(each["networkComponentId"]): (each.get("networkComponent") or {}).get("guest") or {}
+        for each in group.row.get("networkComponentBindings") or []
+    }
+    ours = [component for component, guest in members.items() if _is_guest_of(guest, group.owner)]
+    try:
+        if ours:
+            api.once("Network_SecurityGroup", "detachNetworkComponents", ours, id=int(group.id))
+        api.once("Network_SecurityGroup", "deleteObject", id=int(group.id))
+    except ApiError as error:
+        if error.is_forbidden:
+            raise
+        foreign = {
+            guest_view.described(guest) for component, guest in members.items() if guest and component not in ours
+        }
+        users = f"by {', '.join(sorted(foreign))}, not ours" if foreign else "while cancelled guests are reclaimed"
+        return Pending(f"still in use {users}; nothing is billed for it ({error.text})")
+    return None
 
 
-def _is_under(item: Row, owner: owner_mark.Owner) -> bool:
-    return owner_mark.owner_in_domain(item.get("domainName")) == owner
+def _is_guest_of(guest: Row, owner: Owner | None) -> bool:
+    return owner_in_domain(guest.get("domain")) == owner

@@ -9,19 +9,22 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from providers.rental import owner_mark, receipt
+from providers.rental import receipt
+from providers.rental.account import Resource
+from providers.rental.owner_mark import ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental.receipt import Charge
-from providers.softlayer import others
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 
 WORKERS = 16
+OF_A_GUEST = "guest_core"
+"""The category of a guest's own item, which stands for all that is billed with it."""
 HOUR = timedelta(hours=1)
 MONTHS_PER_YEAR = 12
 HOURS_OF_A_MONTH = 730
 PART_MASK = "[id,createDate,cycleStartDate,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]"
 CHARGE_MASK = (
-    "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
+    "mask[id,description,hostName,domainName,notes,categoryCode,hourlyFlag,createDate,cancellationDate,"
     "cycleStartDate,hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
     f"children{PART_MASK},activeAssociatedGuestDiskBillingItems{PART_MASK}]"
 )
@@ -30,7 +33,7 @@ Row = dict[str, Any]
 Item = Mapping[str, Any]
 
 
-def charges(account: Any, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+def charges(account: Any, owner: Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
     """List what was and is billed under this stack and mark, oldest first, as it is at this moment.
 
     The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
@@ -40,34 +43,50 @@ def charges(account: Any, owner: owner_mark.Owner, known_guests: Iterable[str] =
     """
     guests = _guests_now(account, owner, known_guests)
     rows = {str(row["id"]): row for row in listed(account.api, owner)}
-    billed = [each for each in guests if each.get("billingItem")] + others.billed(account.api, owner)
-    running = {str(each["billingItem"]["id"]): each for each in billed}
-    doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | set(running)
+    running = {str(each["billingItem"]["id"]) for each in guests if each.get("billingItem")}
+    doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | running
     rows |= by_id(account.api, doubtful)
-    found = [charge(row, still_billed=item in running, of=running.get(item)) for item, row in rows.items()]
+    found = [charge(row, still_billed=item in running) for item, row in rows.items()]
     return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
 
 
-def charges_listed(account: Any, owner: owner_mark.Owner) -> tuple[Charge, ...]:
-    """List the same from the lists alone: four calls, and up to two minutes behind."""
+def charges_listed(account: Any, owner: Owner) -> tuple[Charge, ...]:
+    """List the same from the lists alone: three calls, and up to two minutes behind."""
     running = {str((guest.get("billingItem") or {}).get("id")) for guest in account.guest_list.under(owner)}
-    rows = listed(account.api, owner)
-    beside = {str(each["billingItem"]["id"]): each for each in others.billed(account.api, owner)}
-    charges_of_guests = [
-        charge(row, still_billed=str(row["id"]) in running) for row in rows if str(row["id"]) not in beside
-    ]
-    return (*charges_of_guests, *(charge(row["billingItem"], still_billed=True, of=row) for row in beside.values()))
+    return tuple(charge(row, still_billed=str(row["id"]) in running) for row in listed(account.api, owner))
 
 
-def _guests_now(account: Any, owner: owner_mark.Owner, known: Iterable[str]) -> list[dict[str, Any]]:
+def other_items(api: Api) -> list[Row]:
+    """List the open billing items with any mark that are no guest's: no stack declares what is behind them."""
+    return [row for row in _marked(api) if row.get("categoryCode") != OF_A_GUEST and not row.get("cancellationDate")]
+
+
+def as_resource(row: Row) -> Resource:
+    """Read an open billing item of something that we never order: a person cancels it."""
+    item_id = str(row["id"])
+    return Resource(
+        "item",
+        item_id,
+        f"{_described(row)}, {row.get('hostName') or row.get('notes') or row.get('domainName')}",
+        _owner(row),
+        what="billing item",
+        is_billed=True,
+        since=dated(row.get("createDate")),
+        per_hour=per_hour(row),
+        price=rate(row),
+        cancel_by_hand=f"slcli call-api Billing_Item cancelService --id {item_id}",
+    )
+
+
+def _guests_now(account: Any, owner: Owner, known: Iterable[str]) -> list[dict[str, Any]]:
     """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
     listed = {str(each["id"]) for each in account.guest_list.under(owner) if each.get("billingItem")}
     with ThreadPoolExecutor(WORKERS) as pool:
         found = pool.map(partial(_guest_now, account, owner), sorted({*listed, *known}))
-        return [guest for guest in found if guest and owner_mark.guest_is(guest, owner)]
+        return [guest for guest in found if guest and owner_in_domain(guest.get("domain")) == owner]
 
 
-def _guest_now(account: Any, owner: owner_mark.Owner, guest_id: str) -> dict[str, Any] | None:
+def _guest_now(account: Any, owner: Owner, guest_id: str) -> dict[str, Any] | None:
     try:
         return account.guest(guest_id, owner)
     except ApiError as error:
@@ -76,11 +95,22 @@ def _guest_now(account: Any, owner: owner_mark.Owner, guest_id: str) -> dict[str
         raise
 
 
-def listed(api: Api, owner: owner_mark.Owner) -> list[Row]:
-    """List the billing items of the guests that carry stack and mark, closed ones included."""
-    ending = {"allTopLevelBillingItems": {"domainName": {"operation": f"$= {owner}.{owner_mark.ZONE}"}}}
-    rows = api.read_all("Account", "getAllTopLevelBillingItems", mask=CHARGE_MASK, filter=ending)
-    return [row for row in rows if owner_mark.owner_in_domain(row.get("domainName")) == owner]
+def listed(api: Api, owner: Owner) -> list[Row]:
+    """List the billing items that carry stack and mark, closed ones included."""
+    return [row for row in _marked(api, f"$= {owner.domain}", f"^= {owner.notes}") if _owner(row) == owner]
+
+
+def _marked(api: Api, domain: str = f"$= .{ZONE}", notes: str = f"^= {ZONE} ") -> list[Row]:
+    rows: dict[str, Row] = {}
+    for member, operation in (("domainName", domain), ("notes", notes)):
+        tree = {"allTopLevelBillingItems": {member: {"operation": operation}}}
+        found = api.read_all("Account", "getAllTopLevelBillingItems", mask=CHARGE_MASK, filter=tree)
+        rows |= {str(row["id"]): row for row in found}
+    return list(rows.values())
+
+
+def _owner(row: Row) -> Owner | None:
+    return owner_in_domain(row.get("domainName")) or owner_in_notes(row.get("notes"))
 
 
 def by_id(api: Api, item_ids: Iterable[str]) -> dict[str, Row]:
@@ -91,12 +121,11 @@ def by_id(api: Api, item_ids: Iterable[str]) -> dict[str, Row]:
         return {item_id: row for item_id, row in zip(wanted, rows, strict=True) if row}
 
 
-def charge(row: Row, *, still_billed: bool, of: Row | None = None) -> Charge:
+def charge(row: Row, *, still_billed: bool) -> Charge:
     """Read one billing item.
 
     Args:
-        still_billed: what it is billed for still names it as its billing item.
-        of: what it is billed for; the item of a volume or a VLAN names nothing.
+        still_billed: the guest that it is billed for still names it as its billing item.
     """
     cancelled = dated(row.get("cancellationDate"))
     # The account's clock need not be ours: a guest that still has its billing item says that its end lies ahead, and an
@@ -105,7 +134,7 @@ def charge(row: Row, *, still_billed: bool, of: Row | None = None) -> Charge:
     return Charge(
         id=str(row["id"]),
         description=_described(row),
-        host=str(row.get("hostName") or _named(of or {})),
+        host=str(row.get("hostName") or ""),
         category=str(row.get("categoryCode") or ""),
         opened=dated(row.get("createDate")) or datetime.now(UTC),
         closed=None if ahead else cancelled,
@@ -147,10 +176,6 @@ def _months_begun(row: Row) -> int:
     anniversary = min(opened.day, monthrange(end.year, end.month)[1])
     is_begun = (end.day, end.time()) > (anniversary, opened.time())
     return max(months + is_begun, 1)
-
-
-def _named(thing: Row) -> str:
-    return str(thing.get("hostname") or thing.get("username") or thing.get("name") or "")
 
 
 def dated(text: Any) -> datetime | None:

@@ -1,15 +1,10 @@
 """SoftLayer's answers to a call that failed: gone, not ready, transient, refused for certain, or nobody knows."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import SoftLayer
 
-from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, AccountError, CallError, why_unreadable
-from providers.rental.redaction import without_secrets
-from providers.softlayer.credentials import Credentials
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, CallError
 
 VENDOR = "the vendor's documents and the exceptions that users of its clients report"
 CLIENT = "exceptions.py and transports/xmlrpc.py of the official client 6.2.9"
@@ -122,22 +117,10 @@ def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
     return f"HTTP {code}" if code.isdigit() and int(code) > 500 else code
 
 
-@contextmanager
-def reading(account: Any, what: str) -> Iterator[None]:
-    """Turn a fault of the API while ``what`` is read into an AccountError with a sentence for the person."""
-    try:
-        yield
-    except ApiError as error:
-        raise AccountError(unreadable(f"reading {what}", error, account.api.credentials)) from error
-
-
-def unreadable(doing: str, error: ApiError, key: Credentials) -> str:
-    """Say why the account cannot be read, and what a person does about it; never with the key, wherever it stands."""
-    return without_secrets(_reason(doing, error, key), key.api_key)
-
-
-def _reason(doing: str, error: ApiError, key: Credentials) -> str:
-    asked = f"{doing} at {key.endpoint} as {key.username}"
-    if error.is_unauthorised:
-        return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
-    return why_unreadable(asked, error, "python -m emulator start" if key.is_local else None)
+def advice(error: CallError) -> str | None:
+    """Say what a person does after a refusal, if there is more to say than that the stack file is wrong."""
+    if error.is_gone:
+        return "Something that it names is gone: run 'pulumi up --refresh'."
+    if error.is_forbidden:
+        return "Have this user granted the right, or use another one, and run the command again."
+    return None

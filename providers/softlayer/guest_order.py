@@ -1,105 +1,20 @@
-"""The order of a guest: what may be asked for, and how SoftLayer takes it."""
+"""The order of a guest, in SoftLayer's words: what it asks for, and what the account says to it before it is sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Self
-
-import pydantic
+from typing import Any
 
 from core.catalog import softlayer as catalog
-from providers.grpc.properties import MARK_PATTERN, ObjectId, Spec
-from providers.rental import owner_mark as marks
-from providers.rental.errors import OrderWithoutId, ProviderError
-from providers.softlayer.api import LONGEST_ORDER_S, Api, made_id
+from providers.rental.errors import CallError, ProviderError
+from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
+from providers.softlayer.orders import Order
+from providers.softlayer.specs import GuestSpec
 
-GROUPS_PER_INTERFACE = 5
-_Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
 """Device 0 is the flavor's boot disk, 1 the swap."""
 
 Template = dict[str, Any]
-
-
-class Hardware(Spec):
-    """What is rented, and where it stands: behind a router of the private network, or in one of its VLANs."""
-
-    datacenter: str
-    flavor: str
-    os: str | None = None
-    image_id: ObjectId | None = None
-    data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
-    port_speed_mbps: int
-    backend_router_id: ObjectId | None = None
-    private_vlan_id: ObjectId | None = None
-
-    @pydantic.model_validator(mode="after")
-    def _one_place(self) -> Self:
-        if self.backend_router_id is not None and self.private_vlan_id is not None:
-            raise ValueError("name either backendRouterId or privateVlanId, and not both")
-        return self
-
-
-class GuestSpec(Hardware):
-    """What is ordered."""
-
-    mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
-    hostname: _Name
-    domain: str
-    ssh_key_ids: tuple[ObjectId, ...] = ()
-    public_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
-    private_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
-    tags: tuple[str, ...] = ()
-
-    @property
-    def owner(self) -> marks.Owner:
-        """The stack and mark in the domain."""
-        found = marks.owner_in_domain(self.domain)
-        assert found is not None, "the domain was checked"
-        return found
-
-    @pydantic.field_validator("data_disks_gb")
-    @classmethod
-    def _sold(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        odd = [size for size in sizes if size not in catalog.DATA_DISK_SIZES_GB]
-        if odd:
-            raise ValueError(
-                f"no disk of {odd[0]} GB is sold; one of {', '.join(map(str, catalog.DATA_DISK_SIZES_GB))}"
-            )
-        return sizes
-
-    @pydantic.model_validator(mode="after")
-    def _sold_there(self) -> Self:
-        flavor = catalog.FLAVORS.get(self.flavor)
-        if flavor is None:
-            raise ValueError(f"no flavor {self.flavor} is in the catalog of {catalog.AS_OF}")
-        if self.datacenter not in flavor.datacenters:
-            raise ValueError(
-                f"{self.flavor} is not sold in {self.datacenter}; it is in {', '.join(flavor.datacenters)}"
-            )
-        if self.data_disks_gb and not flavor.san:
-            raise ValueError(
-                f"{self.flavor} has local disks, to which no SAN disk of {self.data_disks_gb[0]} GB can be added"
-            )
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _one_system(self) -> Self:
-        if (self.os is None) == (self.image_id is None):
-            raise ValueError("name either os or imageId, and not both")
-        if not marks.domain_is(self.domain, self.mark):
-            raise ValueError(f"the domain {self.domain} does not end in -{self.mark}.{marks.ZONE}, the owner mark")
-        return self
-
-
-@dataclass(frozen=True)
-class Order:
-    """A call that orders something."""
-
-    service: str
-    method: str
-    content: Template
 
 
 def guest_template(spec: GuestSpec, user_data: str) -> Template:
@@ -147,22 +62,6 @@ def prepared(api: Api, spec: GuestSpec, user_data: str) -> Order:
     return Order("Product_Order", "placeOrder", _container_with_image(api, spec.image_id, template))
 
 
-def send(api: Api, order: Order) -> str:
-    """Send the order, once, and return the id of what it makes.
-
-    Raises:
-        OrderWithoutId: it was accepted, and the receipt names only the order.
-    """
-    call = f"{order.service}::{order.method}"
-    answer = api.once(order.service, order.method, order.content, limit_s=LONGEST_ORDER_S)
-    if order.method == "placeOrder" and isinstance(answer, dict):
-        guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
-        if not guests[0].get("id") and answer.get("orderId"):
-            raise OrderWithoutId(f"calling {call}", str(answer["orderId"]))
-        answer = guests[0]
-    return made_id(answer, call)
-
-
 def catalog_price(inputs: Mapping[str, Any]) -> str | None:
     """Price guests by the catalog, a decimal as text; None where a preview cannot know."""
     try:
@@ -183,9 +82,9 @@ def verify(api: Api, specs: Sequence[GuestSpec]) -> dict[str, Any]:
     return api.read("Product_Order", "verifyOrder", whole)
 
 
-def where_else(stack: str, spec: GuestSpec, error: ApiError) -> str | None:
+def where_else(stack: str, spec: GuestSpec, error: CallError) -> str | None:
     """Say where the flavor is sold, where its datacenter is full; None for any other error."""
-    if not error.is_no_room:
+    if not isinstance(error, ApiError) or not error.is_no_room:
         return None
     flavor = catalog.FLAVORS.get(spec.flavor)
     others = [each for each in flavor.datacenters if each != spec.datacenter] if flavor else []

@@ -1,21 +1,31 @@
 """A guest as the account shows it: alive or not, ready or not, and how it differs from what was ordered."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
-from providers.rental import owner_mark
-from providers.rental.backend import Thing
+from providers.rental.account import Resource
+from providers.rental.owner_mark import owner_in_domain
 from providers.rental.waiting import Pending
-from providers.softlayer import billing
+from providers.softlayer import billing, orders
 
 Guest = Mapping[str, Any]
 
-RECLAIMING = ("RECLAIM", "TEAR_DOWN")
-OUTPUTS = ("guestId", "publicIp", "privateIp", "hostKey", "pricePerHour", "provisionDate", "accountId")
-IMPORT_MASK = (
-    "mask[id,sshKeys[id],blockDeviceTemplateGroup[id],"
-    "operatingSystem[softwareLicense[softwareDescription[referenceCode]]]]"
+GUEST = "guest"
+# primaryRouter tells on which side of the private network a guest already stands.
+GUEST_MASK = (
+    "mask[id,hostname,domain,notes,createDate,provisionDate,hourlyBillingFlag,primaryIpAddress,primaryBackendIpAddress,"
+    "datacenter[name],tagReferences[tag[name]],"
+    "activeTransaction[id,elapsedSeconds,transactionGroup[name],transactionStatus[name,friendlyName,averageDuration]],"
+    "primaryNetworkComponent[id,maxSpeed,securityGroupBindings[securityGroup[id]]],"
+    "primaryBackendNetworkComponent[id,maxSpeed,networkVlan[id,primaryRouter[id]],securityGroupBindings[securityGroup[id]]],"
+    "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id,globalIdentifier],"
+    "billingItem[id,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee,"
+    "children[id,hourlyRecurringFee,recurringFee],"
+    "activeAssociatedGuestDiskBillingItems[id,hourlyRecurringFee,recurringFee],"
+    "orderItem[id,order[id,status],preset[keyName]]]]"
 )
+RECLAIMING = ("RECLAIM", "TEAR_DOWN")
 BOOT_DEVICES = ("0", "1", "7")
 """Boot disk, swap and configuration drive come with the flavor; what was ordered beside them starts at device 2."""
 
@@ -29,24 +39,14 @@ def is_reclaimed(guest: Guest) -> bool:
     return any(word in str(name or "").upper() for name in names for word in RECLAIMING)
 
 
-def is_billed(guest: Guest) -> bool:
-    """Tell whether the guest has a billing item, with or without a date on which it will end."""
-    return bool(guest.get("billingItem"))
-
-
 def is_cancelled(guest: Guest) -> bool:
     """Tell whether the guest was cancelled: it has no billing item any more, or one with an end, and is taken away.
 
     The name of a transaction alone proves nothing: while an item is open and has no end, it costs money.
     """
-    if is_billed(guest):
+    if guest.get("billingItem"):
         return is_reclaimed(guest) and bool(guest["billingItem"].get("cancellationDate"))
     return is_reclaimed(guest) or bool(guest.get("provisionDate"))
-
-
-def is_alive(guest: Guest) -> bool:
-    """Tell whether the guest is ordered and not cancelled; before its order is approved it has no billing item yet."""
-    return not is_cancelled(guest)
 
 
 def transaction_name(guest: Guest) -> str | None:
@@ -75,7 +75,6 @@ def outputs(guest: Guest) -> dict[str, Any]:
     """Write down what the program wants to know of a guest, as far as the account shows it."""
     item = guest.get("billingItem")
     return {
-        "guestId": str(guest["id"]),
         "publicIp": guest.get("primaryIpAddress") or None,
         "privateIp": guest.get("primaryBackendIpAddress") or None,
         "pricePerHour": f"{billing.per_hour(item).normalize():f}" if item else None,
@@ -103,20 +102,6 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         "privateSecurityGroupIds": _worn(guest, "primaryBackendNetworkComponent"),
     }
     return {key: value for key, value in found.items() if value not in (None, "")}
-
-
-def ordered_inputs(guest: Guest) -> dict[str, Any]:
-    """Read back, for an import, what only the order knew: system or image, keys, groups and tags."""
-    licence = (guest.get("operatingSystem") or {}).get("softwareLicense") or {}
-    image = (guest.get("blockDeviceTemplateGroup") or {}).get("id")
-    system = (
-        {"imageId": str(image)} if image else {"os": (licence.get("softwareDescription") or {}).get("referenceCode")}
-    )
-    return {
-        **system,
-        "sshKeyIds": [str(key["id"]) for key in guest.get("sshKeys") or []],
-        "tags": [each["tag"]["name"] for each in guest.get("tagReferences") or []],
-    }
 
 
 def _worn(guest: Guest, side: str) -> list[str] | None:
@@ -148,23 +133,26 @@ def described(guest: Guest) -> str:
     return f"guest {guest['id']} ({guest['hostname']}.{guest['domain']})"
 
 
-def thing(guest: Guest) -> Thing:
+def resource(guest: Guest) -> Resource:
     """Read a guest as the kernel sees it."""
-    item, owner = guest.get("billingItem") or {}, owner_mark.owner_in_domain(guest.get("domain"))
+    item, owner = guest.get("billingItem") or {}, owner_in_domain(guest.get("domain"))
     state = readiness(guest)
-    return Thing(
-        kind="VirtualGuest",
+    return Resource(
+        kind=GUEST,
         id=str(guest["id"]),
-        name=str(guest.get("hostname")),
+        name=f"{guest.get('hostname')}.{guest.get('domain')}",
         owner=owner,
-        label=described(guest),
-        is_alive=is_alive(guest),
-        is_billed=is_billed(guest),
+        short_name=str(guest.get("hostname")),
+        is_alive=not is_cancelled(guest),
+        is_billed=bool(item),
+        since=billing.dated(guest.get("createDate") or item.get("createDate")),
+        per_hour=billing.per_hour(item) if item else Decimal(0),
+        price=billing.rate(item) if item else "",
         work=transaction_name(guest),
         is_built=bool(guest.get("provisionDate")),
+        order=orders.of_guest(guest),
         unready=state if isinstance(state, Pending) else None,
         ends=item.get("cancellationDate") or None,
-        price=billing.rate(item) if item else "",
         rename=f"slcli vs edit {guest['id']} --domain ",
         inputs=live_inputs(guest),
         outputs=outputs(guest),

@@ -21,18 +21,18 @@ PAID_PART = """
 import pulumi
 from microcluster.config import stack as config
 from components.cluster import hostnames
-from components.softlayer import ledger_args, network_args
-from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_args
-from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
+from components.softlayer import key_spec, ledger_spec, network_args
+from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec
+from providers.softlayer.specs import Ledger, SshKey, VirtualGuest
 
 stack = config.load()
 owner = config.owner(stack.name)
-ledger = Ledger("ledger", ledger_args(stack, owner))
+ledger = Ledger("ledger", ledger_spec(stack, owner))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
-key = SshKey("key", SshKeyArgs(owner.mark, owner_label(stack.name, owner.mark), owner.public_key), after)
+key = SshKey("key", key_spec(stack, owner), after)
 network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
 for host in hostnames(stack):
-    VirtualGuest(f"{host}-guest", guest_args(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), after)
+    VirtualGuest(f"{host}-guest", guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), after)
 """
 
 

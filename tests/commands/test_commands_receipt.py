@@ -96,12 +96,14 @@ def test_an_account_that_does_not_answer_is_a_sentence(home, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_marked_volume_makes_the_receipt_fail_and_is_named_with_the_command_that_cancels_it(home, account_emulator):
-    volume = account_emulator.order_in_portal("volume", text=f"microcluster local-{MARK} [/data] of run 7")
+def test_a_marked_billing_item_makes_the_receipt_fail_and_is_named_with_the_command_that_cancels_it(
+    home, account_emulator
+):
+    volume = account_emulator.order_in_portal("volume", notes=f"microcluster local-{MARK} [/data] of run 7")
     open_one = fab(home, "receipt", "--stack", "local")
     assert open_one.returncode == 1
-    assert f"to be cancelled by hand: volume/{volume['id']}" in open_one.stdout
-    assert f"slcli block volume-cancel --immediate {volume['id']}" in open_one.stdout
+    assert f"to be cancelled by hand: item/{volume['billing_item']}" in open_one.stdout
+    assert f"slcli call-api Billing_Item cancelService --id {volume['billing_item']}" in open_one.stdout
     client_of(account_emulator).call("Billing_Item", "cancelItem", True, True, "", "", id=volume["billing_item"])
     assert fab(home, "receipt", "--stack", "local").returncode == 0
 
@@ -110,7 +112,7 @@ def journalled(home: Path, account_emulator, order_id: str) -> None:
     """Write down, long ago, an order that the account accepted without naming what it makes."""
     account = client_of(account_emulator).call("Account", "getObject")["id"]
     intent = {"event": "intent", "attempt": "a", "at": "2026-01-01T00:00:00+00:00", "account": str(account)}
-    more = {"mark": MARK, "name": "gpu-0", "kind": "VirtualGuest", "order": "x", "hostname": "gpu-0"}
+    more = {"mark": MARK, "name": "gpu-0", "kind": "guest", "order": "x", "hostname": "gpu-0"}
     receipt = {"event": "receipt", "attempt": "a", "order_id": order_id, "boot": "an old one", "seconds": 1}
     path = home / "journal" / f"local-{MARK}.jsonl"
     path.parent.mkdir()

@@ -51,12 +51,15 @@ def test_the_sweep_lists_what_belongs_to_no_stack_and_cancels_only_what_is_named
     assert sweep(home).returncode == 0
 
 
-def test_the_sweep_names_the_command_for_a_marked_vlan_and_cancels_none(home, onlooker, account_emulator) -> None:
-    vlan = account_emulator.order_in_portal("vlan", text="mc-0badcafe-train", datacenter="lon06")
-    assert f"slcli vlan cancel {vlan['id']}" in sweep(home).stdout
+def test_the_sweep_names_the_command_for_a_marked_billing_item_and_cancels_none(
+    home, onlooker, account_emulator
+) -> None:
+    vlan = account_emulator.order_in_portal("vlan", notes="microcluster v100-0badcafe", datacenter="lon06")
+    command = f"slcli call-api Billing_Item cancelService --id {vlan['billing_item']}"
+    assert command in sweep(home).stdout
     refused = sweep(home, "--mark", "0badcafe", "--yes")
     assert refused.returncode == 1
-    assert f"cancel it with 'slcli vlan cancel {vlan['id']}'" in refused.stderr
+    assert f"cancel it with '{command}'" in refused.stderr
     assert account_emulator.status()["open_billing_items"] == 1
 
 

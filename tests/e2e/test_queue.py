@@ -28,7 +28,7 @@ from microcluster.jobs.run_spec import decided
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
-from providers.pbs.opened_account import open_account
+from providers.pbs.account import open_account
 from providers.rental import owner_mark
 from tests.integration.conftest import ROOT, free_port
 

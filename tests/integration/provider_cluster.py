@@ -11,8 +11,8 @@ import SoftLayer
 
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import receipt
-from providers.softlayer import billing, credentials
-from providers.softlayer.account import Account
+from providers.softlayer import account as accounts
+from providers.softlayer import credentials
 from providers.softlayer.api import Api, new_client
 from tests.integration.provider_driver import Driver, Resource
 from tools.chaos.provider import STACK
@@ -74,7 +74,7 @@ class Onlooker:
     def __init__(self, config_file: Path) -> None:
         key = credentials.load(str(config_file))
         self.client = new_client(key)
-        self.account = Account(Api(key, threading.Event()))
+        self.account = accounts.SoftLayer(Api(key, threading.Event()))
 
     def guests(self) -> list[dict[str, Any]]:
         """List all guests of the account."""
@@ -95,7 +95,7 @@ class Onlooker:
 
     def open_count(self, mark: str = MARK, stack: str = STACK) -> int:
         """Count the open billing items of a mark."""
-        return receipt(billing.charges(self.account, Owner(stack, mark))).open_count
+        return receipt(self.account.charges(Owner(stack, mark))).open_count
 
     def clean(self) -> None:
         """Cancel and remove everything, so that the next test finds an empty account."""

@@ -1,12 +1,9 @@
-"""What changes in place, what drift shows, and what may be imported."""
+"""What changes in place, what drift shows, and that nothing is imported."""
 
 import pytest
 
-from providers.rental import owner_mark as marks
-from tests.integration.provider_cluster import KEY, TAGS, Cluster, group, guest
+from tests.integration.provider_cluster import Cluster, group, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
-
-OTHER = "other-00000000"
 
 
 @pytest.fixture(scope="module")
@@ -69,32 +66,8 @@ def test_refresh_reports_drift_and_up_reverts_it(driver, onlooker):
     assert driver.read(back).inputs == made.inputs
 
 
-def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, onlooker):
-    cluster = Cluster(driver, ("gpu-0",))
-    empty = {"SshKey": cluster.key, "SecurityGroup": cluster.group, "VirtualGuest": cluster.guests["gpu-0"]}
-    for kind, made in empty.items():
-        imported = driver.read(Resource(kind, "x", made.id, {}, {}))
-        assert imported.id == made.id
-        assert {**imported.inputs, "tags": TAGS, "rules": 0} == {**made.inputs, "tags": TAGS, "rules": 0}, kind
-
-
-@pytest.fixture
-def foreign(onlooker) -> dict[str, str]:
-    """A key, a group and a guest of another stack, by their kinds."""
-    call, notes = onlooker.client.call, marks.notes(OTHER)
-    key = call("Security_Ssh_Key", "createObject", {"key": KEY["publicKey"], "label": "theirs", "notes": notes})
-    made = call("Network_SecurityGroup", "createObject", {"name": "test-theirs", "description": f"{notes}: theirs"})
-    ordered = onlooker.order("gpu-0", f"{OTHER}.microcluster")
-    return {"SshKey": str(key["id"]), "SecurityGroup": str(made["id"]), "VirtualGuest": ordered}
-
-
-@pytest.mark.parametrize("kind", ["SshKey", "SecurityGroup", "VirtualGuest"])
-def test_another_stacks_things_are_never_imported(driver, foreign, kind):
-    with pytest.raises(Failed, match="does not carry the mark of stack test but belongs to .*keys/"):
-        driver.read(Resource(kind, "x", foreign[kind], {}, {}))
-
-
-def test_what_carries_no_mark_is_never_imported(driver, onlooker):
-    stranger = onlooker.order("gpu-0", "example.com")
-    with pytest.raises(Failed, match=f"importing guest {stranger} .*carries no mark of microcluster"):
-        driver.read(Resource("VirtualGuest", "x", stranger, {}, {}))
+@pytest.mark.parametrize("kind", ["Ledger", "SshKey", "SecurityGroup", "VirtualGuest"])
+def test_nothing_is_imported_as_an_up_takes_over_what_bears_the_mark(driver, onlooker, kind):
+    ordered = onlooker.order("gpu-0")
+    with pytest.raises(Failed, match=r"importing x \(.*nothing is imported. 'pulumi up' takes over by its mark"):
+        driver.read(Resource(kind, "x", ordered, {}, {}))

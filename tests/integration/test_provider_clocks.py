@@ -15,17 +15,16 @@ import pytest
 
 from providers.grpc.servicer import EngineLog, Log
 from providers.rental import waiting
-from providers.rental.backend import Thing
-from providers.rental.idempotent_order import adopt_or_order
+from providers.rental.account import Resource
 from providers.rental.operation import Operation
+from providers.rental.order import adopt_or_order
 from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
-from providers.softlayer import virtual_guest
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.guest_order import GuestSpec
-from providers.softlayer.userdata import make_host_key
+from providers.softlayer.guest import Guests
+from providers.softlayer.specs import GuestSpec
 from tests.integration.lossy_wire import LossyWire, lossy_wire
-from tests.integration.provider_cluster import MARK, STACK, guest
+from tests.integration.provider_cluster import MARK, OWNER, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
@@ -167,10 +166,10 @@ def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, m
     monkeypatch.setattr(waiting, "wall", lambda: real() + step * (time.monotonic() - began > 1))
     stop = threading.Event()
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
-    session = plugin.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
+    session = plugin.SOFTLAYER.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
     op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
-    request = virtual_guest.order_request(GuestSpec.of(guest("gpu-0")), make_host_key())
-    made = adopt_or_order(op, op.backend(), request)
-    assert isinstance(made, Thing)
+    request = Guests().request(op, op.market(), GuestSpec.of(guest("gpu-0")), OWNER)
+    made = adopt_or_order(op, op.market(), request)
+    assert isinstance(made, Resource)
     assert world.machines() == [made.id]
     assert world.wire.calls.count("createObject") == 1

@@ -135,7 +135,7 @@ def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_u
     assert driver.process.ended(LEAVES_WITHIN_S + NOISE_S)
     answer.set()
     (intent,) = unresolved(events())
-    assert (intent.name, intent.kind, intent.hostname) == ("gpu-0", "VirtualGuest", "gpu-0")
+    assert (intent.name, intent.kind, intent.hostname) == ("gpu-0", "guest", "gpu-0")
     again = over()
     made = again.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert [str(each["id"]) for each in onlooker.guests()] == [made.id]

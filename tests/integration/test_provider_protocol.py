@@ -7,7 +7,8 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from providers.grpc.properties import UNKNOWN, to_struct
+from providers.grpc.properties import to_struct
+from providers.rental.spec import UNKNOWN
 from tests.integration.provider_driver import Driver, Failed, Resource
 from tools.chaos.provider import named
 
@@ -47,7 +48,7 @@ def test_a_preview_of_a_create_needs_no_account_and_passes_unknowns_through(driv
     assert shown.id == ""
     assert shown.outputs["sshKeyIds"] == [UNKNOWN]
     assert float(shown.outputs["pricePerHour"]) > 1
-    assert "guestId" not in shown.outputs
+    assert "publicIp" not in shown.outputs
 
 
 def test_a_preview_of_an_update_keeps_what_is_known(driver):

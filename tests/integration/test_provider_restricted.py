@@ -5,7 +5,7 @@ import xmlrpc.client
 
 import pytest
 
-from providers.softlayer import account as rights
+from providers.softlayer import rights
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, Cluster, Onlooker, guest

@@ -1,13 +1,11 @@
 """Guests in a private VLAN that the stack file names."""
 
-from dataclasses import replace
-
 import pytest
 
 from providers.softlayer import guest_order
-from providers.softlayer.guest_order import GuestSpec
-from providers.softlayer.userdata import cloud_config, make_host_key
-from tests.integration.provider_cluster import LEDGER, MARK, OWNER, STACK, Onlooker, guest
+from providers.softlayer.guest import cloud_config, make_host_key
+from providers.softlayer.specs import GuestSpec
+from tests.integration.provider_cluster import LEDGER, OWNER, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed
 
 FOREIGN = "other-00000000.microcluster"
@@ -48,17 +46,10 @@ def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
 
 
 def test_a_living_guest_in_another_vlan_is_not_adopted(driver, onlooker):
-    data = cloud_config(make_host_key(), f"{STACK}-{MARK}", "gpu-0")
+    data = cloud_config(make_host_key(), OWNER, "gpu-0")
     vlan, _ = network_of(onlooker, onlooker.order("gpu-0", user_data=data))
     with pytest.raises(Failed, match=f"privateVlanId is {vlan} there and 1 here"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0", privateVlanId="1"))
-
-
-def test_an_import_names_the_router_alone(driver, onlooker):
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    _, router = network_of(onlooker, made.id)
-    imported = driver.read(replace(made, inputs={}, outputs={})).inputs
-    assert (imported["backendRouterId"], imported.get("privateVlanId")) == (router, None)
 
 
 def test_a_vlan_that_cannot_be_used_is_refused_before_anything_is_ordered(driver, onlooker):

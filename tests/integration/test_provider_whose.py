@@ -97,7 +97,7 @@ def test_another_stacks_copy_of_our_key_is_refused_and_named_and_its_group_is_no
 @pytest.mark.parametrize("name", ["web", group("members")["name"]])
 def test_a_strangers_group_whose_id_stands_in_our_state_is_not_changed(driver, onlooker, name):
     theirs = onlooker.client.call("Network_SecurityGroup", "createObject", {"name": name, "description": "open to all"})
-    with pytest.raises(Failed, match=f"changing security group {theirs['id']} .*not this stack's.* Nothing was done"):
+    with pytest.raises(Failed, match=f"working on security group {theirs['id']} .*not this stack's.* Nothing was done"):
         driver.update(Resource("SecurityGroup", "group", str(theirs["id"]), group("members"), {}), group("members"))
     mask = "mask[name,description,rules[id]]"
     after = onlooker.client.call("Network_SecurityGroup", "getObject", id=theirs["id"], mask=mask)
@@ -108,7 +108,7 @@ def test_a_strangers_key_whose_id_stands_in_our_state_is_not_renamed(driver, onl
     key = ed25519.Ed25519PrivateKey.generate().public_key()
     public = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
     theirs = onlooker.client.call("Security_Ssh_Key", "createObject", {"label": "laptop", "key": public})
-    with pytest.raises(Failed, match=f"renaming ssh key {theirs['id']} .*somebody else's. Nothing was done to it"):
+    with pytest.raises(Failed, match=f"working on ssh key {theirs['id']} .*not this stack's.* Nothing was done to it"):
         driver.update(Resource("SshKey", "key", str(theirs["id"]), KEY, {}), KEY)
     after = onlooker.client.call("Security_Ssh_Key", "getObject", id=theirs["id"], mask="mask[label]")
     assert after == {"label": "laptop"}

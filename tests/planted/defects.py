@@ -48,17 +48,17 @@ MONEY = (
     Defect(
         "completed order counts as refused",
         "a second order is placed beside a machine that is billed",
-        "providers/softlayer/order_status.py",
+        "providers/softlayer/orders.py",
         "return _status(order) in REFUSED",
-        'return not is_waiting(order) and _status(order) != "APPROVED"',
+        'return "PENDING" not in _status(order) and _status(order) != "APPROVED"',
         "tests/unit/test_provider_journal.py::"
         "test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive",
     ),
     Defect(
         "lost order sent again by the same command",
         "two machines are billed where the account is slow",
-        "providers/rental/idempotent_order.py",
-        "is_lost = is_billed and _is_unresolved(op, backend, request)",
+        "providers/rental/order.py",
+        "is_lost = request.is_billed and _is_unresolved(op, market, request)",
         "is_lost = False",
         "tests/integration/test_provider_faults.py::"
         "test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone",
@@ -66,9 +66,9 @@ MONEY = (
     Defect(
         "only the list of machines decides",
         "an order that the bill or the list of orders shows is placed again",
-        "providers/rental/reconcile.py",
-        "return backend.unshown(owner, hostname, oldest)",
-        "return None",
+        "providers/rental/order.py",
+        "return market.standing(owner, hostname, oldest,",
+        "return market.standing(owner, None, oldest,",
         "tests/integration/test_provider_faults.py::"
         "test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_and_not_repeated",
     ),
@@ -84,8 +84,8 @@ MONEY = (
     Defect(
         "rights are asked by the ledger alone",
         "a user orders a machine that this user cannot cancel",
-        "providers/softlayer/backend.py",
-        "check_to_order(self.account)",
+        "providers/softlayer/account.py",
+        "rights.check_to_order(self)",
         "pass",
         "tests/integration/test_provider_restricted.py::"
         "test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order",
@@ -95,7 +95,7 @@ MONEY = (
         "a static address stays billed, and nobody sees it",
         "providers/paperspace/machine.py",
         "            # A person who deletes a machine in the console leaves its address behind,",
-        "            return None\n            #",
+        "            return\n            #",
         "tests/unit/test_paperspace_orders.py::"
         "test_the_static_address_of_a_machine_that_a_person_deleted_is_billed_no_more_after_the_next_look",
     ),
@@ -118,16 +118,16 @@ MONEY = (
     Defect(
         "firewall goes before the cancellation is accepted",
         "a billed machine is open to everybody",
-        "providers/softlayer/backend.py",
-        "guest, api = thing.row, self.account.api",
-        'guest, api = thing.row, self.account.api\n        api.once("Network_SecurityGroup", "detachNetworkComponents", [4])',
+        "providers/softlayer/account.py",
+        "number, api = int(resource.id), self.api",
+        'number, api = int(resource.id), self.api\n        api.once("Network_SecurityGroup", "detachNetworkComponents", [4])',
         "tests/unit/test_provider_cancel.py::test_a_guest_whose_cancellation_is_refused_keeps_its_firewall",
     ),
     Defect(
         "id alone is believed",
         "another stack's machine is cancelled",
         "providers/rental/closing.py",
-        "if thing.owner != owner:",
+        "if found.owner != owner:",
         "if False:",
         "tests/unit/test_provider_cancel.py::test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id",
     ),

@@ -17,10 +17,10 @@ from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.process import listen
 from emulator.server import application
-from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
+from providers.rental.resource import Created, Live
 from providers.rental.waiting import Deadline
 
 STACK = "pair"
@@ -102,8 +102,8 @@ class Renter:
         self.session = PAPERSPACE.session({"apiKeyFile": str(key_file), "timeScale": str(1 / CLOCK_RATE)}, self._stop)
 
     @property
-    def backend(self) -> Any:
-        return self.session.backend()
+    def market(self) -> Any:
+        return self.session.market()
 
     def inputs(self, kind: str, **changes: Any) -> dict[str, Any]:
         """Write the inputs of the stack's resource of a kind."""
@@ -124,26 +124,26 @@ class Renter:
     def create(self, kind: str, **changes: Any) -> Created:
         """Have it made."""
         inputs = self.inputs(kind, **changes)
-        resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
+        resource = PAPERSPACE.resource(f"paperspace:index:{kind}")
         assert resource.check(inputs, {}) == []
         return resource.create(self.operation(kind, inputs), inputs)
 
     def read(self, kind: str, made: Created | str, inputs: Mapping[str, Any]) -> Live | None:
         """Have it read; without inputs it is imported."""
         resource_id, old = (made, {}) if isinstance(made, str) else (made.resource_id, made.outputs)
-        resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
+        resource = PAPERSPACE.resource(f"paperspace:index:{kind}")
         return resource.read(self.operation(kind, inputs), resource_id, inputs, old)
 
     def update(self, kind: str, made: Created, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Have it changed."""
-        resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
+        resource = PAPERSPACE.resource(f"paperspace:index:{kind}")
         return resource.update(self.operation(kind, inputs), made.resource_id, inputs, made.outputs)
 
     def delete(self, kind: str, made: Created | str, limit_s: float = LIMIT_S, **changes: Any) -> None:
         """Have it removed."""
         resource_id, old = (made, {}) if isinstance(made, str) else (made.resource_id, made.outputs)
         inputs = self.inputs(kind, **changes)
-        PAPERSPACE.resources[f"paperspace:index:{kind}"].delete(
+        PAPERSPACE.resource(f"paperspace:index:{kind}").delete(
             self.operation(kind, inputs, limit_s), resource_id, inputs, old
         )
 

@@ -29,7 +29,7 @@ def test_no_code_outside_the_registry_names_an_account() -> None:
 @pytest.mark.parametrize("name", ACCOUNTS)
 def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_withheld(name: str) -> None:
     account = account_of(name)
-    opened = import_module(f"providers.{name}.opened_account")
+    opened = import_module(f"providers.{name}.account")
     assert callable(opened.open_account) and callable(opened.check_key)
     assert import_module(f"components.{name}").Cluster
     assert name in VENDORS

@@ -3,7 +3,6 @@
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 
 import pytest
 from command_samples import CLUSTER, COST
@@ -13,34 +12,38 @@ from microcluster.commands.money import Cost
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from providers.rental import owner_mark as marks
+from providers.rental.account import Account, Identity
+from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.operation import Identity
 from providers.rental.receipt import Charge
-from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import AccountError, ApiError, reading
+from providers.softlayer.errors import ApiError
 
 
-class Backend:
-    """An account whose API fails once it is open."""
+class Failing(Account):
+    """An account whose API fails once it is open; ``listed`` are the charges that its lists show all the same."""
 
-    machine = "VirtualGuest"
+    machine = "guest"
 
-    def __init__(self):
-        self.api = self
-        self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
+    def __init__(self, listed=None):
+        self.listed = listed
 
-    def identity(self):
+    def whoami(self):
         return Identity("1", "", "somebody", "https://api.test")
 
-    def charges(self, owner, known_ids=()):
-        raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
+    def charges(self, owner, known=(), *, exact=True):
+        if exact or self.listed is None:
+            raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
+        return self.listed
+
+    def resources(self, owner=None, kind=None):
+        return []
+
+    def end(self, resource):
+        return None
 
 
 def opened(listed=None):
-    """Open such an account; ``listed`` are the charges that its lists show all the same."""
-    fails = Backend()
-    charges = fails.charges if listed is None else lambda owner: listed
-    return OpenedAccount(fails, False, partial(reading, fails), charges, lambda: None)
+    return OpenedAccount(Failing(listed))
 
 
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):

@@ -12,8 +12,8 @@ from microcluster.commands.money import last_rental
 from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
-from providers.rental.backend import Belonging
-from providers.rental.owner_mark import Owner, owner_in_domain, owner_in_notes, owner_in_tags
+from providers.rental.account import Resource
+from providers.rental.owner_mark import Owner, owner_in_domain, owner_in_notes
 from providers.rental.receipt import Charge
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -26,8 +26,9 @@ def charge(id: str, opened: int, closed: int | None, *, hourly: bool = True) -> 
     return Charge(id, "a guest", "gpu-0", "guest_core", DAY + timedelta(hours=opened), until, None, hourly, *fees)
 
 
-def thing(kind: str, id: str, owner: Owner = MINE, *, alive: bool = True) -> Belonging:
-    return Belonging(kind, id, f"{id}.{owner}", owner, DAY, Decimal(3), alive, alive)
+def thing(kind: str, id: str, owner: Owner = MINE, *, alive: bool = True) -> Resource:
+    more = {"since": DAY, "per_hour": Decimal(3)}
+    return Resource(kind, id, f"{id}.{owner}", owner, is_billed=alive, is_alive=alive, **more)
 
 
 @pytest.mark.parametrize(
@@ -117,5 +118,3 @@ def test_the_owner_is_read_from_domain_notes_and_tags() -> None:
     assert owner_in_notes("microcluster local-1f3a9c42: data") == MINE
     assert owner_in_notes("microcluster local-1f3a9c42ab") is None
     assert owner_in_notes("a microcluster local-1f3a9c42") is None
-    assert owner_in_tags(["microcluster", "mc-mark-1f3a9c42", "mc-stack-local"]) == MINE
-    assert owner_in_tags(["mc-mark-1f3a9c42"]) is None

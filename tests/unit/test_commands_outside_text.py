@@ -14,10 +14,10 @@ from microcluster.commands import command, holdings, logs, receipt, run_text, st
 from microcluster.commands.holdings import Compared
 from microcluster.commands.money import Bill
 from microcluster.commands.screen import PlainConsole
-from providers.rental.backend import Belonging
+from providers.rental.account import Resource
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
-from providers.softlayer.marked_inventory import GUEST
+from providers.softlayer.guest_view import GUEST
 
 NASTY = "[/b] old [/data] \x1b[2J\x1b]0;t\x07\x9b31m\u202eend"
 SHOWN = "[/b] old [/data] end"
@@ -72,7 +72,7 @@ def test_status_shows_what_a_machine_said_as_it_is_written(monkeypatch, capsys):
 
 
 def test_a_list_of_what_an_account_holds_shows_names_as_they_are_written(capsys):
-    thing = Belonging(GUEST, "101", NASTY, Owner("local", "1f3a9c42"), NOW, Decimal(9), is_billed=True, is_alive=True)
+    thing = Resource(GUEST, "101", NASTY, Owner("local", "1f3a9c42"), since=NOW, per_hour=Decimal(9), is_billed=True)
     holdings.show([thing], f"In the account of {NASTY}", {})
     said = capsys.readouterr().out
     assert said.count(SHOWN) == 2 and is_plain(said)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from providers.paperspace import shared_drive
-from providers.paperspace.account import Account, AccountError
+from providers.paperspace import views
+from providers.paperspace.account import AccountError, Paperspace
 from providers.paperspace.api import Agreed, Api, ApiError
 from providers.paperspace.credentials import Credentials, CredentialsError, load
 from providers.rental.wire import read_whole
@@ -93,9 +93,9 @@ def test_neither_key_nor_control_characters_of_an_answer_reach_a_person():
 
 def test_a_key_that_the_api_answers_with_null_is_no_key():
     with breaking_server(answer(200, b"null")) as server:
-        account = Account(api_for(server))
+        account = Paperspace(api_for(server))
         with pytest.raises(AccountError, match="does not know this key"):
-            account.identity()
+            account.whoami()
 
 
 @pytest.mark.parametrize("found", [b"null", b'{"id": "n1", "dtDeleted": "2026-01-01T00:00:00.000Z"}'])
@@ -141,17 +141,17 @@ def test_a_list_whose_pages_never_end_is_an_error_and_not_an_empty_one():
     ("size", "gb"), [("268435456000", 250), (268435456000, 250), (250, 250), ("1000", 1000), (None, 0)]
 )
 def test_the_size_of_a_drive_is_understood_as_bytes_or_gb_and_as_number_or_text(size, gb):
-    assert shared_drive.size_gb({"size": size}) == gb
+    assert views.size_gb({"size": size}) == gb
 
 
 @pytest.mark.parametrize("unc", ["\\\\10.64.92.2\\sdv", "//10.64.92.2/sdv", "10.64.92.2/sdv/"])
 def test_a_mount_point_is_read_with_slashes_of_either_kind(unc):
-    assert shared_drive.mount_point({"mountPoint": unc}) == ("10.64.92.2", "sdv")
+    assert views.mount_point({"mountPoint": unc}) == ("10.64.92.2", "sdv")
 
 
 @pytest.mark.parametrize("text", ["//10.0.0.1/a b", "//10.0.0.1/$(id)", "nothing", ""])
 def test_a_mount_point_that_is_none_is_not_believed(text):
-    assert shared_drive.mount_point({"mountPoint": text}) == (None, None)
+    assert views.mount_point({"mountPoint": text}) == (None, None)
 
 
 def key_file(folder: Path, text: str, mode: int = 0o600) -> str:

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from emulator.paperspace import billing
-from providers.paperspace.account import open_account
-from providers.paperspace.opened_account import read_drive_password
-from providers.rental.backend import OrderRequest
+from providers.paperspace.account import Order, drive_password
+from providers.rental.account import OrderRequest
 from providers.rental.errors import PartialFailure, ProviderError
-from providers.rental.idempotent_order import submit
 from providers.rental.journal import Journal
+from providers.rental.order import submit
 from providers.rental.owner_mark import Owner
 from tests.unit.paperspace_renter import STACK, EmulatedTeam, Renter, make_keys
 
@@ -152,7 +151,7 @@ def test_a_network_goes_with_what_bears_its_mark_in_it_and_is_in_no_state(team, 
 def test_a_network_in_which_somebody_elses_drive_stands_is_waited_for_and_the_drive_left_alone(team, renter):
     net = renter.create("PrivateNetwork")
     body = {"name": f"data.{OTHER}", "size": 250, "region": "ny2", "networkId": net.resource_id}
-    renter.backend.account.api.once("POST", "/shared-drives", body)
+    renter.market.api.once("POST", "/shared-drives", body)
     with pytest.raises(ProviderError, match="is in use by"):
         renter.delete("PrivateNetwork", net, limit_s=100)
     assert team.names("drives") == [f"data.{OTHER}"]
@@ -167,15 +166,16 @@ def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, tea
         "script": "true",
     }
     op = renter.operation("Machine", {"hostname": "claim"})
-    made = OrderRequest("claim", renter.owner, "the claim", claim["name"], claim, is_named=False)
-    submit(op, renter.backend, made, renter.backend.prepare(made))  # And then the process was killed.
+    order = Order("/startup-scripts", claim)
+    made = OrderRequest("claim", renter.owner, "the claim", claim["name"], lambda: order, claim["name"])
+    submit(op, renter.market, made, order)  # And then the process was killed.
     network(team, Renter(team.key_file, public_key))
     assert len(team.names("scripts")) == 1
 
 
 @pytest.mark.parametrize("kind", ["PrivateNetwork", "SharedDrive", "Machine"])
 def test_what_bears_another_mark_is_neither_imported_nor_deleted_whatever_id_the_state_has(team, renter, kind):
-    api = renter.backend.account.api
+    api = renter.market.api
     foreign = api.once("POST", "/private-networks", {"name": f"net.{OTHER}", "region": "ny2"})["id"]
     if kind == "SharedDrive":
         body = {"name": f"data.{OTHER}", "size": 250, "region": "ny2", "networkId": foreign}
@@ -212,7 +212,7 @@ def test_a_machine_that_somebody_stopped_is_started_by_the_next_update(team, ren
     net = network(team, renter)
     made = renter.create("Machine", networkId=net)
     inputs = renter.inputs("Machine", networkId=net)
-    renter.backend.account.api.once("PATCH", f"/machines/{made.resource_id}/stop", {})
+    renter.market.api.once("PATCH", f"/machines/{made.resource_id}/stop", {})
     with pytest.raises(PartialFailure, match="is not ready"):
         renter.read("Machine", made, inputs)  # It is on its way to being off.
     renter.update("Machine", made, inputs)
@@ -220,7 +220,7 @@ def test_a_machine_that_somebody_stopped_is_started_by_the_next_update(team, ren
 
 
 def test_a_machine_that_lost_its_static_address_gets_another_one_with_the_next_update(team, renter):
-    net, api = network(team, renter), renter.backend.account.api
+    net, api = network(team, renter), renter.market.api
     made = renter.create("Machine", networkId=net, publicIpType="static")
     inputs = renter.inputs("Machine", networkId=net, publicIpType="static")
     before = made.outputs["publicIp"]
@@ -231,7 +231,7 @@ def test_a_machine_that_lost_its_static_address_gets_another_one_with_the_next_u
 
 
 def delete_in_the_console(renter: Renter, machine_id: str) -> None:
-    api = renter.backend.account.api
+    api = renter.market.api
     api.once("PATCH", f"/machines/{machine_id}/stop", {})
     while api.find("/machines", machine_id)["state"] != "off":
         time.sleep(0.01)
@@ -250,7 +250,7 @@ def test_the_static_address_of_a_machine_that_a_person_deleted_is_billed_no_more
 
 
 def test_an_address_that_a_person_gave_to_another_machine_stays_there(team, renter):
-    net, api = network(team, renter), renter.backend.account.api
+    net, api = network(team, renter), renter.market.api
     made, other = (renter.create("Machine", networkId=net, hostname=each) for each in ("gpu-0", "gpu-1"))
     delete_in_the_console(renter, made.resource_id)
     address = made.outputs["publicIp"]
@@ -307,12 +307,12 @@ def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_a
     drive = renter.create("SharedDrive", networkId=network(team, renter))
     with team.account.lock:
         password = next(each.password for each in team.account.store.drives.read_all())
-    found = renter.backend.find("drive", drive.resource_id, renter.owner, fresh=False)
+    found = renter.market.find("drive", drive.resource_id, renter.owner, fresh=False)
     live = renter.read("SharedDrive", drive, renter.inputs("SharedDrive", networkId=found.inputs["networkId"]))
     assert password not in json.dumps([drive.outputs, live.inputs, live.outputs]) + repr(found)
-    assert read_drive_password(open_account(str(team.key_file)), drive.resource_id, renter.owner) == password
+    assert drive_password(str(team.key_file), {}, drive.resource_id, renter.owner) == password
     with pytest.raises(ProviderError, match="so it is not this stack's"):
-        read_drive_password(open_account(str(team.key_file)), drive.resource_id, Owner(STACK, "00000000"))
+        drive_password(str(team.key_file), {}, drive.resource_id, Owner(STACK, "00000000"))
 
 
 def test_no_private_key_is_in_the_journal_and_no_order_is_repeated_in_it(home, team, renter):

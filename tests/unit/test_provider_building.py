@@ -6,17 +6,16 @@ from types import SimpleNamespace
 import pytest
 
 from providers.rental import readiness
-from providers.rental.backend import Thing
+from providers.rental.account import Identity, Resource
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
-from providers.rental.operation import Identity, Operation, Session
+from providers.rental.operation import Operation, Session
 from providers.rental.owner_mark import Owner
 from providers.rental.readiness import GoneError, Readiness
 from providers.rental.waiting import Deadline, Pending
-from providers.softlayer import order_status
+from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.backend import SoftLayer
-from providers.softlayer.guest_lookup import open_without_guest
+from providers.softlayer.orders import open_without_guest
 from tests.unit.test_provider_guests import READY, transaction
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
@@ -27,22 +26,20 @@ ITEMS = [{"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}]
 SEES_ALL = {"isMasterUserFlag": True}
 
 
-class Shown:
+class Shown(SoftLayer):
     """An account that shows one guest, or none, and its orders."""
 
-    secrets = ()
-
     def __init__(self, guest=None, *listed) -> None:
-        self.seen, self.listed = guest, list(listed)
+        self.seen, self.listed, self.secrets = guest, list(listed), ()
         self.order_list = SimpleNamespace(under=lambda *_: self.listed)
         self.guest_list = SimpleNamespace(under=lambda *_: [])
         self.items: list[dict] = []
         self.bill_list = SimpleNamespace(under=lambda *_: self.items)
 
-    def identity(self) -> Identity:
+    def whoami(self) -> Identity:
         return Identity("278444", "", "somebody", "https://api.test")
 
-    def user(self) -> dict:
+    def user(self, max_age_s: float = 0.0) -> dict:
         return SEES_ALL
 
     def guest(self, *_):
@@ -54,7 +51,7 @@ def book(tmp_path, monkeypatch) -> Journal:
     """A journal that knows guest 101 since just now."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     journal = Journal(OWNER.stack, OWNER.mark)
-    intent = journal.intend(Intent("278444", OWNER.mark, "gpu-0", "VirtualGuest", "digest", "gpu-0"))
+    intent = journal.intend(Intent("278444", OWNER.mark, "gpu-0", "guest", "digest", "gpu-0"))
     journal.ordered(intent.attempt, "101")
     return journal
 
@@ -67,10 +64,10 @@ def clock(monkeypatch):
 
 
 def looking_at(account: Shown) -> Readiness:
-    backend, stop = SoftLayer(account), threading.Event()
-    session = Session(lambda: backend, 1.0, stop)
+    stop = threading.Event()
+    session = Session(lambda: account, 1.0, stop)
     op = Operation(f"urn:pulumi:{OWNER.stack}::x::y::gpu-0", session, Deadline(9000, stop), SimpleNamespace())
-    return Readiness(op, backend, OWNER, "101", "gpu-0")
+    return Readiness(op, account, Resource("guest", "101", "gpu-0", OWNER))
 
 
 def order(status: str, number: int = 7) -> dict:
@@ -151,7 +148,7 @@ def test_a_guest_that_is_neither_shown_nor_fresh_nor_billed_is_gone(clock, book)
 
 
 def test_a_guest_that_is_built_and_has_its_addresses_is_ready(clock):
-    assert isinstance(looking_at(Shown(READY)).look(), Thing)
+    assert isinstance(looking_at(Shown(READY)).look(), Resource)
 
 
 @pytest.mark.parametrize("gone", [transaction("RECLAIM_NETWORK") | {"billingItem": None}, {"billingItem": None}])
@@ -160,14 +157,10 @@ def test_a_guest_that_somebody_cancelled_ends_the_wait_at_once(clock, gone):
         looking_at(Shown(READY | gone)).look()
 
 
-def test_of_several_orders_for_one_name_the_newest_counts():
-    assert (
-        order_status.of_guest(UNBILLED, [order("CANCELLED", 9), order("PENDING_APPROVAL", 11), order("APPROVED", 10)])[
-            "id"
-        ]
-        == 11
-    )
-    assert order_status.of_guest(UNBILLED | {"hostname": "gpu-1"}, [order("APPROVED")]) is None
+def test_of_several_orders_for_one_name_the_newest_counts(clock):
+    listed = [order("CANCELLED", 9), order("PENDING_APPROVAL", 11), order("APPROVED", 10)]
+    state = looking_at(Shown(UNBILLED, *listed)).look()
+    assert "its order 11 is PENDING_APPROVAL" in state.detail
 
 
 OPEN, CLOSED = {"id": 5, "cancellationDate": ""}, {"id": 5, "cancellationDate": "2026"}

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from providers.rental import closing
+from providers.rental.account import Identity, Resource
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Deadline
 from providers.softlayer import guest_view
-from providers.softlayer.backend import SoftLayer
+from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError
 from tests.unit.test_provider_guests import READY
 
@@ -20,7 +21,7 @@ SCALE = 0.001
 LIMIT_S = 90 * 60.0
 
 
-class Refusing:
+class Refusing(SoftLayer):
     """An account that shows one guest, and refuses each cancellation."""
 
     def __init__(self, text: str, code: str = "SoftLayer_Exception_Public", **guest) -> None:
@@ -28,6 +29,9 @@ class Refusing:
         self.credentials = SimpleNamespace(username="somebody")
         self._guest = READY | {"billingItem": PRICE} | guest
         self._error = ApiError("calling Virtual_Guest::deleteObject of 101", code, text)
+
+    def whoami(self) -> Identity:
+        return Identity("1", "", "somebody", "https://api.test")
 
     def guest(self, *_):
         return self._guest
@@ -41,7 +45,8 @@ class Refusing:
 
 
 def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
-    closing.close(SoftLayer(account), "101", OWNER, Deadline(limit_s, threading.Event(), SCALE), lambda _: None)
+    sought = Resource("guest", "101", "gpu-0", OWNER)
+    closing.close(account, sought, Deadline(limit_s, threading.Event(), SCALE), lambda _: None)
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])

@@ -2,8 +2,12 @@
 
 import pytest
 
-from providers.grpc.properties import UNKNOWN, difference
-from providers.softlayer import ledger, security_group, ssh_key, virtual_guest
+from providers.grpc.properties import difference
+from providers.rental.spec import UNKNOWN
+from providers.softlayer.guest import Guests
+from providers.softlayer.ledger import Ledgers
+from providers.softlayer.security_group import Groups
+from providers.softlayer.ssh_key import Keys
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs someone@somewhere"
 GUEST = {
@@ -32,10 +36,10 @@ GROUP = {"mark": "1f3a9c42", "name": "n", "description": "d", "rules": [{"direct
 
 
 def test_good_inputs_pass():
-    assert virtual_guest.check(GUEST, {}) == []
-    assert ledger.check(LEDGER, {}) == []
-    assert security_group.check(GROUP, {}) == []
-    assert ssh_key.check({"mark": "1f3a9c42", "label": "l", "publicKey": PUBLIC_KEY}, {}) == []
+    assert Guests().check(GUEST, {}) == []
+    assert Ledgers().check(LEDGER, {}) == []
+    assert Groups().check(GROUP, {}) == []
+    assert Keys().check({"mark": "1f3a9c42", "label": "l", "publicKey": PUBLIC_KEY}, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -59,20 +63,18 @@ def test_good_inputs_pass():
     ],
 )
 def test_bad_guest_inputs_are_named(change, key, words):
-    problems = virtual_guest.check(
-        {name: value for name, value in {**GUEST, **change}.items() if value is not None}, {}
-    )
+    problems = Guests().check({name: value for name, value in {**GUEST, **change}.items() if value is not None}, {})
     assert [problem.key for problem in problems] == [key]
     assert words in problems[0].reason
 
 
 def test_what_a_preview_cannot_know_yet_is_never_judged():
     unknown = {**GUEST, "backendRouterId": UNKNOWN, "sshKeyIds": [UNKNOWN], "portSpeedMbps": UNKNOWN}
-    assert virtual_guest.check(unknown, {}) == []
+    assert Guests().check(unknown, {}) == []
 
 
 def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
-    (problem,) = ledger.check({**LEDGER, "mark": "00000000"}, LEDGER)
+    (problem,) = Ledgers().check({**LEDGER, "mark": "00000000"}, LEDGER)
     assert problem.key == "mark"
     assert "1f3a9c42" in problem.reason and "00000000" in problem.reason
 
@@ -88,23 +90,23 @@ def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
     ],
 )
 def test_a_rule_that_cannot_work_is_refused(rule):
-    assert security_group.check({**GROUP, "rules": [rule]}, {})
+    assert Groups().check({**GROUP, "rules": [rule]}, {})
 
 
 @pytest.mark.parametrize("line", ["", "ssh-ed25519", "ssh-ed25519 ***", "-----BEGIN OPENSSH PRIVATE KEY-----"])
 def test_what_is_no_public_key_is_refused(line):
-    assert ssh_key.check({"mark": "1f3a9c42", "label": "l", "publicKey": line}, {})
+    assert Keys().check({"mark": "1f3a9c42", "label": "l", "publicKey": line}, {})
 
 
 def test_equal_inputs_are_no_difference_even_if_lists_are_compared():
-    assert difference(GUEST, {**GUEST, "dataDisksGb": [2000]}, virtual_guest.REPLACE_ON).changed == ()
+    assert difference(GUEST, {**GUEST, "dataDisksGb": [2000]}, Guests().REPLACE_ON).changed == ()
 
 
 @pytest.mark.parametrize(
     "key", ["flavor", "datacenter", "dataDisksGb", "backendRouterId", "privateVlanId", "sshKeyIds"]
 )
 def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
-    assert difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON).replacing == (key,)
+    assert difference(GUEST, {**GUEST, key: "other"}, Guests().REPLACE_ON).replacing == (key,)
 
 
 GROUP_KEYS = ("publicSecurityGroupIds", "privateSecurityGroupIds")
@@ -112,33 +114,33 @@ GROUP_KEYS = ("publicSecurityGroupIds", "privateSecurityGroupIds")
 
 @pytest.mark.parametrize("key", ["tags", "portSpeedMbps", *GROUP_KEYS])
 def test_what_can_be_changed_in_place_is(key):
-    found = difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON)
+    found = difference(GUEST, {**GUEST, key: "other"}, Guests().REPLACE_ON)
     assert (found.changed, found.replacing) == ((key,), ())
 
 
 def test_nothing_replaces_the_ledger():
-    assert difference(LEDGER, {**LEDGER, "datacenter": "lon04", "nodes": 4}, ledger.REPLACE_ON).replacing == ()
+    assert difference(LEDGER, {**LEDGER, "datacenter": "lon04", "nodes": 4}, Ledgers().REPLACE_ON).replacing == ()
 
 
 def test_a_preview_prices_the_cluster_and_keeps_the_router_of_its_datacenter():
     old = {**LEDGER, "backendRouterId": "5", "accountId": "9"}
-    kept = ledger.known_outputs({**LEDGER, "nodes": 4}, old)
+    kept = Ledgers().known_outputs({**LEDGER, "nodes": 4}, old)
     assert (kept["backendRouterId"], kept["accountId"]) == ("5", "9")
-    assert "backendRouterId" not in ledger.known_outputs({**LEDGER, "datacenter": "lon04"}, old)
-    assert float(kept["pricePerHour"]) == 2 * float(ledger.known_outputs(LEDGER, {})["pricePerHour"])
+    assert "backendRouterId" not in Ledgers().known_outputs({**LEDGER, "datacenter": "lon04"}, old)
+    assert float(kept["pricePerHour"]) == 2 * float(Ledgers().known_outputs(LEDGER, {})["pricePerHour"])
 
 
 def test_a_preview_keeps_the_router_of_a_vlan_that_stays_and_cannot_know_that_of_another():
     old = {**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}
-    assert ledger.known_outputs({**LEDGER, "privateVlanId": "1234"}, old)["backendRouterId"] == "5"
-    assert "backendRouterId" not in ledger.known_outputs({**LEDGER, "privateVlanId": "99"}, old)
+    assert Ledgers().known_outputs({**LEDGER, "privateVlanId": "1234"}, old)["backendRouterId"] == "5"
+    assert "backendRouterId" not in Ledgers().known_outputs({**LEDGER, "privateVlanId": "99"}, old)
 
 
 def test_a_ledger_takes_a_router_or_a_vlan_and_not_both():
-    (problem,) = ledger.check({**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}, {})
+    (problem,) = Ledgers().check({**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}, {})
     assert "either backendRouterId or privateVlanId" in problem.reason
 
 
 def test_the_fingerprint_of_a_key_is_known_in_a_preview():
-    known = ssh_key.known_outputs({"publicKey": PUBLIC_KEY}, {})
+    known = Keys().known_outputs({"publicKey": PUBLIC_KEY}, {})
     assert len(known["fingerprint"].split(":")) == 32

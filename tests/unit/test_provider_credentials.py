@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from providers.rental.errors import AccountError
 from providers.softlayer.account import open_account
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
-from providers.softlayer.errors import AccountError, ApiError
+from providers.softlayer.errors import ApiError
 from tests.unit.breaking_server import breaking_server
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -64,17 +64,17 @@ def test_a_transaction_has_its_usual_duration():
     "item", [None, {"id": 9, "cancellationDate": "2026-11-22T08:00:00-06:00"}], ids=["gone", "ends"]
 )
 def test_a_guest_that_is_being_reclaimed_is_not_alive(name, item):
-    assert not guest_view.is_alive({**READY, **transaction(name), "provisionDate": "", "billingItem": item})
+    assert guest_view.is_cancelled({**READY, **transaction(name), "provisionDate": "", "billingItem": item})
 
 
 @pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
 def test_a_guest_whose_billing_item_has_no_end_is_alive_whatever_its_transaction_is_called(name):
-    shown = guest_view.thing({**READY, **transaction(name)})
+    shown = guest_view.resource({**READY, **transaction(name)})
     assert (shown.is_alive, shown.is_billed, shown.work) == (True, True, name)
 
 
 def test_a_guest_without_billing_item_is_not_alive():
-    assert not guest_view.is_alive({key: value for key, value in READY.items() if key != "billingItem"})
+    assert guest_view.is_cancelled({key: value for key, value in READY.items() if key != "billingItem"})
 
 
 def test_the_ordered_properties_are_read_back():
@@ -101,4 +101,4 @@ def test_the_price_is_that_of_the_whole_billing_item():
 
 def test_a_guest_that_shows_hardly_anything_has_hardly_any_outputs():
     shown = guest_view.outputs({"id": 101})
-    assert {key for key, value in shown.items() if value is not None} == {"guestId"}
+    assert {key for key, value in shown.items() if value is not None} == set()

@@ -10,18 +10,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.rental import journal, reconcile, waiting
+from providers.rental import journal, waiting
+from providers.rental import order as orders
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.rental.waiting import Instant
-from providers.softlayer import order_status
+from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.backend import SoftLayer
+from providers.softlayer.orders import REFUSED
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 MARK = "1f3a9c42"
-INTENT = Intent("278444", MARK, "gpu-0", "VirtualGuest", "digest", "gpu-0")
+INTENT = Intent("278444", MARK, "gpu-0", "guest", "digest", "gpu-0")
 
 
 @pytest.fixture
@@ -42,11 +43,11 @@ def test_what_was_ordered_is_known_by_its_id_until_it_is_closed(book):
     book.ordered(book.intend(INTENT).attempt, "101")
     second = book.intend(INTENT)
     book.ordered(second.attempt, "102")
-    book.closed("278444", "VirtualGuest", "101")
-    book.closed("278444", "VirtualGuest", "999")
-    assert [each.attempt for each in book.accepted("278444", "VirtualGuest").values()] == [second.attempt]
-    assert book.accepted("1", "VirtualGuest") == {}
-    assert set(book.made("278444", "VirtualGuest")) == {"101", "102"}
+    book.closed("278444", "guest", "101")
+    book.closed("278444", "guest", "999")
+    assert [each.attempt for each in book.accepted("278444", "guest").values()] == [second.attempt]
+    assert book.accepted("1", "guest") == {}
+    assert set(book.made("278444", "guest")) == {"101", "102"}
     assert len(book.events()) == 5
 
 
@@ -60,7 +61,7 @@ def test_intents_are_distinguished_by_account_name_and_kind(book):
     assert book.unresolved("1") == []
     assert book.unresolved("278444", "gpu-1") == []
     assert book.unresolved("278444", "gpu-0", "BlockVolume") == []
-    assert len(book.unresolved("278444", "gpu-0", "VirtualGuest")) == 1
+    assert len(book.unresolved("278444", "gpu-0", "guest")) == 1
 
 
 def test_only_the_owner_may_read_it(book):
@@ -108,9 +109,9 @@ def test_two_things_of_one_number_are_two_things(book):
     key = book.intend(replace(INTENT, kind="SshKey", name="key"))
     book.ordered(guest.attempt, "101")
     book.ordered(key.attempt, "101")
-    assert book.accepted("278444", "VirtualGuest")["101"].attempt == guest.attempt
+    assert book.accepted("278444", "guest")["101"].attempt == guest.attempt
     book.closed("278444", "SshKey", "101")
-    assert book.accepted("278444", "VirtualGuest")["101"].attempt == guest.attempt
+    assert book.accepted("278444", "guest")["101"].attempt == guest.attempt
     assert book.accepted("278444", "SshKey") == {}
 
 
@@ -130,9 +131,7 @@ def test_a_journal_that_is_lost_is_an_empty_one(book):
 def test_an_order_is_refused_where_it_cannot_be_written_down(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "file"))
-    with pytest.raises(
-        ProviderError, match=r"writing down the order of VirtualGuest gpu-0 .*Nothing was ordered.*again"
-    ):
+    with pytest.raises(ProviderError, match=r"writing down the order of guest gpu-0 .*Nothing was ordered.*again"):
         Journal("dev", MARK).intend(INTENT)
 
 
@@ -158,7 +157,7 @@ def steady(monkeypatch):
     """A clock that nobody sets, as this process reads it."""
     moments = [Instant("this", 1000.0)]
     monkeypatch.setattr(waiting, "now", lambda: moments[-1])
-    monkeypatch.setattr(reconcile, "_FIRST_READ", {})
+    monkeypatch.setattr(orders, "_FIRST_READ", {})
     return moments
 
 
@@ -167,14 +166,14 @@ def steady(monkeypatch):
     [((), 1, 0), ((0,), 1, 420), ((100, 30), 1, 390), ((500,), 1, 0), ((1,), 0.01, 320), ((-50,), 1, 420)],
 )
 def test_what_an_order_made_may_be_missing_from_the_lists_for_seven_minutes(steady, ages_s, scale, left_s):
-    assert reconcile.unsettled_s([over_for(age) for age in ages_s], SETTLED_S, scale) == pytest.approx(left_s)
+    assert orders.unsettled_s([over_for(age) for age in ages_s], SETTLED_S, scale) == pytest.approx(left_s)
 
 
 @pytest.mark.parametrize("order", [INTENT, over_for(500, boot="another")])
 def test_an_order_whose_end_nobody_can_date_counts_from_when_this_process_first_read_of_it(steady, order):
-    assert reconcile.unsettled_s([order], SETTLED_S, 1) == 420
+    assert orders.unsettled_s([order], SETTLED_S, 1) == 420
     steady.append(Instant("this", 1100.0))
-    assert reconcile.unsettled_s([order], SETTLED_S, 1) == pytest.approx(320)
+    assert orders.unsettled_s([order], SETTLED_S, 1) == pytest.approx(320)
 
 
 def test_an_outcome_is_dated_by_the_clock_that_nobody_sets(book, steady):
@@ -182,7 +181,7 @@ def test_an_outcome_is_dated_by_the_clock_that_nobody_sets(book, steady):
     book.lost(lost.attempt)
     book.ordered(made.attempt, "101")
     assert [each.ended for each in book.unresolved("278444")] == [steady[0]]
-    assert book.accepted("278444", "VirtualGuest")["101"].ended == steady[0]
+    assert book.accepted("278444", "guest")["101"].ended == steady[0]
 
 
 def test_an_intent_whose_call_was_never_seen_to_end_has_no_end(book):
@@ -190,7 +189,7 @@ def test_an_intent_whose_call_was_never_seen_to_end_has_no_end(book):
     assert [each.ended for each in book.unresolved("278444")] == [None]
 
 
-class Orders:
+class Orders(SoftLayer):
     """An account that shows one order with this status, or none of that number."""
 
     def __init__(self, status: str | None) -> None:
@@ -227,13 +226,13 @@ def test_a_receipt_without_a_name_keeps_the_intent_open_and_the_orders_number(bo
 )
 def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status, shown):
     with pytest.raises(ProviderError, match=f"its order 7001 {shown}.*Nothing is ordered a second time"):
-        reconcile.mark_failed(SoftLayer(Orders(status)), book, accepted_without_a_name(book))
+        orders.mark_failed(Orders(status), book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == 1
 
 
-@pytest.mark.parametrize("status", sorted(order_status.REFUSED))
+@pytest.mark.parametrize("status", sorted(REFUSED))
 def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
-    reconcile.mark_failed(SoftLayer(Orders(status)), book, accepted_without_a_name(book))
+    orders.mark_failed(Orders(status), book, accepted_without_a_name(book))
     assert book.unresolved("278444") == []
 
 
@@ -245,7 +244,7 @@ def test_an_accepted_order_is_over_once_all_that_it_made_is_cancelled(book, ends
     account.bills = [{"id": 5, "cancellationDate": end, "orderItem": {"order": {"id": 7001}}} for end in ends]
     account.bills.append({"id": 6, "cancellationDate": "2026-07-01", "orderItem": {"order": {"id": 7002}}})
     with nullcontext() if is_over else pytest.raises(ProviderError, match="order 7001"):
-        reconcile.mark_failed(SoftLayer(account), book, accepted_without_a_name(book))
+        orders.mark_failed(account, book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == (not is_over)
 
 
@@ -256,7 +255,7 @@ def test_an_order_without_any_receipt_is_not_given_up_while_one_of_its_name_wait
     account.waiting = [{"id": 7, "status": "PENDING_APPROVAL", "items": items}]
     book.intend(INTENT)
     with pytest.raises(ProviderError, match="its order 7 is PENDING_APPROVAL") if is_ours else nullcontext():
-        reconcile.mark_failed(SoftLayer(account), book, *book.unresolved("278444"))
+        orders.mark_failed(account, book, *book.unresolved("278444"))
     assert len(book.unresolved("278444")) == is_ours
 
 
@@ -276,11 +275,11 @@ def test_an_order_of_its_name_stands_from_an_hour_before_it_was_sent_as_the_cloc
     placed = datetime.fromisoformat(intent.at) + timedelta(hours=hours)
     account.waiting = [{"id": 7, "createDate": placed.isoformat(), "items": items}]
     with pytest.raises(ProviderError, match=f"its order 7 is {status}") if stands else nullcontext():
-        reconcile.mark_failed(SoftLayer(account), book, intent)
+        orders.mark_failed(account, book, intent)
     assert len(book.unresolved("278444")) == stands
 
 
 def test_an_order_without_any_receipt_is_given_up_without_a_question(book):
     book.intend(INTENT)
-    reconcile.mark_failed(SoftLayer(Orders("APPROVED")), book, *book.unresolved("278444"))
+    orders.mark_failed(Orders("APPROVED"), book, *book.unresolved("278444"))
     assert book.unresolved("278444") == []

@@ -3,15 +3,13 @@
 import pytest
 
 from providers.rental import owner_mark
-from providers.softlayer import pulumi_resources
 
 OURS = "1f3a9c42"
 LOCAL = owner_mark.Owner("local", OURS)
 
 
 def test_a_guest_is_ours_by_its_domain():
-    guest = {"hostname": "gpu-0", "domain": f"local-{OURS}.microcluster"}
-    assert owner_mark.guest_is(guest, LOCAL)
+    assert owner_mark.owner_in_domain(f"local-{OURS}.microcluster") == LOCAL
 
 
 @pytest.mark.parametrize(
@@ -29,7 +27,7 @@ def test_a_guest_is_ours_by_its_domain():
     ],
 )
 def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
-    assert not owner_mark.guest_is({"hostname": "gpu-0", "domain": domain}, LOCAL)
+    assert owner_mark.owner_in_domain(domain) != LOCAL
 
 
 @pytest.mark.parametrize(
@@ -41,7 +39,7 @@ def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
     ],
 )
 def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
-    assert owner_mark.notes_are(notes, owner_mark.Owner(stack, OURS))
+    assert owner_mark.owner_in_notes(notes) == owner_mark.Owner(stack, OURS)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +48,7 @@ def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
     + [f"microcluster p100-{OURS}"],
 )
 def test_notes_that_only_mention_the_mark_or_bear_it_for_another_stack_are_foreign(notes):
-    assert not owner_mark.notes_are(notes, LOCAL)
+    assert owner_mark.owner_in_notes(notes) != LOCAL
 
 
 def test_what_has_room_for_a_mark_alone_is_of_every_stack_with_it():
@@ -60,8 +58,7 @@ def test_what_has_room_for_a_mark_alone_is_of_every_stack_with_it():
 
 
 def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
-    domain = pulumi_resources.owner_domain("v100", OURS)
-    assert owner_mark.owner_of(domain) == f"v100-{OURS}"
-    assert owner_mark.domain_is(domain, OURS)
-    assert owner_mark.notes_are(pulumi_resources.owner_label("v100", OURS), owner_mark.Owner("v100", OURS))
-    assert pulumi_resources.owner_tags("v100", OURS) == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")
+    owner = owner_mark.Owner("v100", OURS)
+    assert owner_mark.owner_in_domain(owner.domain) == owner
+    assert owner_mark.owner_in_notes(owner.notes) == owner
+    assert owner.tags == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")

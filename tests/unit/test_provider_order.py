@@ -4,8 +4,8 @@ import pytest
 
 from providers.rental.errors import ProviderError
 from providers.softlayer import guest_order
-from providers.softlayer.guest_order import GuestSpec
-from providers.softlayer.routers import pick, router_of
+from providers.softlayer.ledger import pick, router_of
+from providers.softlayer.specs import GuestSpec
 
 SPEC = GuestSpec(
     mark="1f3a9c42",

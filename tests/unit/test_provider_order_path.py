@@ -12,14 +12,14 @@ from pulumi.runtime.proto import provider_pb2
 import providers
 from providers.grpc.properties import to_python, to_struct
 from providers.grpc.servicer import Provider
-from providers.rental import idempotent_order
+from providers.rental import order
 from providers.softlayer.__main__ import SOFTLAYER
 from tools.chaos.accounts import CLOCK_RATE, AccountServer
 from tools.chaos.provider import STACK, Resource, named
 from tools.chaos.softlayer import cluster
 
 FOLDER = f"{Path(providers.__file__).parent}/"
-UNTIL_ORDERED, UNTIL_READY = 16, 26
+UNTIL_ORDERED, UNTIL_READY = 21, 27
 """Where the new guest is listed late, its order is asked for too: one module more."""
 
 
@@ -34,7 +34,7 @@ class Trace:
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(FOLDER):
             self.files.setdefault(file.removeprefix(FOLDER))
-        if event == "return" and frame.f_code is idempotent_order.submit.__code__:
+        if event == "return" and frame.f_code is order.submit.__code__:
             self.until_ordered = list(self.files)
 
 
@@ -61,7 +61,7 @@ def engine(tmp_path, monkeypatch):
     server.close()
 
 
-def test_the_order_of_a_guest_touches_at_most_16_modules_and_its_readiness_10_more(engine):
+def test_the_order_of_a_guest_touches_at_most_21_modules_and_its_readiness_6_more(engine):
     made: dict[str, Resource] = {}
     trace = Trace()
     for declared in [each for level in cluster(("gpu-0",)) for each in level]:

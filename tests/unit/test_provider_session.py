@@ -8,12 +8,14 @@ from pulumi.runtime.proto import provider_pb2
 from providers.grpc.properties import to_struct
 from providers.grpc.server import ParentWatch
 from providers.grpc.servicer import EngineLog, Log, Provider
+from providers.rental import resource
+from providers.rental.account import Identity
 from providers.rental.errors import EngineGoneError, PartialFailure
-from providers.rental.operation import Identity, Operation, Session
+from providers.rental.operation import Operation, Session
 from providers.rental.waiting import Deadline
-from providers.softlayer import virtual_guest
 from providers.softlayer.__main__ import SOFTLAYER
 from providers.softlayer.api import Api
+from providers.softlayer.guest import Guests
 
 URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 
@@ -92,14 +94,10 @@ GUEST = {
 class Broken:
     """An account whose answers meet a fault of ours."""
 
-    machine, machine_label = "VirtualGuest", "guest"
+    machine = "guest"
     secrets = ("a-long-secret-key",)
 
-    @property
-    def account(self) -> "Broken":
-        return self
-
-    def identity(self) -> Identity:
+    def whoami(self) -> Identity:
         return Identity("278444", "", "u", "http://127.0.0.1:9")
 
     def __getattr__(self, name: str) -> object:
@@ -107,11 +105,11 @@ class Broken:
 
 
 def test_whatever_goes_wrong_after_an_order_its_id_reaches_the_state(monkeypatch):
-    monkeypatch.setattr(virtual_guest, "adopt_or_order", lambda *_: "101")
+    monkeypatch.setattr(resource, "adopt_or_order", lambda *_: "101")
     op = operation(ParentWatch())
     with pytest.raises(
         PartialFailure, match=r"is ordered.*RuntimeError: \w+: \(secret\). This is a bug."
     ) as unfinished:
-        virtual_guest.create(op, GUEST)
+        Guests().create(op, GUEST)
     assert unfinished.value.resource_id == "101"
     assert unfinished.value.outputs["accountId"] == "278444"

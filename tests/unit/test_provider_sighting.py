@@ -7,7 +7,7 @@ import pytest
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending
-from providers.softlayer.guest_lookup import missing
+from providers.softlayer.account import SoftLayer
 
 OWNER = Owner("local", "1f3a9c42")
 NAME = {"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}
@@ -18,14 +18,20 @@ SEES_ALL = {
 KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")
 
 
-def account(user=SEES_ALL, orders=(), guests=()) -> SimpleNamespace:
-    """An account in which nothing is billed."""
+class Unshown(SoftLayer):
+    """An account in which nothing is billed and guest 101 is not shown."""
 
-    def listed(rows) -> SimpleNamespace:
-        return SimpleNamespace(under=lambda *_: list(rows))
+    def __init__(self, user=SEES_ALL, orders=(), guests=()) -> None:
+        def listed(rows) -> SimpleNamespace:
+            return SimpleNamespace(under=lambda *_: list(rows))
 
-    lists = {"bill_list": listed([]), "order_list": listed(orders), "guest_list": listed(guests)}
-    return SimpleNamespace(**lists, user=lambda: user, api=SimpleNamespace(credentials=KEY))
+        self.bill_list, self.order_list, self.guest_list = listed([]), listed(orders), listed(guests)
+        self.user = lambda *_: user
+        self.api = SimpleNamespace(credentials=KEY, find=lambda *_: None)
+
+
+def found(*shown, **more):
+    return Unshown(*shown, **more).find("guest", "101", OWNER, fresh=False)
 
 
 def waiting(**name: str) -> dict:
@@ -33,17 +39,17 @@ def waiting(**name: str) -> dict:
 
 
 def test_a_guest_of_which_nothing_is_left_is_gone_for_a_user_who_sees_all_guests():
-    assert missing(account(), OWNER, "101", fresh=False) is None
+    assert found() is None
 
 
 @pytest.mark.parametrize("user", [{}, {"permissions": SEES_ALL["permissions"]}])
 def test_for_a_user_who_does_not_see_all_guests_none_is_ever_gone(user):
     with pytest.raises(ProviderError, match="looking for guest 101: .*so it may run and be billed"):
-        missing(account(user), OWNER, "101", fresh=False)
+        found(user)
 
 
 def test_while_an_order_waits_for_approval_and_shows_no_guest_none_is_gone():
-    state = missing(account(orders=[waiting()]), OWNER, "101", fresh=False)
+    state = found(orders=[waiting()])
     assert isinstance(state, Pending)
     assert "its order 7 is PENDING_APPROVAL" in state.detail
 
@@ -52,4 +58,4 @@ def test_an_order_that_waits_with_its_guest_says_nothing_about_another_one():
     there = {"hostname": "gpu-1", "domain": NAME["domainName"]}
     order = waiting(hostName="gpu-1")
     order["items"].append({"hostName": "", "domainName": NAME["domainName"]})
-    assert missing(account(orders=[order], guests=[there]), OWNER, "101", fresh=False) is None
+    assert found(orders=[order], guests=[there]) is None

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from providers.rental import wire
-from providers.softlayer import guest_order
-from providers.softlayer.account import Account, AccountError
+from providers.softlayer import orders
+from providers.softlayer.account import AccountError, SoftLayer
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
@@ -63,7 +63,7 @@ def test_a_server_without_the_right_certificate_gets_no_key(tmp_path):
             api(server).once("Virtual_Guest", "createObject", {})
         assert refused.value.is_refusal and not refused.value.is_transient
         with pytest.raises(AccountError, match="the key was not sent. Name the authority's file as 'verify'"):
-            Account(api(server)).identity()
+            SoftLayer(api(server)).whoami()
     assert server.requests == []
 
 
@@ -119,7 +119,7 @@ def test_an_order_has_more_time_for_its_answer_than_a_read():
 
     with breaking_server(answer_late) as server:
         client = api(server, PATHS[1], timeout_s=1)
-        assert guest_order.send(client, guest_order.Order("Virtual_Guest", "createObject", {})) == "101"
+        assert orders.send(client, orders.Order("Virtual_Guest", "createObject", {})) == "101"
         with pytest.raises(ApiError, match="no whole answer within 1 s"):
             client.once("Virtual_Guest", "getObject", id=101)
 

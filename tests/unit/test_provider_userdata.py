@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.softlayer.userdata import cloud_config, make_host_key, public_part
+from providers.softlayer.guest import cloud_config, make_host_key, public_part
 
 
 def test_the_public_part_is_derived_from_the_user_data_of_the_order():

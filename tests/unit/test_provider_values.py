@@ -3,7 +3,8 @@
 import pytest
 from google.protobuf import struct_pb2
 
-from providers.grpc.properties import SECRET, SIGNATURE, UNKNOWN, has_unknown, to_python, to_struct
+from providers.grpc.properties import SECRET, SIGNATURE, to_python, to_struct
+from providers.rental.spec import UNKNOWN, has_unknown
 
 
 def struct(values: dict) -> struct_pb2.Struct:

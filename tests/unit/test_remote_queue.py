@@ -19,8 +19,8 @@ from microcluster.jobs.contract import World
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
-from providers.pbs.backend import Queue as Queue_
-from providers.pbs.backend import charge
+from providers.pbs.account import Queue as Queue_
+from providers.pbs.account import charge
 from providers.rental.owner_mark import Owner as OwnerMark
 
 REAL = Path(__file__).parent / "real_queues"
@@ -118,7 +118,7 @@ def test_only_living_jobs_with_the_mark_are_a_stacks_own():
 def test_of_two_stacks_with_one_key_each_has_the_jobs_of_its_own_records():
     busy = Busy(RECORD | {"id": "3", "stack": "copy"})
     assert [job.number for job in queue.jobs_of(busy, "dev", "1f3a9c42")] == ["4", "5"]
-    assert [each.owner.stack for each in Queue_(busy).everything()][0] == "copy"
+    assert [each.owner.stack for each in Queue_(busy).resources()][0] == "copy"
 
 
 def test_a_strangers_jobs_of_the_same_names_are_nobodys_of_ours():

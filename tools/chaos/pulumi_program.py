@@ -3,19 +3,19 @@
 import pulumi
 
 from components.cluster import hostnames
-from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_args, ledger_args, network_args
+from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec, ledger_spec, network_args
 from microcluster.config import stack as config
-from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
+from providers.softlayer.specs import Ledger, SshKey, VirtualGuest
 
 
 def main() -> None:
     """Declare the ledger, the key, the network and the guests of the stack."""
     stack = config.load()
     owner = config.owner(stack.name)
-    ledger = Ledger("ledger", ledger_args(stack, owner))
+    ledger = Ledger("ledger", ledger_spec(stack, owner))
     after = pulumi.ResourceOptions(depends_on=[ledger])
-    key = SshKey("key", SshKeyArgs(owner.mark, owner_label(stack.name, owner.mark), owner.public_key), after)
+    key = SshKey("key", key_spec(stack, owner), after)
     network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
     alone = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
     for host in hostnames(stack):
-        VirtualGuest(host, guest_args(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), alone)
+        VirtualGuest(host, guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), alone)

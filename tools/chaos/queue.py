@@ -26,7 +26,7 @@ from microcluster.jobs.torchrun import Job
 from microcluster.remote import job as remote_job
 from microcluster.remote import queue, steps
 from microcluster.remote.errors import CommandError, Completed
-from providers.pbs import backend
+from providers.pbs import account as pbs
 from providers.rental.owner_mark import Owner
 from tools.chaos import played_queue
 from tools.chaos.checker import Verdict
@@ -249,7 +249,7 @@ class _Site:
         lives = sorted(life[:2] for each in used.values() for life in each) if self.case.fault != "twice" else []
         for (_, ended), (began, _) in zip(lives, lives[1:], strict=False):
             self.verdict.duplicates += ["two jobs of the run ran at once"] if began < ended else []
-        charges = backend.Queue(Login(self.folder)).charges(Owner(STACK, MARK))
+        charges = pbs.Queue(Login(self.folder)).charges(Owner(STACK, MARK))
         for number, begun in used.items():
             shown = [each for each in charges if each.id == number]
             hours = sorted(float(each.so_far) * 3600 for each in shown)

@@ -1,0 +1,74 @@
+"""The PrivateNetwork and SharedDrive resources: adopted by name, kept by name, and removed once nothing uses them."""
+
+from typing import Any
+
+from providers.paperspace import names
+from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace, advice
+from providers.paperspace.specs import DriveSpec, NetworkSpec, PrivateNetwork, SharedDrive
+from providers.paperspace.views import DRIVE, NETWORK
+from providers.rental.account import OrderRequest, Resource
+from providers.rental.operation import Operation
+from providers.rental.owner_mark import Owner
+from providers.rental.readiness import Readiness
+from providers.rental.resource import Rented
+from providers.rental.spec import Values
+
+
+class _Good(Rented):
+    """What stands in its name: whose it is, and whether it is kept. A name is all of it that can be changed."""
+
+    PATH: str
+    TIMEOUT_S = 30 * 60.0
+    LATER = ("keep",)
+
+    def body(self, spec: Any) -> dict[str, Any]:
+        """Write what the order says besides the name."""
+        return {"region": spec.region}
+
+    def request(self, op: Operation, market: Paperspace, spec: Any, owner: Owner) -> OrderRequest:
+        """Write down what is looked for by its name."""
+        order = Order(self.PATH, {"name": names.full(spec.name, owner, keep=spec.keep), **self.body(spec)})
+        what, sold = f"{self.KIND} {spec.name} of {owner}", str(getattr(spec, "size_gb", ""))
+        return OrderRequest(
+            self.KIND, owner, what, spec.name, lambda: order, order.body, advice=advice, is_billed=True, sold=sold
+        )
+
+    def obtain(self, op: Operation, market: Paperspace, request: OrderRequest) -> Resource | str:
+        """Adopt or order it, as the computer that holds the stack's claim."""
+        return market.obtain(op, request)
+
+    def finish(self, op: Operation, market: Paperspace, spec: Any, building: Readiness, *, is_new: bool) -> Resource:
+        """Let its name say whether it is kept."""
+        found = building.wait()
+        if found.is_kept != spec.keep:
+            name = names.full(found.called, found.owner, keep=spec.keep)
+            market.api.ensure("PUT", f"{self.PATH}/{found.id}", {"name": name})
+        return found
+
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Delete it once nothing uses it, or leave it if it is kept."""
+        if not inputs.get("keep"):
+            super().delete(op, resource_id, inputs, old)
+            return
+        market = op.market(old.get("accountId"))
+        found = market.find(self.KIND, resource_id, self.owner(op, inputs), fresh=False)
+        if isinstance(found, Resource):
+            op.log.info(f"Keeps {found.described}: {found.price}.")
+
+
+class Networks(_Good):
+    """Networks as a resource: machines and drives of one region that reach each other."""
+
+    KIND, PATH, SPEC, OUTPUTS = NETWORK, NETWORKS, NetworkSpec, PrivateNetwork.output_keys()
+    REPLACE_ON = frozenset({"mark", "name", "region"})
+
+
+class Drives(_Good):
+    """Drives as a resource; a drive's password goes into no output and no state."""
+
+    KIND, PATH, SPEC, OUTPUTS = DRIVE, DRIVES, DriveSpec, SharedDrive.output_keys()
+    REPLACE_ON = frozenset({"mark", "name", "region", "sizeGb", "networkId"})
+
+    def body(self, spec: DriveSpec) -> dict[str, Any]:
+        """Write its size and its network as well."""
+        return {"size": spec.size_gb, "region": spec.region, "networkId": spec.network_id}

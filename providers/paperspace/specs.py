@@ -1,0 +1,161 @@
+"""What is declared and ordered at Paperspace: the inputs of each resource, for the program and the provider alike."""
+
+from typing import Annotated, Literal
+
+import pulumi
+import pydantic
+
+from core.catalog import paperspace as catalog
+from providers.grpc.declared import Declared
+from providers.paperspace.names import KEPT
+from providers.rental.spec import Mark, Spec
+
+LONGEST_SCRIPT = 12_000
+"""Bytes: scripts of the older API could have 16 KB, and ours begins with some of its own."""
+
+
+def _not_kept(name: str) -> str:
+    if name.startswith(KEPT):
+        raise ValueError(f"begins with {KEPT}, which is put before the name of what stays")
+    return name
+
+
+def _sold(what: str, choices: object) -> pydantic.AfterValidator:
+    """Refuse what the price list does not know: it could be ordered at any price."""
+
+    def check(value: object) -> object:
+        if value not in (None, *choices):
+            known = ", ".join(str(each) for each in choices)
+            raise ValueError(f"{value} is no {what} of the price list of {catalog.AS_OF}; it has {known}")
+        return value
+
+    return pydantic.AfterValidator(check)
+
+
+Name = Annotated[
+    str, pydantic.StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"), pydantic.AfterValidator(_not_kept)
+]
+"""A label of a host name."""
+ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
+MachineType = Annotated[str, _sold("machine type", catalog.MACHINE_TYPES)]
+DiskGb = Annotated[int, _sold("disk size", catalog.DISKS)]
+PublicIp = Literal["static", "dynamic", "none"]
+
+
+class InRegion(Spec):
+    """Inputs of what stands in a region."""
+
+    mark: Mark
+    region: Annotated[str, _sold("region", catalog.REGIONS)]
+    """A slug: ``ny2``, ``ca1`` or ``ams1``."""
+
+
+class LedgerSpec(InRegion):
+    """What the whole cluster will be, so that it can be checked and priced before the first order."""
+
+    stack: str
+    machine_type: MachineType
+    template_id: ObjectId
+    nodes: int = pydantic.Field(ge=1, le=64)
+    disk_gb: DiskGb
+    public_ip_type: PublicIp = "dynamic"
+    drive_gb: Annotated[int | None, _sold("drive size", catalog.DRIVES)] = None
+    """The size of the shared drive; None without one."""
+
+
+class Ledger(Declared):
+    """The account as this stack uses it: checked before the first order, proven clean after the last deletion."""
+
+    TOKEN, SPEC = "paperspace:index:Ledger", LedgerSpec
+    account_id: pulumi.Output[str]
+    endpoint: pulumi.Output[str]
+    username: pulumi.Output[str]
+    price_per_hour: pulumi.Output[str]
+    """Of the whole cluster while it is on, a decimal as text; disks, addresses, network and drive are in it."""
+    price_source: pulumi.Output[str]
+    """Which dated price list says so: the API shows no price."""
+    per_month: pulumi.Output[str]
+    """At most so much of it a month is for disks, addresses, network and drive; each is billed until it is deleted."""
+    currency: pulumi.Output[str]
+
+
+class NetworkSpec(InRegion):
+    """A private network of one region; the service chooses its addresses."""
+
+    name: Name
+    """What tells it from the stack's other networks; stack and mark are added in the account."""
+    keep: bool = False
+    """Leave it when the stack is destroyed; a drive that is kept needs its network."""
+
+
+class PrivateNetwork(Declared):
+    """A private network, known to the machines by its ``id``."""
+
+    TOKEN, SPEC = "paperspace:index:PrivateNetwork", NetworkSpec
+    subnet: pulumi.Output[str]
+    """For example ``10.64.21.0/24``."""
+    account_id: pulumi.Output[str]
+
+
+class DriveSpec(InRegion):
+    """A network drive that the machines of one private network can mount."""
+
+    name: Name
+    size_gb: Annotated[int, _sold("drive size", catalog.DRIVES)]
+    network_id: ObjectId
+    keep: bool = False
+    """Leave it, with what is on it, when the stack is destroyed."""
+
+
+class SharedDrive(Declared):
+    """A shared drive. Its password is no output: ``providers.paperspace.account`` reads it when it is needed."""
+
+    TOKEN, SPEC = "paperspace:index:SharedDrive", DriveSpec
+    address: pulumi.Output[str]
+    """Of the drive's server on the private network."""
+    share: pulumi.Output[str]
+    username: pulumi.Output[str]
+    account_id: pulumi.Output[str]
+
+
+class MachineSpec(InRegion):
+    """One hourly machine, ordered once, with a startup script of its own."""
+
+    hostname: Name
+    machine_type: MachineType
+    template_id: ObjectId
+    disk_gb: DiskGb
+    network_id: ObjectId
+    public_key: str
+    """The stack's public ssh key, which may log in as ``paperspace``; the host key follows from its private part."""
+    public_ip_type: PublicIp = "dynamic"
+    startup_script: str = ""
+    """What root's bash runs at the first boot, after keys and host name are set; no secrets."""
+
+    @pydantic.field_validator("public_key")
+    @classmethod
+    def _public(cls, line: str) -> str:
+        if "PRIVATE" in line or not line.startswith("ssh-ed25519 ") or not line.strip().isprintable():
+            raise ValueError("is no public key line such as 'ssh-ed25519 AAAA...'")
+        return line
+
+    @pydantic.field_validator("startup_script")
+    @classmethod
+    def _short(cls, text: str) -> str:
+        if len(text.encode()) > LONGEST_SCRIPT:
+            raise ValueError(f"is longer than {LONGEST_SCRIPT} bytes")
+        return text
+
+
+class Machine(Declared):
+    """A machine, ready: running, addresses known."""
+
+    TOKEN, SPEC = "paperspace:index:Machine", MachineSpec
+    public_ip: pulumi.Output[str]
+    """Absent if it was ordered without one."""
+    private_ip: pulumi.Output[str]
+    host_key: pulumi.Output[str]
+    """The public part of the ssh host key that its startup script writes."""
+    price_per_hour: pulumi.Output[str]
+    """Of the machine with its disk and address, a decimal as text."""
+    account_id: pulumi.Output[str]

@@ -1,0 +1,245 @@
+"""A machine, a network, a drive and a startup script as the account shows them, and what that means."""
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from core.catalog import paperspace as catalog
+from core.catalog.paperspace import Rate
+from providers.paperspace import names
+from providers.rental.account import OrderStatus, Resource
+from providers.rental.waiting import Pending
+
+MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM = "machine", "network", "drive", "script", "claim"
+OFF, READY, PROVISIONING = "off", "ready", "provisioning"
+ON = (READY, "serviceready")
+STATIC = "static"
+STUCK = timedelta(minutes=30)
+"""The vendor calls more than ten minutes in provisioning a case for its support; its clients wait for thirty."""
+GIB = 1024**3
+LARGEST_GB = 100_000
+"""A larger number is one of bytes: the API does not say in which unit it answers."""
+SWITCHES = ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled")
+"""What would stop a run or cost money behind its back; ordered off, and put off again when somebody puts it on."""
+UNDER_WAY = ("new", "in progress", "in_progress")
+"""States of an event; the vendor's document and its client spell one of them in two ways."""
+SCRIPT_NAME = re.compile(r"(?P<label>boot-.+)-(?P<digest>[0-9a-f]{8})")
+CLAIM_NAME = re.compile(r"claim-(?P<journal>[0-9a-f]{8})")
+
+Row = Mapping[str, Any]
+
+
+def machine(row: Row, events: Sequence[Row] = ()) -> Resource:
+    """Read a machine.
+
+    Args:
+        events: its machine events, as far as they were asked for.
+    """
+    state, shown = str(row.get("state")), machine_inputs(row)
+    price = machine_price(shown)
+    return _resource(
+        MACHINE,
+        row,
+        is_billed=True,
+        per_hour=price or Decimal(0),
+        price=f"{price} USD an hour by the price list of {catalog.AS_OF}" if price else "the price of its type",
+        work=None if state in (OFF, *ON) or is_stuck(row, events) else state,
+        is_built=state != PROVISIONING,
+        order=failed_creation(events),
+        unready=_unready(row, state, events),
+        rename=f"pspace machine update {row['id']} --name HOSTNAME.",
+        inputs=shown,
+        outputs={
+            "publicIp": row.get("publicIp") or None,
+            "privateIp": row.get("privateIp") or None,
+            "pricePerHour": None if price is None else f"{price:f}",
+        },
+    )
+
+
+def network(row: Row) -> Resource:
+    """Read a network."""
+    return _good(NETWORK, row, catalog.NETWORK, {}, {"subnet": subnet(row)})
+
+
+def drive(row: Row) -> Resource:
+    """Read a drive, without its password."""
+    size = size_gb(row)
+    address, share = mount_point(row)
+    outputs = {"address": address, "share": share, "username": str(row.get("username") or "")}
+    shown = {key: value for key, value in row.items() if key != "password"}
+    inputs = {"sizeGb": size, "networkId": str(row.get("networkId"))}
+    return _good(DRIVE, shown, catalog.DRIVES.get(size), inputs, outputs)
+
+
+def script(row: Row) -> Resource:
+    """Read a startup script: one of a machine, or the stack's claim."""
+    if journal_of(row):
+        return _resource(CLAIM, row)
+    named = names.read(row.get("name"))
+    found = SCRIPT_NAME.fullmatch(named.label) if named else None
+    short_name = {"short_name": found["label"]} if found else {}
+    return _resource(SCRIPT, row, what="startup script", **short_name)
+
+
+VIEWS: Mapping[str, Callable[[Row], Resource]] = {
+    MACHINE: machine,
+    NETWORK: network,
+    DRIVE: drive,
+    SCRIPT: script,
+    CLAIM: script,
+}
+
+
+def _good(kind: str, row: Row, rate: Rate | None, inputs: Row, outputs: Row) -> Resource:
+    found = _resource(kind, row)
+    region = catalog.slug(str(row.get("region") or ""))
+    own = {"name": found.short_name, "region": region, "keep": found.is_kept}
+    return _resource(
+        kind,
+        row,
+        is_billed=True,
+        per_hour=rate.per_hour if rate else Decimal(0),
+        price=f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}" if rate else "",
+        inputs={**own, **inputs},
+        outputs=outputs,
+    )
+
+
+def _resource(kind: str, row: Row, **more: Any) -> Resource:
+    """Read what everything in the account has."""
+    named = names.read(row.get("name"))
+    shown = {"short_name": named.label if named else "", "since": moment(row.get("dtCreated")), **more}
+    owner, is_kept = (named.owner, named.is_kept) if named else (None, False)
+    return Resource(kind, str(row["id"]), str(row.get("name") or ""), owner, is_kept=is_kept, row=row, **shown)
+
+
+def machine_inputs(row: Row) -> dict[str, Any]:
+    """Read the ordered properties that the account shows; template and startup script are not among them."""
+    return {
+        "region": catalog.slug(str(row.get("region") or "")),
+        "machineType": str(row.get("machineType")),
+        "diskGb": round(number(row.get("storageTotal")) / GIB),
+        "networkId": str(row.get("networkId")),
+        "publicIpType": str(row.get("publicIpType")),
+    }
+
+
+def machine_price(inputs: Row) -> Decimal | None:
+    """Price a machine with its disk and address by the catalog; None where it does not know."""
+    try:
+        address = str(inputs.get("publicIpType", "dynamic"))
+        return catalog.machine_price_per_hour(str(inputs["machineType"]), int(inputs["diskGb"]), address)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def subnet(row: Row) -> str | None:
+    """Write a network's address and mask as one, for example ``10.64.21.0/24``."""
+    try:
+        return str(ipaddress.ip_network(f"{row.get('network')}/{row.get('netmask')}"))
+    except ValueError:
+        return None
+
+
+def size_gb(row: Row) -> int:
+    """Read the size of a drive, which may be bytes or GB, a number or a text."""
+    given = number(row.get("size"))
+    return round(given / GIB if given > LARGEST_GB else given)
+
+
+def mount_point(row: Row) -> tuple[str | None, str | None]:
+    r"""Read address and share from ``\\10.64.92.2\sdvkpg3v2v``, with slashes of either kind."""
+    found = re.fullmatch(r"[\\/]*([0-9A-Za-z.-]+)[\\/]+([0-9A-Za-z._-]+)[\\/]*", str(row.get("mountPoint") or ""))
+    return (found[1], found[2]) if found else (None, None)
+
+
+def digest_of(row: Row) -> str | None:
+    """Read the digest of what a startup script does in its name."""
+    named = names.read(row.get("name"))
+    found = SCRIPT_NAME.fullmatch(named.label) if named else None
+    return found["digest"] if found else None
+
+
+def journal_of(row: Row) -> str | None:
+    """Read the journal in a script's name; None where the script is no claim."""
+    named = names.read(row.get("name"))
+    found = CLAIM_NAME.fullmatch(named.label) if named else None
+    return found["journal"] if found else None
+
+
+def number(value: Any) -> float:
+    """Read a number of the API, or a text with one; anything else is 0."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def moment(text: Any) -> datetime | None:
+    """Read a date of the API."""
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def of_name(events: Sequence[Row], name: str) -> Row | None:
+    """Return the last event of a name."""
+    named = [each for each in events if each.get("name") == name]
+    return max(named, key=lambda each: str(each.get("dtCreated")), default=None)
+
+
+def deletion(events: Sequence[Row]) -> Row | None:
+    """Return the event of a deletion that is under way: no state says so."""
+    event = of_name(events, "deactivate")
+    return event if event and event.get("state") in UNDER_WAY else None
+
+
+def failed_creation(events: Sequence[Row]) -> OrderStatus | None:
+    """Read from the events that a machine will never be built.
+
+    An event may end with ``error``, a date and no text although all went well, as a client of the live service found: that one
+    proves nothing, and the machine's own state decides.
+    """
+    event = of_name(events, "create")
+    if event is None or event.get("state") not in ("error", "cancelled"):
+        return None
+    if event.get("state") == "error" and not event.get("error") and event.get("dtFinished"):
+        return None
+    said = f": {event['error']}" if event.get("error") else ""
+    described = (
+        f"its create event {event.get('id')} ended as {event.get('state')}{said}. It is billed until it is deleted"
+    )
+    return OrderStatus(str(event.get("id")), described, is_refused=True)
+
+
+def is_stuck(row: Row, events: Sequence[Row]) -> bool:
+    """Tell whether a machine is being built and nothing more will come of it."""
+    if row.get("state") != PROVISIONING:
+        return False
+    created = moment(row.get("dtCreated"))
+    event = of_name(events, "create")
+    has_ended = event is not None and event.get("state") in ("error", "cancelled")
+    return has_ended or (created is not None and datetime.now(UTC) - created > STUCK)
+
+
+def lacks_static_address(row: Row) -> bool:
+    """Tell whether a machine that is off or ready has no address of its own."""
+    has_one = row.get("publicIpType") == STATIC and row.get("publicIp")
+    return row.get("state") in (OFF, READY) and not has_one
+
+
+def _unready(row: Row, state: str, events: Sequence[Row]) -> Pending | None:
+    if state != READY:
+        event = of_name(events, "create")
+        told = f" (its create event is {event.get('state')})" if event and state == PROVISIONING else ""
+        return Pending(f"it is {state}{told}")
+    if not row.get("privateIp"):
+        return Pending("it has no private address yet")
+    if row.get("publicIpType") != "none" and not row.get("publicIp"):
+        return Pending("it has no public address yet")
+    return None

@@ -1,0 +1,251 @@
+"""What an account has to say for orders to be safe: the contract between the kernel and a vendor.
+
+An ``Account`` answers four questions; one that sells, a ``Market``, answers five more. Journal, adoption, closing, proof, receipt and
+sweep are written against them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from providers.rental.errors import CallError
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+from providers.rental.waiting import Pending
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose account it is, and who we are in it."""
+
+    account_id: str
+    name: str
+    username: str
+    endpoint: str
+    is_emulated: bool = False
+    """Whether it answers on this computer, so that its machines are emulated and nobody pays."""
+
+
+@dataclass(frozen=True)
+class OrderStatus:
+    """An order that was accepted."""
+
+    id: str
+    described: str
+    """For a sentence, for example ``its order 7 is PENDING_APPROVAL``."""
+    is_waiting: bool = False
+    """A person has to approve it first."""
+    is_refused: bool = False
+    """It was refused or withdrawn."""
+    hostnames: tuple[str, ...] = ()
+    """Of the machines in it."""
+    is_shown: bool = True
+    """Whether the account shows every machine in it."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One rented thing, as the account shows it."""
+
+    kind: str
+    id: str
+    name: str
+    """As the account lists it."""
+    owner: Owner | None
+    short_name: str = ""
+    """What tells it from others of its kind and owner, for example its host name; ``name`` where that does."""
+    what: str = ""
+    """Its kind in a sentence, where that is another word."""
+    is_alive: bool = True
+    """Ordered and not cancelled; false for a machine that is cancelled and listed for a while."""
+    is_billed: bool = False
+    """Whether it has a charge, with or without a date on which that ends."""
+    is_kept: bool = False
+    """It stays, and is billed, when its stack goes."""
+    since: datetime | None = None
+    per_hour: Decimal = Decimal(0)
+    price: str = ""
+    """For example ``4.4 USD an hour``."""
+    cancel_by_hand: str = ""
+    """The command by which a person cancels it, for what we do not cancel."""
+    work: str | None = None
+    """What the account is doing with it; a cancellation has to wait for its end."""
+    is_built: bool = True
+    """False between order and provisioning, where a time without work means that the order is lost."""
+    order: OrderStatus | None = None
+    """What it came from while it is not built, as far as it says so itself."""
+    unready: Pending | None = None
+    """What a living machine still lacks; None when it can be used."""
+    ends: str | None = None
+    """When a cancellation that was accepted takes effect."""
+    rename: str = ""
+    """The command by which a person gives it another domain, which comes right behind it."""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """The ordered properties, as far as the account shows them; named as in the resource's inputs."""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the program wants to know of it, as far as it is known."""
+    row: Any = None
+    """The vendor's own view."""
+
+    @property
+    def label(self) -> str:
+        """Name it as a person types it; the numbers of two kinds may be the same."""
+        return f"{self.kind}/{self.id}"
+
+    @property
+    def described(self) -> str:
+        """Name it in a sentence."""
+        return f"{self.what or self.kind} {self.id} ({self.name})"
+
+    @property
+    def called(self) -> str:
+        """Name it among the stack's own things of its kind."""
+        return self.short_name or self.name
+
+    def __str__(self) -> str:
+        """Name it for a person."""
+        return f"{self.label} ({self.name})"
+
+
+Found = Resource | Pending | None
+"""It is there; nobody can know yet; it is certainly gone."""
+
+
+@dataclass(frozen=True)
+class OrderRequest:
+    """What an operation wants to have: looked for first, ordered only if it is certainly not there."""
+
+    kind: str
+    owner: Owner
+    what: str
+    """The subject of the sentences, for example ``guest gpu-0 of v100-1f3a9c42``."""
+    name: str
+    """What tells it from others of its kind and owner, for example its host name."""
+    write: Callable[[], Any]
+    """Writes the vendor's order. It may ask the account, and may fail harmlessly."""
+    content: Any = None
+    """What the journal remembers of it as a digest, without secrets."""
+    look: Callable[[], Found] | None = None
+    """Looks whether it is there, where it has no name of its own."""
+    advice: Callable[[CallError], str | None] = lambda error: None
+    """Says what a person does after a refusal, if there is more to say than that the stack file is wrong."""
+    hostname: str | None = None
+    """For machines: what orders and charges that name nothing else are recognized by."""
+    is_billed: bool = False
+    """Whether it costs money: then only one computer orders for a stack at a time, and a lost order is not sent again."""
+    key_ids: Sequence[str] = ()
+    """The ssh keys that its order names."""
+    is_unique: bool = False
+    """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
+    sold: str = ""
+    """What a price list needs to know of it, kept in the journal for accounts that show no bill."""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the program wants to know of it and nobody can read back."""
+    flaws: Sequence[str] = ()
+    """Why one that is there may not be adopted, whatever its properties are."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What stands in the account for "this journal orders for the stack": an object of the stack, and the journal it names."""
+
+    object_id: str
+    journal: str | None
+
+
+class Account(ABC):
+    """One account, read. Lists may lag; what is read by its id does not, but may not be shown yet."""
+
+    machine: str
+    """The kind that runs programs and costs most of the money."""
+    secrets: tuple[str, ...] = ()
+    """What was read of the key's file and must not be printed."""
+
+    @abstractmethod
+    def whoami(self) -> Identity:
+        """Ask once who we are; the first proof that the key is valid."""
+
+    @abstractmethod
+    def resources(self, owner: Owner | None = None, kind: str | None = None) -> Sequence[Resource]:
+        """List what bears the mark, or any mark of microcluster; cancelled things included."""
+
+    @abstractmethod
+    def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> Sequence[Charge]:
+        """List what was and is billed, oldest first.
+
+        Args:
+            known: ids of machines that the lists may not show yet.
+            exact: as it is at this moment; else from lists alone, which is quick, and may be minutes behind.
+        """
+
+    @abstractmethod
+    def end(self, resource: Resource) -> Pending | None:
+        """Cancel or remove it, effective at once; ``Pending`` if something else has to end first.
+
+        Raises:
+            CallError: it was refused.
+        """
+
+    def hidden(self) -> str | None:
+        """Say why something may be billed that this user does not see; None if it sees all."""
+        return None
+
+
+class Market(Account):
+    """An account that sells."""
+
+    lists_lag_s: float
+    """So far the lists may lag behind an accepted order or cancellation."""
+    longest_order_s: float
+    """So long after an order was sent, at the latest, the account has carried it out, even if its caller has left."""
+
+    @property
+    def settled_s(self) -> float:
+        """How long after its caller has left whatever an order made is in the lists: the account may still be at work."""
+        return self.lists_lag_s + self.longest_order_s
+
+    @abstractmethod
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
+        """Read one thing by its id; None when it is certainly gone, ``Pending`` when nobody can know.
+
+        Args:
+            fresh: whether it was ordered so recently that the account need not show it yet.
+            max_age_s: above 0, an answer that old will do, so that all who wait can share one list.
+
+        Raises:
+            ProviderError: this user may not see whether it has ended.
+        """
+
+    @abstractmethod
+    def order(self, order: Any) -> str:
+        """Send an order, exactly once, and return the id of what it makes.
+
+        Raises:
+            OrderWithoutId: it was accepted, and the receipt names only the order.
+            CallError: a refusal that is known, or anything else.
+        """
+
+    def orders(self, owner: Owner, max_age_s: float = 0.0) -> Sequence[OrderStatus]:
+        """List the orders of a stack, oldest first."""
+        return ()
+
+    @abstractmethod
+    def standing(
+        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
+    ) -> OrderStatus | None:
+        """Find what shows that something was ordered although no list shows the thing itself; each is read by its id.
+
+        Args:
+            hostname: of a machine.
+            since: when an order was sent whose answer got lost, by this computer's clock; None if there was none.
+            numbers: the account's own, of orders that it accepted.
+        """
+
+    @abstractmethod
+    def claim(
+        self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
+    ) -> Claim | None:
+        """Read which journal orders for the stack, the only trace of another computer or of a lost journal; or write it."""

@@ -1,0 +1,259 @@
+"""A resource of a stack: created once, read, updated and deleted with proof; whatever fails after its order keeps the id.
+
+A vendor's resource gives its inputs and outputs, what forces a replacement, its order, and what makes it ready.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from providers.rental import sweep
+from providers.rental.account import Market, OrderRequest, Resource
+from providers.rental.closing import check_ours, close
+from providers.rental.errors import PartialFailure, ProviderError, WaitError
+from providers.rental.operation import Operation
+from providers.rental.order import adopt_or_order, certain, fresh_until
+from providers.rental.owner_mark import Owner
+from providers.rental.readiness import GoneError, Readiness
+from providers.rental.receipt import as_lines
+from providers.rental.spec import Problem, Spec, Values, other_mark, problems
+from providers.rental.waiting import Pending
+
+
+@dataclass(frozen=True)
+class Created:
+    """An object with its id and all outputs."""
+
+    resource_id: str
+    outputs: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Live:
+    """An object as the account shows it; its inputs differ from ours when somebody changed it."""
+
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+
+
+class Managed(ABC):
+    """What the engine may ask of a resource. ``check`` and ``known_outputs`` are pure and never call the account."""
+
+    SPEC: ClassVar[type[Spec]]
+    OUTPUTS: ClassVar[tuple[str, ...]]
+    REPLACE_ON: ClassVar[frozenset[str]] = frozenset()
+    TIMEOUT_S: ClassVar[float] = 90 * 60.0
+
+    def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
+        """Say what is wrong with the inputs."""
+        return problems(self.SPEC, inputs)
+
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Tell a preview the outputs that are known already; ``old`` is empty for a new object."""
+        return {key: old.get(key) for key in self.OUTPUTS} if old else {}
+
+    @abstractmethod
+    def create(self, op: Operation, inputs: Values) -> Created:
+        """Adopt or order it, and return it ready."""
+
+    @abstractmethod
+    def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
+        """Read it; None when it is gone."""
+
+    @abstractmethod
+    def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Finish it, or change it in place, and return all outputs; ``old`` are the recorded outputs."""
+
+    @abstractmethod
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Cancel it and return when that is proven."""
+
+
+class Rented(Managed):
+    """Something that is ordered."""
+
+    KIND: ClassVar[str]
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """The inputs that are put right after an adoption, as in any update."""
+
+    @abstractmethod
+    def request(self, op: Operation, market: Any, spec: Any, owner: Owner) -> OrderRequest:
+        """Write down what is looked for, and ordered if it is not there."""
+
+    def lasting(self, market: Any, owner: Owner, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Return the outputs that no view of it shows, from the recorded ones if they are there."""
+        return {}
+
+    def flaws(self, found: Resource, request: OrderRequest, lasting: Values) -> Sequence[str]:
+        """Say why it may not be adopted, whatever its properties are; for example ``it is billed by the month``."""
+        return request.flaws
+
+    def finish(self, op: Operation, market: Any, spec: Any, building: Readiness, *, is_new: bool) -> Resource:
+        """Wait until it is ready, and give it what no order carries."""
+        return building.wait()
+
+    def drift(self, found: Resource, inputs: Values) -> Mapping[str, Any]:
+        """Return the inputs that somebody changed, as the account shows them."""
+        return {key: value for key, value in found.inputs.items() if key in inputs}
+
+    def gone(self, op: Operation, market: Any, resource_id: str, inputs: Values, old: Values) -> None:
+        """Do what is left to do for one that is gone."""
+
+    def obtain(self, op: Operation, market: Any, request: OrderRequest) -> Resource | str:
+        """Adopt or order it."""
+        return adopt_or_order(op, market, request)
+
+    def owner(self, op: Operation, inputs: Values) -> Owner:
+        """Read whose it is."""
+        return Owner(op.stack, str(inputs.get("mark") or ""))
+
+    def create(self, op: Operation, inputs: Values) -> Created:
+        """Adopt the one that an interrupted run ordered, else order it; return it ready."""
+        spec, market, owner = self.SPEC.of(inputs), op.market(), self.owner(op, inputs)
+        request = self.request(op, market, spec, owner)
+        made = self.obtain(op, market, request)
+        if isinstance(made, str):
+            return Created(made, self._finished(op, market, spec, made, request.outputs, is_new=True))
+        lasting = self.lasting(market, owner, made.id, inputs, {})
+        check_adoptable(made, spec, self.LATER, self.flaws(made, request, lasting))
+        op.log.info(f"Goes on with {made.described}, whose order was accepted before.")
+        return Created(made.id, self._finished(op, market, spec, made.id, lasting, is_new=True))
+
+    def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
+        """Read it once it is certain whether it exists; one that is not ready is a partial failure."""
+        _refuse_import(op, resource_id, inputs)
+        market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
+        try:
+            found = certain(op, market, owner, self.KIND, resource_id)
+        except WaitError as error:
+            raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
+        if found is None or not found.is_alive:
+            self.gone(op, market, resource_id, inputs, old)
+            return None
+        check_ours(found, owner, "reading")
+        live = {**inputs, **self.drift(found, inputs)}
+        lasting = self.lasting(market, owner, resource_id, inputs, old)
+        outputs = {**found.outputs, **lasting, "accountId": market.whoami().account_id}
+        try:
+            state = Readiness(op, market, found).assess(found)
+        except ProviderError as error:
+            raise PartialFailure(resource_id, outputs, str(error), live) from error
+        if isinstance(state, Pending):
+            raise PartialFailure(resource_id, outputs, f"{found.described} is not ready: {state.detail}.", live)
+        return Live(live, outputs)
+
+    def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Go on with one that was not ready, and change in place what can be changed in place."""
+        spec, market = self.SPEC.of(inputs), op.market(old.get("accountId"))
+        lasting = self.lasting(market, self.owner(op, inputs), resource_id, inputs, old)
+        return self._finished(op, market, spec, resource_id, lasting, is_new=False)
+
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Cancel it and return when the account shows that it is billed no more."""
+        market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
+        until = fresh_until(op, market, owner.mark, self.KIND, resource_id)
+        sought = Resource(self.KIND, resource_id, op.name, owner)
+        close(market, sought, op.deadline, op.log.progress, fresh_until=until)
+        op.journal(owner.mark).closed(market.whoami().account_id, self.KIND, resource_id)
+
+    def _finished(
+        self, op: Operation, market: Market, spec: Any, resource_id: str, lasting: Values, *, is_new: bool
+    ) -> dict[str, Any]:
+        inputs = spec.model_dump(mode="json", by_alias=True)
+        known = {**lasting, "accountId": market.whoami().account_id}
+        name = str(inputs.get("hostname") or inputs.get("name") or op.name)
+        building = Readiness(op, market, Resource(self.KIND, resource_id, name, self.owner(op, inputs)))
+        with recorded(op, building, known):
+            found = self.finish(op, market, spec, building, is_new=is_new)
+        return {**found.outputs, **known}
+
+
+class Ledger(Managed):
+    """The first resource of a stack and the last to go, never replaced.
+
+    The account is checked before the first order and proven clean after the last cancellation.
+    """
+
+    @abstractmethod
+    def checked(self, op: Operation, market: Any, spec: Any, old: Values) -> dict[str, Any]:
+        """Check the account for all that is to come, order nothing, and return the outputs."""
+
+    def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
+        """Say what is wrong with the inputs."""
+        return other_mark(inputs, old_inputs) or problems(self.SPEC, inputs)
+
+    def create(self, op: Operation, inputs: Values) -> Created:
+        """Check the account; order nothing."""
+        spec: Any = self.SPEC.of(inputs)
+        return Created(str(Owner(spec.stack, spec.mark)), self.checked(op, op.market(), spec, {}))
+
+    def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
+        """Prove that the key still belongs to the recorded account; nothing else of a ledger can drift."""
+        _refuse_import(op, resource_id, inputs)
+        op.market(old.get("accountId"))
+        return Live(dict(inputs), {key: old.get(key) for key in self.OUTPUTS})
+
+    def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Check the cluster anew."""
+        return self.checked(op, op.market(old.get("accountId")), self.SPEC.of(inputs), old)
+
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
+        owner = Owner(str(inputs.get("stack") or op.stack), str(inputs["mark"]))
+        found = sweep.clean(op, op.market(old.get("accountId")), owner)
+        op.log.info(as_lines(found, owner.mark))
+
+
+def check_adoptable(found: Resource, spec: Spec, later: Sequence[str] = (), flaws: Sequence[str] = ()) -> None:
+    """Refuse to adopt what is not what is wanted.
+
+    Raises:
+        ProviderError: the text has every difference.
+    """
+    wanted = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    compared = [key for key in found.inputs if key in wanted and key not in later]
+    differing = [
+        f"{key} is {found.inputs[key]} there and {wanted[key]} here"
+        for key in sorted(compared)
+        if found.inputs[key] != wanted[key]
+    ]
+    differing += flaws
+    if differing:
+        raise ProviderError(
+            f"adopting {found.described}, which an earlier run ordered: {'; '.join(differing)}. Nothing was "
+            "touched. Put the stack file back as it was, or cancel that one, and run the command again."
+        )
+
+
+@contextmanager
+def recorded(op: Operation, building: Readiness, known: Mapping[str, Any]) -> Iterator[None]:
+    """Let the id of what was ordered reach the state, whatever goes wrong.
+
+    Args:
+        known: the outputs that do not come from the account's view of it.
+
+    Raises:
+        PartialFailure: for every error inside.
+    """
+    try:
+        yield
+    except GoneError as error:
+        raise PartialFailure(building.sought.id, dict(known), f"{building.what}: {error}") from error
+    except Exception as error:  # noqa: BLE001  # Whatever it is.
+        seen = building.seen
+        standing = "ordered, and not billed before it is approved" if building.is_machine else "made, and not billed"
+        if seen.is_billed if seen else building.is_machine:
+            standing = "ordered and billed"
+        outputs = {**(seen.outputs if seen else {}), **known}
+        reason = f"{building.what} is {standing}: {op.sentence(error)}"
+        raise PartialFailure(building.sought.id, outputs, reason) from error
+
+
+def _refuse_import(op: Operation, resource_id: str, inputs: Values) -> None:
+    if not inputs:
+        raise ProviderError(
+            f"importing {op.name} ({resource_id}): nothing is imported. 'pulumi up' takes over by its mark what this stack ordered, "
+            "and nothing else; leave it out of the state."
+        )

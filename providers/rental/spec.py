@@ -1,0 +1,81 @@
+"""A resource's inputs as they are declared and ordered, and what is wrong with them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+import pydantic
+from pydantic.alias_generators import to_camel
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""What stands for a value that a preview cannot know yet."""
+Mark = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9a-f]{8}$")]
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with one input."""
+
+    key: str
+    reason: str
+
+
+class Spec(pydantic.BaseModel):
+    """The base of every resource's inputs: camelCase on the wire, unknown keys refused."""
+
+    model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
+
+    @classmethod
+    def of(cls, inputs: Values) -> Self:
+        """Read checked inputs."""
+        return cls.model_validate(dict(inputs))
+
+    @classmethod
+    def declare(cls, **values: Any) -> Self:
+        """Name inputs of which some are known only later; the provider checks them."""
+        fields = cls.model_fields
+        strange, missing = (
+            set(values) - set(fields),
+            {name for name in fields if fields[name].is_required()} - set(values),
+        )
+        if strange or missing:
+            raise TypeError(f"{cls.__name__} lacks {sorted(missing)} and has no {sorted(strange)}")
+        return cls.model_construct(**values)
+
+
+def has_unknown(value: Any) -> bool:
+    """Tell whether an unknown stands anywhere in ``value``."""
+    if isinstance(value, Mapping):
+        return any(has_unknown(member) for member in value.values())
+    if isinstance(value, list | tuple):
+        return any(has_unknown(member) for member in value)
+    return value == UNKNOWN
+
+
+def problems(spec: type[Spec], inputs: Values) -> list[Problem]:
+    """Say what is wrong with ``inputs``; what a preview cannot know yet is never judged."""
+    try:
+        spec.of(inputs)
+    except pydantic.ValidationError as error:
+        return [_problem(found) for found in error.errors() if not has_unknown(found["input"])]
+    return []
+
+
+def other_mark(inputs: Values, old_inputs: Values) -> list[Problem]:
+    """Refuse another mark than the recorded one: it is never a diff."""
+    recorded = old_inputs.get("mark")
+    if not recorded or recorded == inputs.get("mark"):
+        return []
+    sentence = (
+        f"the state belongs to owner mark {recorded}, the stack's key pair gives {inputs.get('mark')}. "
+        "Put the stack's own key folder back: what was rented is found by the first mark only."
+    )
+    return [Problem("mark", sentence)]
+
+
+def _problem(found: Any) -> Problem:
+    path = ".".join(str(step) for step in found["loc"])
+    reason = {"extra_forbidden": "is no property of this resource", "missing": "is missing"}.get(found["type"])
+    return Problem(path, reason or found["msg"].removeprefix("Value error, "))

@@ -1,0 +1,236 @@
+"""The VirtualGuest resource: adopted or ordered once, ready when it is returned, not billed any more when it is deleted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from providers.rental.account import OrderRequest, Resource
+from providers.rental.host_key import HostKey, public_line
+from providers.rental.operation import Operation
+from providers.rental.owner_mark import Owner, owner_in_domain
+from providers.rental.readiness import Readiness
+from providers.rental.resource import Rented
+from providers.rental.spec import Values
+from providers.rental.waiting import Pending, wait_until
+from providers.softlayer import guest_order, guest_view
+from providers.softlayer.account import SoftLayer
+from providers.softlayer.errors import ApiError, advice
+from providers.softlayer.guest_view import GUEST, GUEST_MASK, Guest
+from providers.softlayer.specs import GuestSpec, VirtualGuest
+
+SIDES = {
+    "primaryNetworkComponent": "public_security_group_ids",
+    "primaryBackendNetworkComponent": "private_security_group_ids",
+}
+GROUP_SERVICE = "Network_SecurityGroup"
+
+
+class Guests(Rented):
+    """Guests as a resource."""
+
+    KIND, SPEC, OUTPUTS = GUEST, GuestSpec, VirtualGuest.output_keys()
+    REPLACE_ON = frozenset(
+        {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "dataDisksGb"}
+        | {"backendRouterId", "privateVlanId", "sshKeyIds"}
+    )
+    LATER = ("publicSecurityGroupIds", "privateSecurityGroupIds")
+    # GPU guests with large images take some 20 minutes; the vendor's own tools allow 90.
+
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Price a new guest by the catalog; a living one keeps what it has."""
+        price = None if old else guest_order.catalog_price(inputs)
+        return {"pricePerHour": price} if price else super().known_outputs(inputs, old)
+
+    def owner(self, op: Operation, inputs: Values) -> Owner:
+        """Read from the domain whose guest it is."""
+        return owner_in_domain(inputs.get("domain")) or super().owner(op, inputs)
+
+    def request(self, op: Operation, market: SoftLayer, spec: GuestSpec, owner: Owner) -> OrderRequest:
+        """Write down what the order of a guest asks for, with a fresh host key."""
+        key = make_host_key()
+        user_data = cloud_config(key, owner, spec.hostname)
+        return OrderRequest(
+            GUEST,
+            owner,
+            f"guest {spec.hostname} of {owner}",
+            spec.hostname,
+            write=lambda: market.write(lambda: guest_order.prepared(market.api, spec, user_data)),
+            content=spec.model_dump(mode="json"),
+            advice=lambda error: guest_order.where_else(owner.stack, spec, error) or advice(error),
+            hostname=spec.hostname,
+            is_billed=True,
+            key_ids=spec.ssh_key_ids,
+            outputs={"hostKey": key.public},
+        )
+
+    def lasting(self, market: SoftLayer, owner: Owner, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Derive the public host key from the user data that the guest was ordered with."""
+        return {"hostKey": old.get("hostKey") or _host_key(market, resource_id)}
+
+    def flaws(self, found: Resource, request: OrderRequest, lasting: Values) -> list[str]:
+        """Refuse a guest whose host key we do not know, or that a person ordered by the month."""
+        flaws = [] if lasting["hostKey"] else ["its user data holds no host key"]
+        return flaws + (["it is billed by the month"] if found.row.get("hourlyBillingFlag") is False else [])
+
+    def finish(
+        self, op: Operation, market: SoftLayer, spec: GuestSpec, building: Readiness, *, is_new: bool
+    ) -> Resource:
+        """Wait until the guest is ready, and give it what no order carries."""
+        owner = building.sought.owner
+        _label(market, spec, owner, building.read())
+        guest = building.wait().row
+        _set_port_speed(market, spec, guest)
+        found = guest_view.resource(attach_groups(op, market, guest, spec))
+        _label(market, spec, owner, found)
+        return found
+
+    def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
+        """Return what somebody changed; the order of tags and groups means nothing."""
+        live = dict(super().drift(found, inputs))
+        for key in self.LATER:
+            if set(live.get(key) or ()) == set(inputs.get(key) or ()):
+                live.pop(key, None)
+        tags, notes = guest_view.tags(found.row), str(found.row.get("notes") or "")
+        if tags != set(inputs.get("tags") or ()):
+            live["tags"] = sorted(tags)
+        if notes != _notes(found.owner, str(inputs["hostname"])):
+            # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
+            live["notes"] = notes
+        return live
+
+
+def make_host_key() -> HostKey:
+    """Make a fresh host key."""
+    return HostKey.of(Ed25519PrivateKey.generate())
+
+
+def cloud_config(key: HostKey, owner: Owner, hostname: str) -> str:
+    """Write the user data: the mark first, then the host key.
+
+    ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
+    microcluster/remote/access.py turns passwords off and proves it.
+    """
+    settings = {
+        "ssh_deletekeys": True,
+        "disable_root": False,
+        "ssh_pwauth": False,
+        "ssh_keys": {"ed25519_private": key.private, "ed25519_public": key.public},
+    }
+    return f"#cloud-config\n# microcluster {owner} {hostname}\n{yaml.safe_dump(settings, sort_keys=True)}"
+
+
+def public_part(user_data: str) -> str | None:
+    """Derive the public host key from user data that was read back; None when it holds no key of ours.
+
+    Derived from the private part, since that is what the machine will really use.
+    """
+    try:
+        settings = yaml.safe_load(user_data)
+        private = settings["ssh_keys"]["ed25519_private"]
+        key = serialization.load_ssh_private_key(private.encode(), password=None)
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, UnsupportedAlgorithm):
+        return None
+    return public_line(key) if isinstance(key, Ed25519PrivateKey) else None
+
+
+def _host_key(market: SoftLayer, guest_id: str) -> str | None:
+    guest = market.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {}
+    values = [str(each.get("value") or "") for each in guest.get("userData") or []]
+    return next((key for key in map(public_part, values) if key), None)
+
+
+def _label(market: SoftLayer, spec: GuestSpec, owner: Owner, shown: Resource | Pending) -> None:
+    """Give the guest its tags and notes as soon as it is shown; one that is still too fresh gets them when it is ready."""
+    if isinstance(shown, Pending) or not shown.is_alive:
+        return
+    notes = _notes(owner, spec.hostname)
+    try:
+        if guest_view.tags(shown.row) != set(spec.tags):
+            market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(shown.id))
+        if shown.row.get("notes") != notes:
+            market.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(shown.id))
+    except ApiError as error:
+        if not error.is_gone:
+            raise
+        # A list that lags showed it; the wait that follows tells whether it is too fresh or gone for good.
+
+
+def _notes(owner: Owner, hostname: str) -> str:
+    return f"{owner.notes} {hostname}"
+
+
+def _set_port_speed(market: SoftLayer, spec: GuestSpec, guest: Guest) -> None:
+    sides = {"primaryNetworkComponent": "Public", "primaryBackendNetworkComponent": "Private"}
+    for side, name in sides.items():
+        if (guest.get(side) or {}).get("maxSpeed") not in (None, spec.port_speed_mbps):
+            method = f"set{name}NetworkInterfaceSpeed"
+            market.api.ensure("Virtual_Guest", method, spec.port_speed_mbps, id=int(guest["id"]))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What to do with the security groups of one interface."""
+
+    component_id: int
+    attach: tuple[int, ...]
+    detach: tuple[int, ...]
+    is_first: bool
+    """The interface has none yet: the first group ever takes effect only after a restart of the guest."""
+
+
+def changes(guest: Mapping[str, Any], spec: GuestSpec) -> list[Change]:
+    """Decide what has to be done so that exactly the wanted groups are attached to each interface."""
+    planned = []
+    for side, attribute in SIDES.items():
+        component = guest.get(side) or {}
+        if not component.get("id"):
+            continue
+        wanted, attached = _ids(getattr(spec, attribute)), _ids(guest_view.groups(component))
+        attach = tuple(each for each in wanted if each not in attached)
+        detach = tuple(each for each in attached if each not in wanted)
+        if attach or detach:
+            planned.append(Change(int(component["id"]), attach, detach, not attached))
+    return planned
+
+
+def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpec) -> Guest:
+    """Attach the wanted groups, then detach the others, and restart a guest whose interface had none."""
+    planned = changes(guest, spec)
+    if not planned:
+        return guest
+
+    def look() -> Guest | Pending:
+        found = market.api.read("Virtual_Guest", "getObject", id=int(guest["id"]), mask=GUEST_MASK, expect=dict)
+        try:
+            for change in changes(found, spec):
+                _carry_out(market, change)
+        except ApiError as error:
+            if not error.is_transient:
+                raise
+            return Pending(f"looking which groups are attached, as the answer got lost ({error.text})")
+        return found
+
+    found = wait_until(f"the security groups of {guest_view.described(guest)}", look, op.deadline, op.log.progress)
+    if any(change.is_first and change.attach for change in planned):
+        op.log.warn(
+            f"Restarts {guest_view.described(guest)}: the first security group of an interface works only from then on."
+        )
+        market.api.ensure("Virtual_Guest", "rebootDefault", id=int(guest["id"]))
+    return found
+
+
+def _carry_out(market: SoftLayer, change: Change) -> None:
+    """Put the new ones on before the old ones come off: an interface without groups is open to everybody."""
+    for group in change.attach:
+        market.api.once(GROUP_SERVICE, "attachNetworkComponents", [change.component_id], id=group)
+    for group in change.detach:
+        market.api.once(GROUP_SERVICE, "detachNetworkComponents", [change.component_id], id=group)
+
+
+def _ids(texts: Sequence[str]) -> list[int]:
+    return [int(each) for each in texts]

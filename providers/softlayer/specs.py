@@ -1,0 +1,216 @@
+"""What is declared and ordered at SoftLayer: the inputs of each resource, for the program and the provider alike."""
+
+import base64
+import binascii
+import ipaddress
+from typing import Annotated, Any, Literal, Self
+
+import pulumi
+import pydantic
+
+from core.catalog import softlayer as catalog
+from providers.grpc.declared import Declared
+from providers.rental.owner_mark import Owner, owner_in_domain
+from providers.rental.spec import Mark, Spec
+
+GROUPS_PER_INTERFACE = 5
+ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
+Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
+
+
+class Hardware(Spec):
+    """What is rented, and where it stands: behind a router of the private network, or in one of its VLANs."""
+
+    datacenter: str
+    flavor: str
+    os: str | None = None
+    image_id: ObjectId | None = None
+    data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
+    port_speed_mbps: int
+    backend_router_id: ObjectId | None = None
+    """The router to insist on; without it the Ledger chooses one and keeps it."""
+    private_vlan_id: ObjectId | None = None
+    """The VLAN to insist on, which brings its router."""
+
+    @pydantic.model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.backend_router_id is not None and self.private_vlan_id is not None:
+            raise ValueError("name either backendRouterId or privateVlanId, and not both")
+        return self
+
+
+class GuestSpec(Hardware):
+    """One hourly guest with SAN disks, ordered once."""
+
+    mark: Mark
+    hostname: Name
+    domain: str
+    ssh_key_ids: tuple[ObjectId, ...] = ()
+    public_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
+    private_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
+    tags: tuple[str, ...] = ()
+
+    @pydantic.field_validator("data_disks_gb")
+    @classmethod
+    def _sold(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        odd = [size for size in sizes if size not in catalog.DATA_DISK_SIZES_GB]
+        if odd:
+            raise ValueError(
+                f"no disk of {odd[0]} GB is sold; one of {', '.join(map(str, catalog.DATA_DISK_SIZES_GB))}"
+            )
+        return sizes
+
+    @pydantic.model_validator(mode="after")
+    def _sold_there(self) -> Self:
+        flavor = catalog.FLAVORS.get(self.flavor)
+        if flavor is None:
+            raise ValueError(f"no flavor {self.flavor} is in the catalog of {catalog.AS_OF}")
+        if self.datacenter not in flavor.datacenters:
+            raise ValueError(
+                f"{self.flavor} is not sold in {self.datacenter}; it is in {', '.join(flavor.datacenters)}"
+            )
+        if self.data_disks_gb and not flavor.san:
+            raise ValueError(
+                f"{self.flavor} has local disks, to which no SAN disk of {self.data_disks_gb[0]} GB can be added"
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _one_system(self) -> Self:
+        if (self.os is None) == (self.image_id is None):
+            raise ValueError("name either os or imageId, and not both")
+        owner = owner_in_domain(self.domain)
+        if owner is None or owner.mark != self.mark:
+            raise ValueError(f"the domain {self.domain} is not that of owner mark {self.mark}")
+        return self
+
+
+class VirtualGuest(Declared):
+    """A guest, ready: provisioned, no transaction running, addresses known."""
+
+    TOKEN, SPEC = "softlayer:index:VirtualGuest", GuestSpec
+    public_ip: pulumi.Output[str]
+    private_ip: pulumi.Output[str]
+    host_key: pulumi.Output[str]
+    """The public part of the ssh host key that its order carried."""
+    price_per_hour: pulumi.Output[str]
+    provision_date: pulumi.Output[str]
+    account_id: pulumi.Output[str]
+
+
+class LedgerSpec(Hardware):
+    """What the whole cluster will be, so that it can be checked and priced before the first order."""
+
+    mark: Mark
+    stack: str
+    nodes: int = pydantic.Field(ge=1, le=64)
+
+    def planned(self, router: str, count: int) -> list[GuestSpec]:
+        """Describe nodes to come, as far as their order can be verified before keys and groups exist."""
+        asked = self.model_dump(include=set(Hardware.model_fields))
+        # What is verified is a stock system in the image's place.
+        asked |= {"backend_router_id": router, "image_id": None}
+        domain = Owner(self.stack, self.mark).domain
+        return [
+            GuestSpec.model_construct(hostname=f"planned-{each}", mark=self.mark, domain=domain, **asked)
+            for each in range(count)
+        ]
+
+
+class Ledger(Declared):
+    """The account as this stack uses it: checked before the first order, proven clean after the last cancellation."""
+
+    TOKEN, SPEC = "softlayer:index:Ledger", LedgerSpec
+    account_id: pulumi.Output[str]
+    endpoint: pulumi.Output[str]
+    username: pulumi.Output[str]
+    backend_router_id: pulumi.Output[str]
+    """The one router behind which every guest is ordered; stable once chosen."""
+    price_per_hour: pulumi.Output[str]
+    """Of the whole cluster, a decimal as text."""
+    price_source: pulumi.Output[str]
+    """Who says so: the dated catalog in a preview, else the account."""
+    currency: pulumi.Output[str]
+
+
+class KeySpec(Spec):
+    """A public key for the order; only the stack's own is ever adopted or deleted."""
+
+    mark: Mark
+    label: str
+    public_key: str
+
+    @pydantic.field_validator("public_key")
+    @classmethod
+    def _well_formed(cls, line: str) -> str:
+        if "PRIVATE" in line or key_material(line) is None:
+            raise ValueError("is no public key line such as 'ssh-ed25519 AAAA...'")
+        return line
+
+
+class SshKey(Declared):
+    """A public key of the account."""
+
+    TOKEN, SPEC = "softlayer:index:SshKey", KeySpec
+    fingerprint: pulumi.Output[str]
+    account_id: pulumi.Output[str]
+
+
+class RuleSpec(Spec):
+    """What a security group lets through; rules only permit, and without any nothing passes."""
+
+    direction: Literal["ingress", "egress"]
+    protocol: Literal["tcp", "udp", "icmp"] | None = None
+    port_min: int | None = pydantic.Field(None, ge=0, le=65535)
+    port_max: int | None = pydantic.Field(None, ge=0, le=65535)
+    remote_cidr: str | None = None
+    remote_self: bool = False
+    """The remote side is any other member of this group."""
+
+    @pydantic.model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if self.remote_cidr is not None:
+            if self.remote_self:
+                raise ValueError("name either remoteCidr or remoteSelf")
+            ipaddress.ip_network(self.remote_cidr)
+        if self.protocol is None and self.port_min is not None:
+            raise ValueError("ports need a protocol")
+        return self
+
+    def template(self, group_id: int) -> dict[str, Any]:
+        """Write the rule as the API takes it."""
+        rule = {
+            "direction": self.direction,
+            "ethertype": "IPv6" if self.remote_cidr and ":" in self.remote_cidr else "IPv4",
+            "protocol": self.protocol,
+            "portRangeMin": self.port_min,
+            "portRangeMax": self.port_max if self.port_max is not None else self.port_min,
+            "remoteIp": self.remote_cidr,
+            "remoteGroupId": group_id if self.remote_self else None,
+        }
+        return {key: value for key, value in rule.items() if value is not None}
+
+
+class GroupSpec(Spec):
+    """A firewall for guest interfaces."""
+
+    mark: Mark
+    name: str
+    description: str
+    rules: tuple[RuleSpec, ...] = pydantic.Field((), max_length=50)
+
+
+class SecurityGroup(Declared):
+    """A security group with all of its rules."""
+
+    TOKEN, SPEC = "softlayer:index:SecurityGroup", GroupSpec
+    account_id: pulumi.Output[str]
+
+
+def key_material(line: str) -> bytes | None:
+    """Read what makes a public key this key; None where a line is none."""
+    fields = line.split()
+    try:
+        return base64.b64decode(fields[1], validate=True) if len(fields) >= 2 else None
+    except (binascii.Error, ValueError):
+        return None
