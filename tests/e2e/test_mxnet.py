@@ -26,16 +26,11 @@ CONFIG = f"""config:
     kind: mxnet
     source: examples/digits_mxnet
     script: train.py
-    network: mlp
-    device: cpu
-    dataTrain: /opt/microcluster/digits/train.rec
-    dataVal: /opt/microcluster/digits/val.rec
-    imageShape: 1,8,8
-    numClasses: 10
-    numExamples: 1497
-    batchSize: 32
-    dispBatches: 10
-    arguments: --pace 0.05
+    arguments: >-
+      --network mlp --image-shape 1,8,8 --num-classes 10 --num-examples 1497 --batch-size 32 --disp-batches 10 --pace 0.05
+      --data-train /opt/microcluster/digits/train.rec --data-val /opt/microcluster/digits/val.rec --loss ce
+      --kv-store dist_sync --num-epochs {{maxSteps}} --model-prefix {{logdir}}/model
+    resume: --load-epoch {{step}}
     stopGraceS: 60
     maxSteps: 10000
 """

@@ -11,7 +11,6 @@ import pytest
 from launching import run_id
 
 from microcluster.config import stack as config
-from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -75,10 +74,8 @@ def test_a_command_that_is_no_script_of_python_is_started_as_it_is() -> None:
     assert plan.imports == ()
 
 
-def test_another_command_makes_another_run_and_the_facts_are_read_back_whole() -> None:
-    folder = launched()
-    assert run_id(folder) != run_id(launched(command="python train.py"))
-    assert ClusterFacts.from_json(folder.facts.to_json()) == folder.facts
+def test_another_command_makes_another_run() -> None:
+    assert run_id(launched()) != run_id(launched(command="python train.py"))
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from launching import launched, run_id, transformer
+from launching import OWNER, launched, run_id, transformer
 from test_analysis_run_state import seen
 
+from components.cluster import facts_of
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.jobs.contract import Section, SourceFile
 from microcluster.jobs.kinds import KINDS, kind_of
+from microcluster.jobs.run_spec import decided
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = re.compile(r"openseq2seq|texar|horovod|tensorflow|bleu", re.IGNORECASE)
@@ -112,7 +114,13 @@ def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank
     assert again.argv[-2:] == ("--resume", "{checkpoint}"), "the agent knows which"
 
 
-def test_the_facts_of_a_program_of_ones_own_are_read_back_whole() -> None:
+@pytest.mark.parametrize("stack", config.stacks())
+def test_the_facts_of_every_stack_are_read_back_whole(stack: str) -> None:
+    facts, _ = decided(facts_of(config.read_file(stack), OWNER))
+    assert ClusterFacts.from_json(facts.to_json()) == facts
+
+
+def test_the_keys_of_a_program_of_ones_own_are_read_back_whole() -> None:
     keys = {"requirements": ["numpy==1.23.5"], "environment": VARIABLES, "keep": ["*.json"], "python": "python3"}
     facts = launched(own_program(**keys)).facts
     assert ClusterFacts.from_json(facts.to_json()) == facts
@@ -290,8 +298,3 @@ def test_status_and_curves_show_what_the_program_itself_names() -> None:
     ]
     assert curves(events).metrics == {"accuracy": ((10, 0.5), (20, 0.8))}
     assert judge(seen(events=events, alive=True, exit_code=None)).metrics == {"accuracy": 0.8}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_takes_the_longest_silence(kind: str) -> None:
-    assert kind_of(kind).model_fields["stall_s"].default == 900

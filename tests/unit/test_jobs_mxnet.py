@@ -7,7 +7,6 @@ import pytest
 from launching import run_id
 
 from microcluster.config import stack as config
-from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import Process
 from microcluster.jobs.run_spec import RunFolder
 
@@ -140,8 +139,3 @@ def test_it_runs_on_machines_without_containers_in_an_environment_of_its_require
     folder = launched(on_machines=True, requirements=["mxnet==1.9.1", "numpy==1.23.5"])
     assert folder.document()["runtime"] == "host"
     assert "mxnet==1.9.1" in folder.plan.environment
-
-
-def test_the_facts_are_read_back_whole() -> None:
-    facts = launched(stopGraceS=1).facts
-    assert ClusterFacts.from_json(facts.to_json()) == facts

@@ -16,7 +16,6 @@ from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
 from microcluster.config import stack as config
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.texar import METRICS
 
 LOCAL, NGC = "r.test/microcluster/training:local", "nvcr.io/nvidia/tensorflow:19.09-py3"
@@ -195,11 +194,6 @@ def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousan
 def test_more_epochs_go_on_with_the_same_run_and_another_value_makes_another() -> None:
     one, longer, other = (run_id(launched(stack(**job))) for job in ({}, {"maxSteps": 99}, {"decayRate": 0.9}))
     assert one == longer != other
-
-
-def test_the_facts_are_read_back_whole() -> None:
-    facts = launched(stack()).facts
-    assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
 def test_explain_says_that_texar_itself_writes_no_checkpoint_and_that_a_step_is_an_epoch() -> None:

@@ -13,7 +13,6 @@ from launching import run_id
 from agent.launch import torchrun
 from microcluster.config import stack as config
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -206,11 +205,6 @@ def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
     assert other.shared != one.shared
     assert f"ln -s '{one.shared}'" in one.texts()["place.sh"]
     assert launched().shared is None
-
-
-def test_the_facts_are_read_back_whole() -> None:
-    facts = launched(requirements=["wandb==0.15.9"], shared="/mnt/drive").facts
-    assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
 def test_the_image_is_built_on_the_local_one_without_asking_for_packages() -> None:
