@@ -77,7 +77,7 @@ def hostnames(stack: Stack) -> list[str]:
 def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     """Return the facts of cluster and job as far as the stack file knows them: hosts have names and no addresses."""
     hardware = stack.cluster.hardware
-    expected = stack.plan.prediction if stack.plan else None
+    expected = stack.forecast.prediction if stack.forecast else None
     return ClusterFacts(
         stack=stack.name,
         mark=owner.mark,

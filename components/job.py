@@ -41,7 +41,7 @@ class TrainingJob(pulumi.ComponentResource):
         self.facts = pulumi.Output.all(args.cluster.facts, args.cluster.price_per_hour).apply(
             lambda known: replace(known[0], **own, per_hour=float(known[1]) if known[1] else None).to_json()
         )
-        expected = args.of.stack.plan
+        expected = args.of.stack.forecast
         self.plan = "; ".join((expected.summary if expected else UNPLANNED, *plan.not_shown))
         self.at_risk = expected.stake if expected else UNPLANNED
         if plan.checkpoints == NO_CHECKPOINTS:

@@ -11,8 +11,8 @@ def explain(stack: str = STACK, as_json: bool = False) -> int:
     """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
     origins = known.origins
-    if known.plan and known.plan.warning:
-        note(known.plan.warning)
+    if known.forecast and known.forecast.warning:
+        note(known.forecast.warning)
     if as_json:
         print_json({path: {"value": value, "source": source} for path, value, source in origins})
         return 0

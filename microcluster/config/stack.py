@@ -14,9 +14,9 @@ from core.home import Home, owner_mark
 from core.plain_text import count, printable, shown
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
+from microcluster.config.forecast import Forecast, problems_of_port, with_forecast
 from microcluster.config.local_files import find_files, read_source
 from microcluster.config.model import EXAMPLES, Container, StackFile, sentence, stack_file, unknown_key
-from microcluster.config.plan import Plan, planned, problems_of_port
 from microcluster.config.rules import (
     TIME_SCALE,
     complete,
@@ -81,7 +81,7 @@ class Stack:
     """The unit of the provider's waits: 1 except in tests."""
     origins: tuple[tuple[str, str, str], ...]
     """(path, value, origin) of every value."""
-    plan: Plan | None = None
+    forecast: Forecast | None = None
     """Expected hours and dollars, where the model was ever timed on this hardware."""
     data: Data | None = None
     """The user's finished data; of a path, with its files after `with_files`."""
@@ -227,16 +227,16 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         problems = [sentence(one, file, examples) for one in error.errors()] + problems
     if problems:
         raise _refusal(stack, problems)
-    parsed, plan, reasons = planned(parsed, written, reasons)
+    parsed, forecast, reasons = with_forecast(parsed, written, reasons)
     of = _account(name, account)
-    origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
+    origins = (*_origins(parsed, written, reasons), *(forecast.rows() if forecast else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
     named = getattr(parsed.job, "data", None)
     data = data_of(named) if named else None
     pinned = parsed.job.local_source
     chosen = pinned and parsed.container and is_local(parsed.container.image) and parsed.job.trainer is None
     real = pinned.among(local_programs) if chosen else None
-    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, trainer=real)
+    return Stack(stack, *sections, of.config_file, of.time_scale, origins, forecast, data, trainer=real)
 
 
 def _with_program(stack: Stack) -> Stack:

@@ -24,7 +24,7 @@ class Job(OwnProgram):
     """See `microcluster.jobs.contract.Section`."""
 
     runtimes = ("container", "host")
-    world_module = "node"
+    started_by = "node"
 
     kind: Literal["command"]
     command: Annotated[

@@ -11,7 +11,7 @@ from microcluster.jobs.own_program import OwnScript
 class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`."""
 
-    world_module = mpirun.WORLD
+    started_by = mpirun.WORLD
 
     kind: Literal["horovod"]
 

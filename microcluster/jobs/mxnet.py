@@ -58,7 +58,7 @@ class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`; a step is an epoch."""
 
     runtimes = ("container", "host")
-    world_module = "parameter-server"
+    started_by = "parameter-server"
 
     kind: Literal["mxnet"]
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs")]

@@ -139,8 +139,8 @@ Requirement = Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; 
 class OwnProgram(Section):
     """One run of the user's own program; a kind adds how its ranks start."""
 
-    world_module: ClassVar[str]
-    """The agent's module that knows a rank's place."""
+    started_by: ClassVar[str]
+    """What starts the ranks, as the agent's probe calls it."""
 
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)] | None = None
     source: Annotated[
@@ -257,7 +257,7 @@ class OwnProgram(Section):
         wrapped = (*world.noted(()), *(self._tracked(world) if tracks else ()))
         resumed = (*command, *self.filled(world, self.resume or ""))
         python = self.interpreter(world)
-        preflight = world.preflight(python, CONFIG_FILE, expect.model_bytes, self.world_module)
+        preflight = world.preflight(python, CONFIG_FILE, expect.model_bytes, self.started_by)
         return Plan(
             title=self.title,
             trainer=PROGRAM,

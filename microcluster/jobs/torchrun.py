@@ -21,7 +21,7 @@ class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`."""
 
     runtimes = ("container", "host")
-    world_module = "torch"
+    started_by = "torch"
 
     kind: Literal["torchrun"]
 

@@ -72,16 +72,16 @@ def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how
         "writing takes 2% to 4% of the time"
     )
     p100 = config.parse("dev", written(cluster__flavor="AC1_16X120X100"))
-    assert (p100.job.checkpoint_steps, v100.plan.warning, p100.plan.warning) == (210, "", "")
+    assert (p100.job.checkpoint_steps, v100.forecast.warning, p100.forecast.warning) == (210, "", "")
 
 
 def test_an_interval_in_the_stack_file_holds_and_a_risky_one_is_warned_about() -> None:
     careless = config.parse("dev", written(job__checkpointSteps=5000))
     assert (careless.job.checkpoint_steps, origin_of(careless, "job.checkpointSteps")) == (5000, "stack file")
-    assert careless.plan.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk")
-    assert "36 times the default of 140 steps (4.1 min and $0.88)" in careless.plan.warning
-    assert config.parse("dev", written(job__checkpointSteps=200)).plan.warning == ""
-    assert config.parse("dev", written(job__checkpointSteps=1)).plan.warning == ""
+    assert careless.forecast.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk")
+    assert "36 times the default of 140 steps (4.1 min and $0.88)" in careless.forecast.warning
+    assert config.parse("dev", written(job__checkpointSteps=200)).forecast.warning == ""
+    assert config.parse("dev", written(job__checkpointSteps=1)).forecast.warning == ""
 
 
 def test_asking_for_more_steps_keeps_the_interval_because_another_one_is_another_run() -> None:
@@ -90,14 +90,14 @@ def test_asking_for_more_steps_keeps_the_interval_because_another_one_is_another
 
 
 def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of_the_prices() -> None:
-    plan = config.parse("dev", written()).plan
+    plan = config.parse("dev", written()).forecast
     assert plan.summary == (
         "1.75 s per step, 24.3 h and $316 for 50000 steps (+-10%; list prices of 2026-05, ports that carry 2 Gb/s)"
     )
     assert plan.stake == "4.1 min and $0.88 between two checkpoints"
-    longest = config.parse("dev", written(job__maxSteps=10_000_000, job__batchPerGpu=4096, cluster__nodes=64)).plan
+    longest = config.parse("dev", written(job__maxSteps=10_000_000, job__batchPerGpu=4096, cluster__nodes=64)).forecast
     assert len(longest.summary) < 150
-    alone = config.parse("dev", written(cluster__nodes=1)).plan
+    alone = config.parse("dev", written(cluster__nodes=1)).forecast
     assert "no network between ranks" in alone.summary
 
 
@@ -112,7 +112,7 @@ def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of
 )
 def test_what_nobody_has_timed_has_no_plan_and_a_fixed_interval(untimed: dict[str, Any]) -> None:
     stack = config.parse("dev", written(**untimed))
-    assert stack.plan is None
+    assert stack.forecast is None
     assert "nothing like it was timed" in origin_of(stack, "job.checkpointSteps")
     assert stack.job.checkpoint_steps in (100, 200)
 
@@ -121,7 +121,7 @@ def test_what_nobody_has_timed_has_no_plan_and_a_fixed_interval(untimed: dict[st
 @pytest.mark.parametrize("nodes", [1, 2, 64])
 @pytest.mark.parametrize("steps", [1, 10_000_000])
 def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: int, nodes: int, steps: int) -> None:
-    plan = config.parse("dev", written(job__batchPerGpu=batch, cluster__nodes=nodes, job__maxSteps=steps)).plan
+    plan = config.parse("dev", written(job__batchPerGpu=batch, cluster__nodes=nodes, job__maxSteps=steps)).forecast
     assert 1 <= plan.checkpoint_steps <= 5000
     assert plan.risk().dollars <= 1 or plan.checkpoint_steps == 1
 

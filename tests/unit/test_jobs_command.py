@@ -52,7 +52,7 @@ def test_every_process_starts_in_the_programs_folder_and_its_end_is_noted() -> N
     folder = launched()
     for process in (*folder.plan.start, *folder.plan.probe):
         assert process.argv[:4] == ("sh", "-c", 'cd "$0" && exec "$@"', f"{folder.path}/program")
-    assert {process.argv[6] for process in folder.plan.start} == {"rank_wrapper"}
+    assert {process.argv[6] for process in folder.plan.start} == {"launch.rank_wrapper"}
 
 
 def test_a_run_goes_on_with_the_words_of_resume_on_every_node() -> None:
@@ -98,7 +98,7 @@ def test_a_command_that_cannot_start_is_refused_before_anything_is_ordered(
 
 def test_in_the_preflight_every_node_hears_from_the_first_one_that_all_are_there() -> None:
     told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "3"}
-    line = "from agent import node_world; assert node_world.allreduce(1) > 0; print(node_world.place())"
+    line = "from agent.launch.probe import NodeWorld; assert NodeWorld().allreduce(1) > 0; print(NodeWorld().place())"
     asked = [
         subprocess.Popen(
             [sys.executable, "-c", line],

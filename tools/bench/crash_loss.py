@@ -130,7 +130,9 @@ def setting_of(name: str) -> Setting:
     port, nodes = stack.cluster.port_speed_mbps, stack.cluster.nodes
     disks = (stack.cluster.data_disk_gb,)
     per_hour = float(catalog.price_per_hour(stack.cluster.flavor, disks, port) or 0) * nodes
-    step_s, write_s = (stack.plan.prediction.seconds, WRITE_S[1]) if stack.plan else (LOCAL_STEP_S, LOCAL_WRITE_S)
+    step_s, write_s = (
+        (stack.forecast.prediction.seconds, WRITE_S[1]) if stack.forecast else (LOCAL_STEP_S, LOCAL_WRITE_S)
+    )
     size = stack.job.plan(World(("10.0.0.1",), 1)).expect.checkpoint_bytes
     return Setting(name, step_s, write_s, stack.job.checkpoint_steps, size, COPY_SHARE * port * 1e6 / 8, per_hour)
 

@@ -1,4 +1,4 @@
-"""The plan of a stack file: step time, hours and dollars of the run, and the cost of a crash."""
+"""The forecast of a stack file: step time, hours and dollars of the run, and the cost of a crash."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ MUCH_MORE = 2.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class Forecast:
     """The expected run; ``bare`` is the step time on ports that carry only their nominal speed.
 
     Attributes:
@@ -84,7 +84,7 @@ class Plan:
         )
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return the plan as ``(path, value, origin)``."""
+        """Return the forecast as ``(path, value, origin)``."""
         bill = self.bill()
         return [
             ("plan.secondsPerStep", f"{self.prediction.seconds:.2f}", f"computed, +-{BAND:.0%}: {self._link}"),
@@ -105,8 +105,8 @@ class Plan:
         return f"; on ports that carry no more than {self.bare.link_mbps / 1000:g} Gb/s: {_risk_text(self.risk(bare=True))}"
 
 
-def plan_of(file: StackFile) -> Plan | None:
-    """Return the plan of a valid stack file, or None for what was never timed."""
+def forecast_of(file: StackFile) -> Forecast | None:
+    """Return the forecast of a valid stack file, or None for what was never timed."""
     cluster, job = file.cluster, file.job
     hardware, workload = cluster.hardware, job.workload()
     if workload is None or file.container is None or is_local(file.container.image):
@@ -129,7 +129,7 @@ def plan_of(file: StackFile) -> Plan | None:
     usual = interval(prediction.seconds, per_hour)
     # One machine needs no network.
     bare = bare if prediction.wire_bytes else prediction
-    return Plan(
+    return Forecast(
         prediction, bare, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
     )
 
@@ -152,7 +152,7 @@ def _slowed(completed: Mapping[str, Any], port: SlowPort) -> str:
         file = stack_file(completed.get("cluster"), completed.get("job")).model_validate(completed)
     except ValidationError:  # Reported with the other problems.
         return "every step wait for the network"
-    slow, usual = plan_of(file), plan_of(_with_port(file, port))
+    slow, usual = forecast_of(file), forecast_of(_with_port(file, port))
     if slow is None or usual is None:
         return "every step wait for the network"
     return (
@@ -170,16 +170,16 @@ def _whole(bill: Bill) -> str:
     return f"{bill.hours:,.0f} h and ${bill.dollars:,.0f}"
 
 
-def planned(
+def with_forecast(
     file: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
-) -> tuple[StackFile, Plan | None, dict[str, str]]:
+) -> tuple[StackFile, Forecast | None, dict[str, str]]:
     """Fill in the checkpoint interval by the money at risk, unless the stack file sets it."""
-    plan = plan_of(file)
-    if plan is None or "checkpointSteps" in written["job"]:
-        return file, plan, dict(reasons)
-    job = file.job.model_copy(update={"checkpoint_steps": plan.usual})
-    plan = replace(plan, checkpoint_steps=plan.usual)
-    return file.model_copy(update={"job": job}), plan, {**reasons, "job.checkpointSteps": plan.interval_reason()}
+    found = forecast_of(file)
+    if found is None or "checkpointSteps" in written["job"]:
+        return file, found, dict(reasons)
+    job = file.job.model_copy(update={"checkpoint_steps": found.usual})
+    found = replace(found, checkpoint_steps=found.usual)
+    return file.model_copy(update={"job": job}), found, {**reasons, "job.checkpointSteps": found.interval_reason()}
 
 
 def _risk_text(risk: AtRisk) -> str:
