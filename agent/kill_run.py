@@ -252,12 +252,12 @@ def mark_stopped(runs, names):
         asked(["sh", "-c", STOPPED, os.path.join(runs, name)], MARK_TIMEOUT_S)
 
 
-def remove_staging(run=""):
+def remove_staging(run="", timeout_s=DOCKER_TIMEOUT_S):
     """Remove the container in which a run's data are made, or any run's; it may just be starting, and what is left shows in the processes."""
     label = STAGING_LABEL + ("=" + run if run else "")
-    _, names = asked(["docker", "ps", "-aq", "--filter", "label=" + label], DOCKER_TIMEOUT_S)
+    _, names = asked(["docker", "ps", "-aq", "--filter", "label=" + label], timeout_s)
     if names and re.match(r"[0-9a-f\s]+$", names):
-        asked(["docker", "rm", "-f"] + names.split(), DOCKER_TIMEOUT_S)
+        asked(["docker", "rm", "-f"] + names.split(), timeout_s)
 
 
 def flush(folder):

@@ -9,17 +9,16 @@ from agent.checkpoints.parts import OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, SPOILT
 from agent.machine import parallel, read_json
 from agent.supervise import shared_folder
+from agent.supervise.health_rules import Failed
 from agent.supervise.run_context import ASK_TRIES, TOO_SLOW
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
 READ_TIMEOUT_S = 600
+NOT_BROUGHT_BACK = "not-brought-back"
+"""There may be a newer checkpoint on another machine and it cannot be had."""
 NOT_LOADED = "not_loaded.json"
 """{step: when an attempt that went on from its checkpoint ended without a step}; what is written later is another checkpoint."""
-
-
-class NotBroughtBack(Exception):
-    """There may be a newer checkpoint on another machine and it cannot be had; the argument is a sentence."""
 
 
 class NoAnswer(Exception):
@@ -39,17 +38,18 @@ def bring_back(run):
     steps = parallel(lambda address: asked(run, address), others)
     silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
     if silent:
-        raise NotBroughtBack("; ".join(unknown(run, *one) for one in silent))
+        raise Failed(NOT_BROUGHT_BACK, "; ".join(unknown(run, *one) for one in silent))
     newer = [pair for pair in zip(steps, others) if pair[0] is not None and pair[0] > (own[0] if own else -1)]
     refused = []
     for step, address in sorted(newer, reverse=True):
         if brought(run, step, address, refused):
             return
     if refused and not own:
-        raise NotBroughtBack(
+        raise Failed(
+            NOT_BROUGHT_BACK,
             "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again".format(
                 "; ".join(refused), run.path("copy")
-            )
+            ),
         )
 
 
@@ -62,7 +62,7 @@ def gather(run):
             run.program("checkpoints.parts", run.folder, "gather", OVER, *others), BRING_TIMEOUT_S, (0, TOO_SLOW)
         )
         if code:
-            raise NotBroughtBack("{}: {}".format(run.doing, output[-300:]))
+            raise Failed(NOT_BROUGHT_BACK, "{}: {}".format(run.doing, output[-300:]))
 
 
 def unknown(run, address, output):
@@ -83,7 +83,7 @@ def brought(run, step, address, refused):
         {"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": output[-300:]}
     )
     if code not in (0, SPOILT):
-        raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, output[-300:]))
+        raise Failed(NOT_BROUGHT_BACK, "fetching the copy of step {} from {}: {}".format(step, name, output[-300:]))
     if code:
         refused.append("that of step {} on {}: {}".format(step, name, output[-300:]))
     return not code

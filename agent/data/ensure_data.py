@@ -3,33 +3,34 @@
 from agent import kill_run
 from agent.data.stages import MARK
 from agent.machine import parallel
+from agent.supervise.health_rules import Failed, cause_of
 
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
+REMOVE_TIMEOUT_S = 60
 TRIES = 2
 WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""
 
 
-class NotKnown(Exception):
-    """Nobody can tell whether a machine has the data; the arguments are what was done, the exit code and the last lines."""
+def failed(what, code, lines):
+    """Return the failure of a step: a staging says what it refuses as its last line, which is the reason and not only a sign of it."""
+    refusal = [": " + line[len(MARK) :] for line in lines[-1:] if line.startswith(MARK)]
+    sentence = "{} ended with exit code {}{}".format(what, code, "".join(refusal))
+    return Failed(cause_of(lines, "preparing"), sentence, code, lines[-20:])
 
 
 def ensure(run):
-    """Return (what was done, exit code, last lines) of the first step that failed, or None with whole data."""
-    if run.spec.data is None:
-        return None
-    try:
-        if is_whole(run) or brought(run):
-            return None
-        run.emit({"event": "staging", "text": "no machine has the data; making them"})
-        lines = []
-        code = stage(run, lines)
-        if code:
-            return "preparing the data set", code, lines[-20:]
-        return None if is_whole(run) else ("comparing the data that were made with their sums", 1, lines[-20:])
-    except NotKnown as unknown:
-        return unknown.args
+    """Have whole data on the launcher, where the run's are not the program's own business."""
+    if run.spec.data is None or is_whole(run) or brought(run):
+        return
+    run.emit({"event": "staging", "text": "no machine has the data; making them"})
+    lines = []
+    code = stage(run, lines)
+    if code:
+        raise failed("preparing the data set", code, lines)
+    if not is_whole(run):
+        raise failed("comparing the data that were made with their sums", 1, lines)
 
 
 def is_whole(run):
@@ -41,7 +42,7 @@ def answer(run, words, what):
     run.doing = what
     code, output = run.ask_again(["sh", run.path("data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
-        raise NotKnown(what + last_line(output.splitlines()), code, output.splitlines()[-20:])
+        raise failed(what + last_line(output.splitlines()), code, output.splitlines())
     return code == WHOLE
 
 
@@ -52,12 +53,12 @@ def brought(run):
     """
     others = run.spec.addresses[1:]
     having = parallel(lambda address: has(run, address), others)
-    unknown = [one for one in having if isinstance(one, NotKnown)]
+    unknown = [one for one in having if isinstance(one, Failed)]
     for address in [one for one, there in zip(others, having) if there is True]:
         try:
             if arrived(run, address):
                 return True
-        except NotKnown as broken:
+        except Failed as broken:
             unknown.append(broken)
     if unknown:
         raise unknown[0]
@@ -65,10 +66,10 @@ def brought(run):
 
 
 def has(run, address):
-    """Return whether another machine has the data whole, or a NotKnown."""
+    """Return whether another machine has the data whole, or why nobody can tell."""
     try:
         return answer(run, ["has", address], "asking " + run.name_of(address) + " for the data")
-    except NotKnown as unknown:
+    except Failed as unknown:
         return unknown
 
 
@@ -84,7 +85,7 @@ def arrived(run, address):
             return True
         note(run, "the data of " + name + (" did not arrive" if code else " arrived with other bytes"))
     if code:
-        raise NotKnown("bringing the data from " + name + last_line(lines), code, lines[-20:])
+        raise failed("bringing the data from " + name + last_line(lines), code, lines)
     return False
 
 
@@ -101,11 +102,11 @@ def stage(run, lines):
             run.emit({"event": "staging", "text": line[len(MARK) :]})
 
     run.doing = "preparing the data set"
-    kill_run.remove_staging()  # A killed launcher may have left one.
+    kill_run.remove_staging(timeout_s=REMOVE_TIMEOUT_S)  # A killed launcher may have left one.
     try:
         return run.do_outside(run.spec.stage, show)
     finally:
-        kill_run.remove_staging()
+        kill_run.remove_staging(timeout_s=REMOVE_TIMEOUT_S)
 
 
 def note(run, text):

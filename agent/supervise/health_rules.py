@@ -5,6 +5,7 @@ gone, no sign of life. What may be on purpose or may pass only raises an alarm: 
 """
 
 import errno
+import os
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
@@ -242,6 +243,11 @@ def is_full(error):
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def cause_of(lines, usual):
+    """Return the cause of a step that failed: a full disk where anybody says so."""
+    return DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
+
+
 def median(values):
     return sorted(values)[len(values) // 2]
 
@@ -251,7 +257,10 @@ def _seconds(seconds):
 
 
 class Failed(Exception):
-    """A phase ended badly; the arguments are the cause in a word, a sentence, the exit code and the lines that matter."""
+    """A phase ended badly: the cause in a word, a sentence, the exit code and the lines that matter."""
+
+    def __init__(self, cause, sentence, code=1, lines=()):
+        Exception.__init__(self, cause, sentence, code, list(lines))
 
 
 class Stopped(BaseException):

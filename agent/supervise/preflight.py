@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from agent.launch.probe import MARK
 from agent.machine import parallel
 from agent.nodes import node_facts
+from agent.supervise.health_rules import Failed
 from agent.supervise.processes import run_all
 
 STREAMS = (1, 8)
@@ -37,10 +38,6 @@ GPUS = "gpus"
 """Among the versions of a rank: how many GPUs its framework sees; None for a framework that needs none."""
 MIB_PER_GB = 15 * 64
 """The driver shows a little less than what a GPU is sold with."""
-
-
-class PreflightFailed(Exception):
-    """The machines are not what was ordered or cannot work together; the arguments are a sentence and the lines of it."""
 
 
 def preflight(run):
@@ -85,7 +82,7 @@ def keep(run, found, rows, began):
 def stop(rows):
     why = sentence(rows)
     if why:
-        raise PreflightFailed(why, [])
+        raise Failed("preflight", why)
 
 
 def mesh(run):
@@ -173,13 +170,15 @@ def together(run, found):
     bounded = [SimpleNamespace(**dict(vars(one), argv=limit + one.argv)) for one in run.spec.collective]
     code, _ = run_all(run, bounded, lines.append)
     if code in TIMED_OUT:
-        raise PreflightFailed(
+        raise Failed(
+            "preflight",
             "reaching all ranks was not over after {} s; ssh works between all machines, so see that they "
             "reach each other on every port of {}".format(TOGETHER_TIMEOUT_S, run.spec.interface),
+            1,
             lines[-20:],
         )
     if code:
-        raise PreflightFailed("reaching all ranks ended with exit code " + str(code), lines[-20:])
+        raise Failed("preflight", "reaching all ranks ended with exit code " + str(code), 1, lines[-20:])
     ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
     ranks.sort(key=lambda rank: rank["rank"])
     found["ranks"] = ranks

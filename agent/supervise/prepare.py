@@ -5,9 +5,7 @@ take their time. A connection that only keeps itself alive moves too little to c
 """
 
 import contextlib
-import errno
 import json
-import os
 import threading
 import time
 
@@ -17,7 +15,7 @@ from agent.data import distribute_data, ensure_data
 from agent.launch import script_imports
 from agent.machine import parallel
 from agent.supervise import health_rules, shared_folder
-from agent.supervise.health_rules import Failed
+from agent.supervise.health_rules import Failed, cause_of
 
 SSH_FAILED = 255
 """What ssh ends with when it could not reach or log in to the other machine; its last line says why."""
@@ -39,19 +37,11 @@ def prepare(run):
         try_imports(run)
     if run.spec.shared:
         shared_folder.use(run)
-    wrong = ensure_data.ensure(run)
-    if wrong:
-        what, code, lines = wrong
-        raise Failed(
-            cause_of(lines, "preparing"), what + " ended with exit code " + str(code) + last_reason(lines), code, lines
-        )
-    try:
-        if not run.spec.shared:
-            resume.bring_back(run)
-            resume.gather(run)
-        checkpoint = resume.latest_checkpoint(run)
-    except resume.NotBroughtBack as failed:
-        raise Failed("not-brought-back", failed.args[0], 1, []) from failed
+    ensure_data.ensure(run)
+    if not run.spec.shared:
+        resume.bring_back(run)
+        resume.gather(run)
+    checkpoint = resume.latest_checkpoint(run)
     run.keep_ballast()
     place(run, [] if run.spec.shared else checkpoint)
     if run.spec.shared:
@@ -104,17 +94,6 @@ def place(run, checkpoint):
         raise Failed(
             cause_of(lines, "placing"), "bringing the data to the other machines: " + output, code, lines[-20:]
         )
-
-
-def cause_of(lines, usual):
-    """Return the cause of a step that failed: a full disk where anybody says so."""
-    return health_rules.DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
-
-
-def last_reason(lines):
-    """Return what a staging refused with, which is the reason and not only a sign of it."""
-    output = [line[len(ensure_data.MARK) :] for line in lines[-1:] if line.startswith(ensure_data.MARK)]
-    return ": " + output[0] if output else ""
 
 
 def must(run, cause, what, argv):

@@ -32,7 +32,7 @@ def use(run):
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise Failed("shared-folder", run.doing + ": " + str(error), 1, []) from error
+        raise Failed("shared-folder", run.doing + ": " + str(error)) from error
 
 
 def why_silent(folder):
@@ -95,4 +95,4 @@ def agree(run, argv, wanted):
     for address, found in zip(others, parallel(ask, others)):
         if found != wanted:
             what = "{}: {} sees {!r} there and not {!r}".format(run.doing, run.name_of(address), found[-200:], wanted)
-            raise Failed("shared-folder", what + "; see that it mounts the same drive", 1, [])
+            raise Failed("shared-folder", what + "; see that it mounts the same drive")

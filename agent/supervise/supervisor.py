@@ -18,7 +18,7 @@ from agent import spec
 from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise.health_rules import Failed, Stopped, explained
-from agent.supervise.preflight import PreflightFailed, preflight
+from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
 from agent.supervise.run_context import Run
 from agent.supervise.training import train
@@ -133,10 +133,7 @@ def carry_out(run):
     finally:
         idle.leave()
     run.enter("preflight")
-    try:
-        preflight(run)
-    except PreflightFailed as failed:
-        raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
+    preflight(run)
     run.enter("training")
     train(run, run.spec.resume_processes if checkpoint else run.spec.processes)
 

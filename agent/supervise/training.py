@@ -60,7 +60,7 @@ def train(run, processes):
         raise Failed("training", what + " ended with exit code " + str(code), code, monitor.lines())
     monitor.finish_copies()
     if run.spec.shared and monitor.rules.not_copied:
-        raise Failed(health_rules.NOT_COPIED, monitor.rules.not_copied, 1, [])
+        raise Failed(health_rules.NOT_COPIED, monitor.rules.not_copied)
 
 
 def emit_all(run, events):

@@ -11,7 +11,7 @@ import pytest
 from supervised_run import hurry, let_run, start, wait_for_end, write_job
 
 from agent.checkpoints import resume, tensorflow
-from agent.supervise import run_context
+from agent.supervise import health_rules, run_context
 from tools.tiny_checkpoint import DATA, save
 
 
@@ -89,7 +89,7 @@ def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):
 def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_place(folder, run):
     copied = f"case $1 in 10.0.0.9) echo {resume.MARK}30 ;; *) echo {resume.MARK}20 ;; esac"
     on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && {{ {REFUSED}; }}; touch {folder}/brought")
-    with pytest.raises(resume.NotBroughtBack, match="step 30 from gpu-2: ssh: .* Connection refused"):
+    with pytest.raises(health_rules.Failed, match="step 30 from gpu-2: ssh: .* Connection refused"):
         resume.bring_back(run())
     assert not (folder / "brought").exists()
     assert len((folder / "bring.10.0.0.9").read_text()) == run_context.ASK_TRIES
@@ -119,7 +119,7 @@ def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monke
     if own:
         save(folder / "logdir", f"model.ckpt-{own}")
     on_machines(folder, f"[ $1 = 10.0.0.9 ] && {{ {answer}; exit; }}; echo {resume.MARK}30", f"touch {folder}/brought")
-    with pytest.raises(resume.NotBroughtBack, match=f"gpu-2 .* no answer in 4 tries \\(.*{said}") as failed:
+    with pytest.raises(health_rules.Failed, match=f"gpu-2 .* no answer in 4 tries \\(.*{said}") as failed:
         resume.bring_back(run())
     assert f"remove {folder}/copy there" in str(failed.value)
     assert not (folder / "brought").exists()
@@ -315,5 +315,5 @@ def test_after_a_fetch_that_was_killed_the_copy_is_fetched_again(folder, run):
 def test_without_the_parts_of_a_silent_machine_a_run_does_not_go_on(folder, run):
     own_program(folder)
     let_run(folder, "gather", ["sh", "-c", "echo no route to host; exit 1"])
-    with pytest.raises(resume.NotBroughtBack, match="their parts of the checkpoints: no route to host"):
+    with pytest.raises(health_rules.Failed, match="their parts of the checkpoints: no route to host"):
         resume.gather(run())
