@@ -1,7 +1,9 @@
 """The product as a person has it: a copy of the project, a home and an account of its own, and the two commands."""
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -13,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
 GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "jax-local", "keras-local", "horovod-benchmark-local")
 COMMAND_LIMIT_S = 1200
+FIRST_PORT = 10_000
 ASK_LIMIT_S = 120
 
 
@@ -70,10 +73,13 @@ class Product:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Choose a port that nobody else is given by chance until it is bound, or bound again: one below those for clients."""
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(FIRST_PORT, first_given), 100):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("a hundred ports were taken")
 
 
 def write_settings(state: Path, port: int, private: tuple[str, ...], public: str) -> None:

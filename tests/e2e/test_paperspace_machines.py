@@ -18,8 +18,9 @@ import requests
 
 from emulator.machines.host_tools import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
-from tests.integration.conftest import ROOT, free_port
+from tests.integration.conftest import ROOT
 from tests.unit.emulated_paperspace import order
+from tools.product import free_port
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 READY_S, LIMIT_S = 120, 120

@@ -30,7 +30,8 @@ from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
 from providers.pbs.account import open_account
 from providers.rental import owner_mark
-from tests.integration.conftest import ROOT, free_port
+from tests.integration.conftest import ROOT
+from tools.product import free_port
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 STACK, LIMIT_S, STEPS = "queue", 300, 60

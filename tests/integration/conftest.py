@@ -3,9 +3,7 @@
 import contextlib
 import json
 import os
-import random
 import signal
-import socket
 import ssl
 import time
 import urllib.request
@@ -17,11 +15,12 @@ import pytest
 
 from tests.integration import fork_servers
 from tests.integration.provider_cluster import Onlooker
+from tools.chaos.accounts import as_toml
 from tools.chaos.fork_server import Process
+from tools.product import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 60
-FIRST_PORT = 10_000
 # Seconds of the account's clock; at rate 600 a guest is being built for half a second.
 SETTINGS = {
     "provisioning_s": 300.0,
@@ -52,8 +51,7 @@ class AccountEmulator:
 
     def start(self) -> None:
         """Run the server and return once it answers."""
-        lines = [f"{name} = {_toml(value)}" for name, value in self._settings.items()]
-        (self.state / "settings.toml").write_text("\n".join(lines) + "\n")
+        (self.state / "settings.toml").write_text(as_toml(self._settings))
         places = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
         self._process = fork_servers.fork_server("emulator.cli").fork(
             ["serve", self.vendor, *map(str, places)], os.environ, self.state / "emulator.log"
@@ -146,22 +144,6 @@ def _no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("SL_USERNAME", "SL_API_KEY", "SLCLI_CONFIG", "https_proxy", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
-    return json.dumps(value)
-
-
-def free_port() -> int:
-    """Choose a port that nobody else is given by chance until it is bound, or bound again: one below those for clients."""
-    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in random.sample(range(FIRST_PORT, first_given), 100):
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("a hundred ports were taken")
 
 
 @pytest.fixture

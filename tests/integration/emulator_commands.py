@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator import cli
-from tests.integration.conftest import free_port
+from tools.product import free_port
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ from providers.rental.owner_mark import Owner
 from providers.rental.receipt import receipt
 from providers.softlayer import account as accounts
 from providers.softlayer import credentials
-from providers.softlayer.api import Api, new_client
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, new_client
 from tests.integration.provider_driver import Driver, Resource
 from tools.chaos.provider import STACK
 from tools.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, TAGS
 
 CLEAN_TIMEOUT_S = 30
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
+"""After so long an order that was sent is in the account's lists."""
 OTHERS = ("getNetworkStorage", "getNetworkVlans")
 LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
 OWNER = Owner(STACK, MARK)

@@ -1,11 +1,11 @@
 """The emulated account through the official client, over XML-RPC and over REST."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import SoftLayer
+
+from tests.integration.until import until
 
 FAR_S = 20
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{}"
@@ -39,15 +39,6 @@ def template(hostname: str = "gpu-0", **changes: Any) -> dict[str, Any]:
 
 def flavor(name: str) -> dict[str, str]:
     return {"flavorKeyName": name}
-
-
-def until(probe: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + FAR_S
-    while time.monotonic() < deadline:
-        if found := probe():
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not happen in time")
 
 
 def ready(client, guest_id: int) -> dict[str, Any]:

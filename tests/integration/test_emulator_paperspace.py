@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import requests
 
-from tests.integration.conftest import ROOT, free_port
+from tests.integration.conftest import ROOT
 from tests.integration.paperspace_account import KEY, LIMIT_S, Paperspace
 from tests.unit.emulated_paperspace import order
+from tools.product import free_port
 
 
 @pytest.fixture

@@ -20,14 +20,12 @@ from providers.rental.operation import Operation
 from providers.rental.order import adopt_or_order
 from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from providers.softlayer.guest import Guests
 from providers.softlayer.specs import GuestSpec
 from tests.integration.lossy_wire import LossyWire, lossy_wire
-from tests.integration.provider_cluster import MARK, OWNER, STACK, guest
+from tests.integration.provider_cluster import MARK, OWNER, SETTLED_S, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
-
-SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
+from tests.integration.until import until
 
 CLOCK_RATE = 60
 TIME_SCALE = 0.02
@@ -90,13 +88,6 @@ def begun(driver: Driver) -> threading.Thread:
     creating = threading.Thread(target=create, daemon=True)
     creating.start()
     return creating
-
-
-def until(happened: Callable[[], Any]) -> None:
-    ends = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.02)
 
 
 def journal_text(world: World) -> str:

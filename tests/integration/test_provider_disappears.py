@@ -1,7 +1,5 @@
 """Things that vanish behind our back: before an operation, during it, and after it; and orders that wait for a person."""
 
-import threading
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +7,7 @@ import pytest
 
 from tests.integration.provider_cluster import KEY, Cluster, Onlooker, group, guest
 from tests.integration.provider_driver import Driver, Failed
+from tests.integration.until import until
 
 SERVICES = {
     "SshKey": "Security_Ssh_Key",
@@ -31,7 +30,7 @@ def driver(account_emulator):
 
 def take_away(onlooker: Onlooker, kind: str, object_id: str) -> None:
     onlooker.client.call(SERVICES[kind], "deleteObject", id=int(object_id))
-    _until(lambda: kind != "VirtualGuest" or not onlooker.guests())
+    until(lambda: kind != "VirtualGuest" or not onlooker.guests())
 
 
 @pytest.mark.parametrize("kind", SERVICES)
@@ -64,7 +63,7 @@ def test_a_cluster_whose_guest_group_and_key_vanished_is_destroyed_all_the_same(
     cluster = Cluster(driver)
     take_one = cluster.guests["gpu-0"].id
     onlooker.client.call("Virtual_Guest", "deleteObject", id=int(take_one))
-    _until(lambda: take_one not in {str(each["id"]) for each in onlooker.guests()})
+    until(lambda: take_one not in {str(each["id"]) for each in onlooker.guests()})
     onlooker.client.call("Security_Ssh_Key", "deleteObject", id=int(cluster.key.id))
     cluster.destroy()
     assert onlooker.open_count() == 0
@@ -75,7 +74,7 @@ def test_a_guest_that_is_cancelled_while_we_wait_for_it_ends_the_wait_early(emul
     onlooker = Onlooker(emulator.config_file)
     with Driver(emulator.config_file) as driver, ThreadPoolExecutor(1) as pool:
         creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
-        _until(onlooker.guests)
+        until(onlooker.guests)
         onlooker.client.call("Virtual_Guest", "deleteObject", id=onlooker.guests()[0]["id"])
         with pytest.raises(
             Failed, match="will not be built|was cancelled by somebody else|does not know|it is gone"
@@ -133,15 +132,8 @@ def test_an_order_that_a_person_refuses_is_reported_as_refused(waiting):
     emulator, driver, known = waiting
     with ThreadPoolExecutor(1) as pool:
         updating = pool.submit(driver.update, known, guest("gpu-0"))
-        _until(lambda: driver.said().count("PENDING_APPROVAL") > 1)
+        until(lambda: driver.said().count("PENDING_APPROVAL") > 1)
         decide(emulator, "refuse")
         with pytest.raises(Failed, match="will not be built: its order [0-9]+ is REFUSED|does not know guest"):
             updating.result(60)
     driver.delete(known)
-
-
-def _until(look, limit_s: float = 20) -> None:
-    ends = time.monotonic() + limit_s
-    while not look():
-        assert time.monotonic() < ends, "it did not happen"
-        threading.Event().wait(0.02)

@@ -16,6 +16,7 @@ from providers.rental.journal import Journal, accepted, unresolved
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
+from tests.integration.until import until
 
 LEAVES_WITHIN_S = 5
 NOISE_S = 15
@@ -49,9 +50,9 @@ def events(tmp_path, monkeypatch):
     return Journal(STACK, MARK).events
 
 
-def creating(driver: Driver, wire: LossyWire, until: str) -> threading.Event:
-    """Begin a create, and return when its call ``until`` was carried out and its answer is held back."""
-    held = wire.held[until] = threading.Event()
+def creating(driver: Driver, wire: LossyWire, method: str) -> threading.Event:
+    """Begin a create, and return when its call ``method`` was carried out and its answer is held back."""
+    held = wire.held[method] = threading.Event()
 
     def create() -> None:
         try:
@@ -60,7 +61,7 @@ def creating(driver: Driver, wire: LossyWire, until: str) -> threading.Event:
             return
 
     threading.Thread(target=create, daemon=True).start()
-    _until(lambda: until in wire.calls)
+    until(lambda: method in wire.calls)
     return held
 
 
@@ -92,7 +93,7 @@ def test_nothing_is_ordered_for_an_engine_that_is_gone(over, wire, onlooker, end
     end(driver)
     if end is Driver.hang_up:
         time.sleep(2)  # Nobody can ask whether the provider knows it yet.
-    _until(lambda: leaves(driver))
+    until(lambda: leaves(driver))
     look.set()
     if end is Driver.hang_up:
         time.sleep(2)
@@ -121,7 +122,7 @@ def test_an_order_that_is_on_its_way_is_written_down_before_the_provider_leaves(
     driver = over()
     answer = creating(driver, wire, "createObject")
     end(driver)
-    _until(lambda: leaves(driver))
+    until(lambda: leaves(driver))
     answer.set()
     assert driver.process.ended(LEAVES_WITHIN_S + NOISE_S)
     (ordered,) = onlooker.guests()
@@ -157,10 +158,3 @@ def test_nothing_is_ordered_where_it_cannot_be_written_down(over, wire, tmp_path
     with pytest.raises(Failed, match="writing down .*Nothing was ordered"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert "createObject" not in wire.calls
-
-
-def _until(look: Callable[[], object], limit_s: float = 20) -> None:
-    ends = time.monotonic() + limit_s
-    while not look():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.02)

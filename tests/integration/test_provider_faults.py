@@ -6,12 +6,10 @@ import time
 import pytest
 
 from providers.rental.wire import READ_ATTEMPTS
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import KEY, LEDGER, Cluster, Onlooker, group, guest
+from tests.integration.provider_cluster import KEY, LEDGER, SETTLED_S, Cluster, Onlooker, group, guest
 from tests.integration.provider_driver import Driver, Failed
 
-SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 PRIVATE_IMAGE, PUBLIC_IMAGE = "2263543", "2263700"
 
 
@@ -101,17 +99,6 @@ def test_a_guest_that_is_billed_and_never_listed_ends_the_command_and_nothing_mo
     with in_step(emulator) as driver, pytest.raises(Failed, match=said):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert ordered(emulator) == 1
-
-
-def test_an_order_that_never_arrives_ends_with_a_sentence_and_nothing_ordered(over, onlooker):
-    driver, wire = over(createObject=99)
-    wire.before_reaching.add("createObject")
-    with pytest.raises(
-        Failed, match="ordering guest gpu-0 .*The account shows none, so nothing was ordered.*again"
-    ) as lost:
-        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    assert lost.value.unfinished is None
-    assert onlooker.guests() == []
 
 
 def test_keys_and_groups_whose_answers_got_lost_are_made_once(over, onlooker):

@@ -6,12 +6,9 @@ import xmlrpc.client
 import pytest
 
 from providers.softlayer import rights
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import LEDGER, Cluster, Onlooker, guest
+from tests.integration.provider_cluster import LEDGER, SETTLED_S, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
-
-SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 TIME_SCALE = 0.02
 UNSEEN = xmlrpc.client.Fault("SoftLayer_Exception_ObjectNotFound", "Unable to find object with id of '101'.")

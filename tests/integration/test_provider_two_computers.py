@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from tests.integration.provider_cluster import KEY, guest
+from tests.integration.provider_cluster import KEY, SETTLED_S, guest
 from tests.integration.provider_driver import Driver, Failed
-
-SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
+from tests.integration.until import until
 
 CLOCK_RATE = 60
 TIME_SCALE = 0.02
@@ -73,10 +71,7 @@ def killed_with_a_machine(computers: Computers, computer: str) -> None:
 
     creating = threading.Thread(target=create, daemon=True)
     creating.start()
-    ends = time.monotonic() + 30
-    while not computers.machines():
-        assert time.monotonic() < ends, "nothing was ordered"
-        time.sleep(0.02)
+    until(computers.machines)
     driver.kill()
     creating.join(30)
 

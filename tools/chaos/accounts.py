@@ -5,7 +5,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +104,7 @@ class AccountServer:
         """Open an account in a folder, in which only somebody else's things are, and close it at the end."""
         folder.mkdir(parents=True)
         values = {**SETTINGS, **market.settings, **settings, "history": True}
-        (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
+        (folder / SETTINGS_FILE).write_text(as_toml(values))
         door = self._secure if values.get("tls") else self._plain
         vendor = VENDORS[market.vendor]
         chosen = load_settings(folder, {"port": door.port, "machines": "none"}, market.vendor)
@@ -142,6 +142,11 @@ class AccountServer:
 
 def _no_faults(account: Any) -> FaultInjector:
     return FaultInjector(0, account.settings.FAULT_MODEL, FaultRates())
+
+
+def as_toml(settings: Mapping[str, Any]) -> str:
+    """Return the text of a settings file."""
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in settings.items())
 
 
 def _toml(value: Any) -> str:
