@@ -197,9 +197,8 @@ class SoftLayer(api.Api):
             return self._ordered(wanted[0]) if wanted else None
         if not isinstance(wanted, dict):
             return None
-        for inner in ("orderContainers", "virtualGuests"):
-            if isinstance(wanted.get(inner), list):
-                return self._ordered(wanted[inner])
+        if isinstance(wanted.get("virtualGuests"), list):
+            return self._ordered(wanted["virtualGuests"])
         if wanted.get("hostname") and wanted.get("domain"):
             return f"{wanted['hostname']}.{wanted['domain']}"
         guest = self.account.store.guests.read(wanted["id"]) if isinstance(wanted.get("id"), int) else None
@@ -222,10 +221,8 @@ def _changes(before: Any, after: Any) -> list[str]:
 
 def _without_guests(answer: Answer) -> Answer:
     """A receipt without the guests that were ordered: only lists show them."""
-    details = answer.value["orderDetails"]
-    containers = [{**each, "virtualGuests": []} for each in details.get("orderContainers", [])]
-    bare = {**details, "virtualGuests": []} if not containers else {**details, "orderContainers": containers}
-    return replace(answer, value={**answer.value, "orderDetails": bare})
+    details = {**answer.value["orderDetails"], "virtualGuests": []}
+    return replace(answer, value={**answer.value, "orderDetails": details})
 
 
 def _read_xmlrpc(request: Request, body: bytes) -> Call:
@@ -234,7 +231,7 @@ def _read_xmlrpc(request: Request, body: bytes) -> Call:
 
 def _read_rest(request: Request, body: bytes) -> Call:
     path = request.path_params["path"]
-    return wire.read_rest(request.method, path, request.query_params, body, _basic(request))
+    return wire.read_rest(path, request.query_params, body, _basic(request))
 
 
 def _write_xmlrpc(reply: Reply) -> Response:

@@ -130,7 +130,7 @@ class Catalog:
     systems: tuple[System, ...]
     images: tuple[Image, ...]
     included: tuple[Price, ...]
-    port_speeds: dict[tuple[int, bool], Price]  # by Mbps and whether the guest is private only
+    port_speeds: dict[int, Price]  # by Mbps
     boot_disks: dict[int, Price]
     disks: dict[tuple[str, int], Price]  # by category code and capacity in GB
     categories: dict[str, Category]
@@ -191,7 +191,7 @@ def load_catalog(path: Path = CATALOG_FILE) -> Catalog:
         systems=tuple(_system(row, categories["os"]) for row in raw["systems"]),
         images=tuple(Image(**row) for row in raw["images"]),
         included=tuple(_included(row, categories) for row in raw["included"]),
-        port_speeds=_port_speeds(raw, categories["port_speed"]),
+        port_speeds=_port_speeds(raw["port_speeds"], categories["port_speed"]),
         boot_disks=boot,
         disks=_disks(raw["san_disks"], categories),
         categories=categories,
@@ -261,14 +261,13 @@ def _included(row: dict, categories: dict[str, Category]) -> Price:
     )
 
 
-def _port_speeds(raw: dict, category: Category) -> dict[tuple[int, bool], Price]:
+def _port_speeds(rows: list[dict], category: Category) -> dict[int, Price]:
     speeds = {}
-    for private, rows in ((False, raw["port_speeds"]), (True, raw["port_speeds_private"])):
-        for row in rows:
-            speed = f"{row['mbps']} Mbps" if row["mbps"] < 1000 else f"{row['mbps'] // 1000} Gbps"
-            text = f"{speed} {'Private Network Uplink' if private else 'Public & Private Network Uplinks'}"
-            price = Price(row["price"], row["price"], row["key_name"], text, category, _fee(row), row["mbps"], "Mbps")
-            speeds[row["mbps"], private] = price
+    for row in rows:
+        speed = f"{row['mbps']} Mbps" if row["mbps"] < 1000 else f"{row['mbps'] // 1000} Gbps"
+        text = f"{speed} Public & Private Network Uplinks"
+        price = Price(row["price"], row["price"], row["key_name"], text, category, _fee(row), row["mbps"], "Mbps")
+        speeds[row["mbps"]] = price
     return speeds
 
 

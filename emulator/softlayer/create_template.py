@@ -11,6 +11,7 @@ from emulator.softlayer.faults import (
     Fault,
     invalid_hostname,
     invalid_value,
+    lacks,
     missing,
     not_found,
     public,
@@ -19,6 +20,7 @@ from emulator.softlayer.orders import BOOT_DEVICE, DEFAULT_PORT_SPEED, SWAP_DEVI
 
 _LABEL = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 _TOP_LEVEL = re.compile(r"[A-Za-z]{2,24}")
+NOT_EMULATED = ("privateNetworkOnlyFlag", "postInstallScriptUri")
 LABEL_LENGTH, FULL_NAME_LENGTH = 63, 253
 
 
@@ -26,6 +28,9 @@ def read_template(account: Account, template: Any) -> GuestOrder:
     """The order that a create template stands for."""
     if not isinstance(template, dict):
         raise invalid_value("templateObject", "A SoftLayer_Virtual_Guest structure is needed.")
+    for name in NOT_EMULATED:
+        if template.get(name):
+            raise lacks(f"{name} of a guest")
     hostname, domain = read_name(template)
     datacenter = find_datacenter(account, _below(template, "datacenter", "name"))
     flavor = _flavor(account, template)
@@ -41,11 +46,8 @@ def read_template(account: Account, template: Any) -> GuestOrder:
         disks=_disks(template, flavor),
         port_speed=port_speed_of(template) or DEFAULT_PORT_SPEED,
         hourly=bool(template.get("hourlyBillingFlag")),
-        private_only=bool(template.get("privateNetworkOnlyFlag")),
         ssh_key_ids=tuple(number(key.get("id"), "sshKeys.id") for key in template.get("sshKeys") or []),
         user_data=read_user_data(template),
-        post_install_uri=template.get("postInstallScriptUri") or "",
-        only_without_approval=bool(_below(template, "supplementalCreateObjectOptions", "immediateApprovalOnlyFlag")),
         private=read_placement(template, "primaryBackendNetworkComponent"),
         public=read_placement(template, "primaryNetworkComponent"),
     )

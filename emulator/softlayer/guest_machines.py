@@ -27,7 +27,7 @@ class GuestMachines:
     def ids(self) -> list[int]:
         """The guests with a machine, also one to be removed; while an order waits there is none."""
         guests = self._account.store.guests.read_all()
-        return [guest.id for guest in guests if guest.is_begun or guest.cancelled is not None]
+        return [guest.id for guest in guests if guest.begun or guest.cancelled is not None]
 
     def target(self, guest_id: int) -> Target:
         """The state that a guest's machine has to reach."""
@@ -40,7 +40,7 @@ class GuestMachines:
             private=_rules(self._account, guest.private),
             public=_rules(self._account, guest.public),
             private_mbps=guest.private.max_speed,
-            public_mbps=guest.public.max_speed if guest.public else 0,
+            public_mbps=guest.public.max_speed,
         )
 
     def report(self, guest_id: int, target: Target, error: str | None) -> None:
@@ -73,7 +73,7 @@ def _spec(account: Account, guest: Guest) -> MachineSpec:
         domain=guest.domain,
         router_id=account.store.vlans[guest.private.vlan_id].network,
         private_address=guest.private.address,
-        public_address=guest.public.address if guest.public else None,
+        public_address=guest.public.address,
         gpu_model=flavor.gpu_model,
         gpu_count=flavor.gpu_count,
         disks=tuple(Disk(disk.device, disk.capacity_gb) for disk in guest.disks if disk.device > 1),
@@ -84,9 +84,9 @@ def _spec(account: Account, guest: Guest) -> MachineSpec:
     )
 
 
-def _rules(account: Account, component: Component | None) -> tuple[Rule, ...] | None:
+def _rules(account: Account, component: Component) -> tuple[Rule, ...] | None:
     """The rules on an interface; None when it has no group, and then everything is open."""
-    if component is None or not component.groups:
+    if not component.groups:
         return None
     groups = [account.store.security_groups[group_id] for group_id in sorted(component.groups)]
     rules = [rule for group in groups for rule in group.rules if rule.ethertype == "IPv4"]

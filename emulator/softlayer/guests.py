@@ -13,8 +13,6 @@ PENDING, APPROVED, COMPLETED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED
 def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
     """Accept an order whole or not at all; build and bill its guests now, or hold it for approval."""
     is_held = account.settings.approval == "pending"
-    if is_held and any(order.only_without_approval for order in orders):
-        raise public("The order needs a person's approval, and immediateApprovalOnlyFlag forbids it to wait for one.")
     check_room(account, orders)
     interfaces = [_placed(account, order) for order in orders]
     record = Order(account.next_id(), account.now, str(cost(account, orders)), orders[0].hourly, [], [])
@@ -99,12 +97,9 @@ def order_of(account: Account, number: int) -> Order:
 
 def _placed(account: Account, order: GuestOrder) -> tuple:
     """The pair of routers for an order."""
-    pair = networks.routers_for(
+    return networks.routers_for(
         account, order.datacenter, _router(account, order.private, True), _router(account, order.public, False)
     )
-    if order.private_only and (order.public.vlan_id or order.public.router_id or order.public.groups):
-        raise public("A guest on the private network only has no public interface.")
-    return pair
 
 
 def _router(account: Account, placement: Placement, private: bool):  # noqa: ANN202
@@ -119,7 +114,7 @@ def _router(account: Account, placement: Placement, private: bool):  # noqa: ANN
 
 def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -> Guest:
     item = _bill(account, order, record)
-    sides = ((0, routers[0], order.private), (1, routers[1], order.public))[: 1 if order.private_only else 2]
+    sides = ((0, routers[0], order.private), (1, routers[1], order.public))
     guest = Guest(
         id=account.next_id(),
         uuid=account.token(),
@@ -138,8 +133,8 @@ def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -
         ssh_key_ids=list(order.ssh_key_ids),
         ssh_keys=[account.store.ssh_keys[key_id].key for key_id in order.ssh_key_ids],
         user_data=order.user_data,
-        post_install_uri=order.post_install_uri,
         password=account.token()[:8],
+        begun=False,
     )
     item.resource_id = guest.id
     account.store.guests[guest.id] = guest

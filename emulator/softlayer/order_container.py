@@ -156,11 +156,8 @@ def _guest_order(
         disks=disks,
         port_speed=speed.capacity,
         hourly=bool(container.get("useHourlyPricing")),
-        private_only=(speed.capacity, True) in account.catalog.port_speeds
-        and account.catalog.port_speeds[speed.capacity, True] == speed,
         ssh_key_ids=_ssh_keys(container),
         user_data=read_user_data(guest),
-        post_install_uri=(container.get("provisionScripts") or [""])[0] or guest.get("postInstallScriptUri") or "",
         private=read_placement(guest, "primaryBackendNetworkComponent"),
         public=read_placement(guest, "primaryNetworkComponent"),
     )

@@ -46,11 +46,8 @@ class GuestOrder:
     disks: tuple[tuple[int, int], ...]  # device number and capacity in GB, without the boot disk
     port_speed: int
     hourly: bool = True
-    private_only: bool = False
     ssh_key_ids: tuple[int, ...] = ()
     user_data: str = ""
-    post_install_uri: str = ""
-    only_without_approval: bool = False  # refuse the order if it would have to wait for approval
     private: Placement = Placement()
     public: Placement = Placement()
 
@@ -61,7 +58,7 @@ def prices_of(account: Account, order: GuestOrder) -> tuple[Price, ...]:
     disks = (catalog.disks[DISK_CATEGORIES[device - 1], capacity] for device, capacity in order.disks)
     system = (order.system.price,) if order.system else ()
     boot = catalog.boot_disks[order.flavor.boot_gb]
-    return (*system, boot, *disks, catalog.port_speeds[order.port_speed, order.private_only], *catalog.included)
+    return (*system, boot, *disks, catalog.port_speeds[order.port_speed], *catalog.included)
 
 
 def billed_prices(account: Account, order: GuestOrder) -> tuple[Price, ...]:
@@ -85,7 +82,7 @@ def check(account: Account, order: GuestOrder) -> GuestOrder:
     flavor, datacenter = order.flavor, order.datacenter
     if datacenter.name not in flavor.sold_in:
         raise Fault(ORDER_LOCATION, f"Preset {flavor.key_name} is not sold in {datacenter.name}.")
-    if (order.port_speed, order.private_only) not in account.catalog.port_speeds:
+    if order.port_speed not in account.catalog.port_speeds:
         raise invalid_value("networkComponents.maxSpeed", f"{order.port_speed} is not one of 10, 100, 1000.")
     if order.image and order.image.virtualization != "HVM":
         raise public(f"Image template {order.image.guid} does not boot in HVM mode, which {flavor.key_name} needs.")

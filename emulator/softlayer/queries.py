@@ -87,9 +87,9 @@ def select(views: list[View], tree: Any, root: str | None) -> list[View]:
 
 
 def _parsed(mask: str | dict[str, Any] | None) -> Mask:
-    """Read ``mask[a,b[c],d.e]``, several roots, or the legacy nested dictionary."""
+    """Read ``mask[a,b[c],d.e]`` or several roots."""
     if isinstance(mask, dict):
-        return {key: _parsed(value if isinstance(value, dict) else None) for key, value in mask.items()}
+        raise faults.lacks("an object mask that is no text")
     text = mask or ""
     if UNREADABLE.search(text) or text.count("[") != text.count("]"):
         raise faults.public(f"Unable to parse object mask '{text}'.")

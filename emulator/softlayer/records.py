@@ -73,7 +73,6 @@ class Transaction:
     group: str
     started: float
     duration_s: float
-    ended: float | None = None
     stalls_s: float = 0.0  # how long it stays in one step, half-way, beyond its time
 
 
@@ -130,7 +129,6 @@ class Guest:
     ssh_key_ids: list[int] = field(default_factory=list)
     ssh_keys: list[str] = field(default_factory=list)
     user_data: str = ""
-    post_install_uri: str = ""
     notes: str = ""
     tags: list[str] = field(default_factory=list)
     password: str = ""
@@ -138,7 +136,7 @@ class Guest:
     modified: float | None = None
     cancelled: float | None = None
     transaction: Transaction | None = None
-    last_transaction: Transaction | None = None
+    begun: bool = True  # not while its order waits for approval, nor if it is never carried out
     later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
@@ -152,14 +150,9 @@ class Guest:
         return self.components[0]
 
     @property
-    def public(self) -> Component | None:
-        """The interface on the public network, unless the guest is private only."""
-        return self.components[1] if len(self.components) > 1 else None
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether its building has begun: its order may wait for approval, or never be carried out."""
-        return any((self.provisioned, self.transaction, self.last_transaction))
+    def public(self) -> Component:
+        """The interface on the public network."""
+        return self.components[1]
 
     @property
     def name(self) -> str:

@@ -33,12 +33,11 @@ def provision(account: Account, guest: Guest) -> None:
         begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
 
 
-def begin(account: Account, guest: Guest, group: str, duration_s: float) -> Transaction:
+def begin(account: Account, guest: Guest, group: str, duration_s: float) -> None:
     """Begin a transaction on a guest; an injected fault may make it hang for a while."""
     stalls_s = account.settings.stuck_s if injects(account, "stuck", guest) else 0.0
     guest.transaction = Transaction(account.next_id(), group, account.now, duration_s, stalls_s=stalls_s)
-    guest.later = None
-    return guest.transaction
+    guest.later, guest.begun = None, True
 
 
 def injects(account: Account, what: str, guest: Guest) -> bool:
@@ -96,10 +95,9 @@ def _is_due(account: Account, guest: Guest) -> bool:
 
 def _advance_guest(account: Account, guest: Guest) -> None:
     if guest.transaction:
-        ended = guest.transaction
-        ended.ended = account.now
-        guest.transaction, guest.last_transaction = None, ended
-        _ENDINGS[ended.group](account, guest)
+        ended = guest.transaction.group
+        guest.transaction = None
+        _ENDINGS[ended](account, guest)
     elif guest.cancelled is not None:
         begin(account, guest, RECLAIM, account.settings.reclaim_s)
     elif guest.later:

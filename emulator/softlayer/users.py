@@ -80,12 +80,7 @@ def needed(call: Call) -> set[str]:
     if call.name == "Product_Order::placeOrder":
         kind = str((call.argument(0) or {}).get("complexType"))
         return {ADD, INSTANCES} if kind.endswith("Virtual_Guest") else {ADD}
-    templates = call.argument(0) if call.method == "createObjects" else [call.argument(0)]
-    return {ADD, INSTANCES} | ({PUBLIC_PORT} if any(_has_public_port(each) for each in templates) else set())
-
-
-def _has_public_port(template: object) -> bool:
-    return not (isinstance(template, dict) and template.get("privateNetworkOnlyFlag"))
+    return {ADD, INSTANCES, PUBLIC_PORT}
 
 
 def seen_by(account: Account, user: User) -> Account:

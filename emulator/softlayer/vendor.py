@@ -71,7 +71,7 @@ def _machine(guest: Guest) -> dict[str, Any]:
     if guest.cancelled is not None:
         phase = "cancelled"
     elif guest.provisioned is None:
-        phase = "provisioning" if guest.is_begun else "waiting"
+        phase = "provisioning" if guest.begun else "waiting"
     else:
         phase = "ready"
     return {
@@ -82,7 +82,7 @@ def _machine(guest: Guest) -> dict[str, Any]:
         "state": phase,
         "transaction": guest.transaction.group if guest.transaction else None,
         "private_address": guest.private.address,
-        "public_address": guest.public.address if guest.public else None,
+        "public_address": guest.public.address,
         "error": guest.machine_error,
     }
 

@@ -1,4 +1,4 @@
-"""SoftLayer's two protocols: XML-RPC, and REST in the style of the Python client and in that of the Go client."""
+"""SoftLayer's two protocols: XML-RPC, and REST in the style of the Python client."""
 
 import json
 import re
@@ -12,8 +12,6 @@ from xml.parsers.expat import ExpatError
 from emulator.softlayer.calls import Answer, Call, Credentials, full_name
 from emulator.softlayer.faults import BAD_REQUEST, NOT_WELL_FORMED, Fault
 
-_GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_BY_VERB = {"GET": "getObject", "POST": "createObject", "PUT": "editObject", "DELETE": "deleteObject"}
 # The prolog declares iso-8859-1 although clients send UTF-8; a parser that used it would break every umlaut.
 _PROLOG = re.compile(r"^\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
@@ -99,9 +97,9 @@ def _wire(value: Any) -> Any:
     return value
 
 
-def read_rest(verb: str, path: str, query: Mapping[str, str], body: bytes, credentials: Credentials | None) -> Call:
+def read_rest(path: str, query: Mapping[str, str], body: bytes, credentials: Credentials | None) -> Call:
     """The call that a request stands for; ``path`` is what follows the API's root."""
-    service, identifier, method = _route(verb, path)
+    service, identifier, method = _route(path)
     limit, offset = _limits(query.get("resultLimit"))
     return Call(
         service=full_name(service),
@@ -126,18 +124,13 @@ def write_rest_fault(fault: Fault) -> bytes:
     return json.dumps({"error": fault.text, "code": fault.code}).encode()
 
 
-def _route(verb: str, path: str) -> tuple[str, str | None, str]:
-    service, *rest = [part for part in path.removesuffix(".json").split("/") if part]
-    match rest:
-        case [identifier, method]:
+def _route(path: str) -> tuple[str, str | None, str]:
+    """Service, id and method, as the Python client names them in the path."""
+    match [part for part in path.removesuffix(".json").split("/") if part]:
+        case [service, identifier, method]:
             return service, identifier, method
-        case [part] if part.isdigit() or _GUID.fullmatch(part):
-            return service, part, _BY_VERB[verb]
-        case [method]:
+        case [service, method]:
             return service, None, method
-        case []:
-            lists = verb == "GET" and service != "SoftLayer_Account"
-            return service, None, "getAllObjects" if lists else _BY_VERB[verb]
     raise Fault(BAD_REQUEST, f"The path '{path}' names no service, object and method.")
 
 

@@ -198,10 +198,10 @@ def test_an_order_container_with_an_image_put_in_builds_one_guest_with_image_and
     container["prices"] = [each for each in container["prices"] if each["id"] != 37652]
     container["imageTemplateId"] = 2263543
     container["virtualGuests"][0] |= {"userData": [{"value": "#cloud-config"}]}
-    verified = client.call("Product_Order", "verifyOrder", {"orderContainers": [container]})
+    verified = client.call("Product_Order", "verifyOrder", container)
     assert verified["postTaxRecurringHourly"] == "4.496"
-    receipt = client.call("Product_Order", "placeOrder", {"orderContainers": [container]})
-    guest_id = receipt["orderDetails"]["orderContainers"][0]["virtualGuests"][0]["id"]
+    receipt = client.call("Product_Order", "placeOrder", container)
+    guest_id = receipt["orderDetails"]["virtualGuests"][0]["id"]
     mask = "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id],userData,primaryNetworkComponent.maxSpeed"
     guest = client.call("Virtual_Guest", "getObject", id=guest_id, mask=mask)
     assert {each["device"]: each["diskImage"]["capacity"] for each in guest["blockDevices"]}["2"] == 2000

@@ -46,7 +46,7 @@ def test_a_replaced_part_no_longer_counts_per_hour():
 def test_a_pair_with_two_terabytes_and_one_gigabit_costs_what_people_report(flavor, dollars):
     catalog = load_catalog()
     each = catalog.flavor(flavor).hourly
-    each += catalog.disks["guest_disk1", 2000].hourly + catalog.port_speeds[1000, False].hourly
+    each += catalog.disks["guest_disk1", 2000].hourly + catalog.port_speeds[1000].hourly
     assert round(2 * each) == dollars
 
 

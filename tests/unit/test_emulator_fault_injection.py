@@ -227,8 +227,8 @@ def test_a_bare_receipt_names_no_guest_although_there_is_one(tmp_path):
         MODEL.read_scripted({"method": "Product_Order::placeOrder", "kind": "bare_receipt"})
     )
     container = emulated.call("Virtual_Guest", "generateOrderTemplate", template())
-    receipt = emulated.call("Product_Order", "placeOrder", {"orderContainers": [container]})
-    assert receipt["orderDetails"]["orderContainers"][0]["virtualGuests"] == []
+    receipt = emulated.call("Product_Order", "placeOrder", container)
+    assert receipt["orderDetails"]["virtualGuests"] == []
     assert len(emulated.account.store.guests) == 1
 
 

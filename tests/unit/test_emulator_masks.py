@@ -48,11 +48,10 @@ def test_a_relation_that_is_not_there_is_left_out_and_an_empty_list_is_not():
         "id, datacenter [ name ]",
         "[mask[id],mask[datacenter[name]]]",
         "mask[id,\n   datacenter[\n name]\n]",
-        {"id": "", "datacenter": {"name": ""}},
     ],
 )
 def test_every_way_of_writing_a_mask_means_the_same(mask):
-    assert shown(mask if isinstance(mask, dict) or "mask" in mask.lower() else f"mask[{mask}]") == {
+    assert shown(mask if "mask" in mask else f"mask[{mask}]") == {
         "id": 7,
         "datacenter": {"name": "lon04"},
     }

@@ -112,15 +112,6 @@ def test_cancelling_every_guest_that_waits_cancels_the_order(tmp_path):
     assert len(emulated.account.store.guests) == len(emulated.account.store.billing_items) == 0
 
 
-def test_an_order_that_may_not_wait_is_refused_at_once(tmp_path):
-    emulated = Emulated(tmp_path, approval="pending")
-    impatient = template()
-    impatient["supplementalCreateObjectOptions"]["immediateApprovalOnlyFlag"] = True
-    with pytest.raises(Fault, match="immediateApprovalOnlyFlag"):
-        emulated.call("Virtual_Guest", "createObject", impatient)
-    assert len(emulated.account.store.orders) == 0
-
-
 def test_a_forgotten_order_is_billed_and_never_built_and_can_be_cancelled(tmp_path):
     emulated = Emulated(tmp_path, never_rate=1.0)
     guest_id = emulated.order()

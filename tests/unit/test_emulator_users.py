@@ -71,12 +71,6 @@ def test_each_kind_of_change_is_a_right_of_its_own(tmp_path, missing, service, m
     assert dict(emulated.account.store.guests) == before
 
 
-def test_a_guest_without_a_public_port_needs_no_right_to_one(tmp_path):
-    emulated, _, call = limited(tmp_path, users.PUBLIC_PORT)
-    call("Virtual_Guest", "createObject", {**template("gpu-1"), "privateNetworkOnlyFlag": True})
-    assert len(emulated.account.store.guests) == 2
-
-
 def test_ordering_and_cancelling_are_rights_of_their_own(tmp_path):
     emulated, guest_id, call = limited(tmp_path, users.ADD, users.CANCEL)
     with pytest.raises(Fault, match="Access Denied"):

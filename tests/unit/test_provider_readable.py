@@ -76,7 +76,7 @@ def test_half_a_surrogate_pair_is_taken_out_of_json_and_a_whole_one_stays():
 def test_the_emulated_account_takes_no_half_of_a_surrogate_pair():
     body = json.dumps({"parameters": [{"label": "a\ud800b"}]}).encode()
     with pytest.raises(Fault, match="is not JSON"):
-        wire.read_rest("POST", "SoftLayer_Security_Ssh_Key/createObject.json", {}, body, None)
+        wire.read_rest("SoftLayer_Security_Ssh_Key/createObject.json", {}, body, None)
 
 
 @pytest.mark.parametrize(

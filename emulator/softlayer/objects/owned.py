@@ -47,8 +47,7 @@ def guest(account: Account, record: Guest) -> View:
         "notes": record.notes,
         "statusId": ACTIVE_ID,
         "dedicatedAccountHostOnlyFlag": False,
-        "privateNetworkOnlyFlag": record.public is None,
-        "postInstallScriptUri": record.post_install_uri,
+        "privateNetworkOnlyFlag": False,
     }
     return View(local, _of_guest(account, record))
 
@@ -230,7 +229,6 @@ def rule(owner: SecurityGroup, record: GroupRule) -> View:
 
 def _of_guest(account: Account, record: Guest) -> dict[str, Any]:
     """The relations of a guest, and the properties that are not local."""
-    by_port = {each.port: each for each in record.components}
     pending, keys = record.transaction, account.store.ssh_keys
     system = account.catalog.system(record.system) if record.system else None
     image = account.catalog.image(record.image_id) if record.image_id else None
@@ -238,11 +236,8 @@ def _of_guest(account: Account, record: Guest) -> dict[str, Any]:
     passwords = [password] if record.provisioned else []
     router_id = account.store.vlans[record.private.vlan_id].router_id
 
-    def side(port: int) -> View | None:
-        return component(account, record, by_port[port]) if port in by_port else None
-
     return {
-        "primaryIpAddress": lambda: record.public.address if record.public else None,
+        "primaryIpAddress": lambda: record.public.address,
         "primaryBackendIpAddress": lambda: record.private.address,
         "hourlyBillingFlag": lambda: record.hourly,
         "localDiskFlag": lambda: not account.flavor_of(record).san,
@@ -253,8 +248,8 @@ def _of_guest(account: Account, record: Guest) -> dict[str, Any]:
         "activeTransaction": lambda: transaction(account, record, pending) if pending else None,
         "lastOperatingSystemReload": lambda: None,
         "billingItem": lambda: bills.of_guest(account, record),
-        "primaryNetworkComponent": lambda: side(1),
-        "primaryBackendNetworkComponent": lambda: side(0),
+        "primaryNetworkComponent": lambda: component(account, record, record.public),
+        "primaryBackendNetworkComponent": lambda: component(account, record, record.private),
         "backendRouters": lambda: [offered.router(account.catalog.router(router_id))],
         "blockDevices": lambda: block_devices(record),
         "blockDeviceTemplateGroup": lambda: offered.image(account, image) if image else None,

@@ -1,6 +1,5 @@
 """SoftLayer_Virtual_Guest and SoftLayer_Product_Order: ordering, reading, changing and cancelling guests."""
 
-from decimal import Decimal
 from typing import Any
 
 from emulator.softlayer import guests as life
@@ -8,12 +7,11 @@ from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.create_template import number, read_name, read_template
 from emulator.softlayer.dates import iso
-from emulator.softlayer.faults import ORDER_INVALID, Fault, invalid_value, not_emulated, public
+from emulator.softlayer.faults import ORDER_INVALID, Fault, invalid_value, lacks, public
 from emulator.softlayer.objects import bills, owned
-from emulator.softlayer.order_container import UPGRADE_ORDER, read_container, totals, write_container, write_verified
-from emulator.softlayer.orders import GuestOrder, cost
+from emulator.softlayer.order_container import UPGRADE_ORDER, read_container, write_container, write_verified
 from emulator.softlayer.queries import project
-from emulator.softlayer.records import Guest, Order
+from emulator.softlayer.records import Guest
 from emulator.softlayer.services.finding import changes_of, find_guest
 from emulator.softlayer.views import View
 
@@ -74,10 +72,7 @@ def set_tags(account: Account, call: Call) -> bool:
 
 def set_public_speed(account: Account, call: Call) -> bool:
     """Set the speed of the public interface; 0 disables it."""
-    guest = find_guest(account, call)
-    if guest.public is None:
-        raise public(f"Virtual guest {guest.id} has no public interface.")
-    guest.public.max_speed = _speed(call)
+    find_guest(account, call).public.max_speed = _speed(call)
     return True
 
 
@@ -99,45 +94,28 @@ def reboot(account: Account, call: Call) -> bool:
 def verify(account: Account, call: Call) -> dict[str, Any]:
     """Check an order and echo it with its totals; nothing changes."""
     container = _container(call)
-    if CONTAINERS not in container:
-        return write_verified(account, container, read_container(account, container))
-    read = [(each, read_container(account, each)) for each in container[CONTAINERS]]
-    orders = [order for _, each in read for order in each]
-    echoed = [write_verified(account, each, of) for each, of in read]
-    return {**container, CONTAINERS: echoed} | totals(account, cost(account, orders), is_hourly=orders[0].hourly)
+    return write_verified(account, container, read_container(account, container))
 
 
 def place(account: Account, call: Call) -> dict[str, Any]:
     """Accept an order; the receipt names the guests it makes."""
     container = _container(call)
-    many = CONTAINERS in container
-    containers = container[CONTAINERS] if many else [container]
-    read = [(each, read_container(account, each)) for each in containers]
-    order, guests = life.place(account, [each for _, of in read for each in of])
-    details = _details(account, read, guests)
-    total = Decimal(order.total)
-    whole = {CONTAINERS: details} | totals(account, total, is_hourly=order.hourly) if many else details[0]
-    return _receipt(account, order, whole)
+    wanted = read_container(account, container)
+    order, guests = life.place(account, wanted)
+    details = write_verified(account, container, wanted) | {"virtualGuests": [_made(each) for each in guests]}
+    placed = project(bills.order(account, order), {}) | {"items": bills.order_items(order)}
+    return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details, "placedOrder": placed}
 
 
 def _container(call: Call) -> dict[str, Any]:
     container = call.argument(0)
-    if not isinstance(container, dict) or container.get(CONTAINERS) == []:
+    if not isinstance(container, dict):
         raise Fault(ORDER_INVALID, "An order container is needed.")
+    if CONTAINERS in container:
+        raise lacks(f"{call.method} of several containers ({CONTAINERS})")
     if container.get("complexType") == UPGRADE_ORDER:
-        raise not_emulated("SoftLayer_Product_Order", f"{call.method} of {UPGRADE_ORDER}")
+        raise lacks(f"{call.method} of {UPGRADE_ORDER}")
     return container
-
-
-def _details(
-    account: Account, read: list[tuple[dict[str, Any], list[GuestOrder]]], guests: list[Guest]
-) -> list[dict[str, Any]]:
-    left = iter(guests)
-    details = []
-    for container, orders in read:
-        made = [_made(next(left)) for _ in orders]
-        details.append(write_verified(account, container, orders) | {"virtualGuests": made})
-    return details
 
 
 def _made(guest: Guest) -> dict[str, Any]:
@@ -148,11 +126,6 @@ def _made(guest: Guest) -> dict[str, Any]:
         "domain": guest.domain,
         "fullyQualifiedDomainName": guest.name,
     }
-
-
-def _receipt(account: Account, order: Order, details: dict[str, Any]) -> dict[str, Any]:
-    placed = project(bills.order(account, order), {}) | {"items": bills.order_items(order)}
-    return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details, "placedOrder": placed}
 
 
 def _speed(call: Call) -> int:
