@@ -20,6 +20,8 @@ from microcluster.config.stack import ConfigError
 from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
+from providers.rental.errors import ProviderError
+from providers.softlayer.errors import ApiError
 
 ROOT = Path(__file__).parents[2]
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
@@ -53,6 +55,8 @@ def run(monkeypatch, capsys):
         (ConfigError("stack nope: no such file"), 2),
         (command.CommandFailed("it did not work"), 1),
         (UnreachableError("connecting to gpu-0: refused."), 1),
+        (ProviderError("a refusal. Do this."), 1),
+        (ApiError("calling X::y", "E", "no"), 1),
         (OSError(28, "No space left on device", "artifacts/local"), 1),
         (KeyboardInterrupt(), 130),
     ],
