@@ -1,5 +1,6 @@
 """Host against an ssh server on loopback: pinned host keys, the stack's key only, quoting, files put at once."""
 
+import socket
 import subprocess
 import threading
 import time
@@ -12,6 +13,7 @@ import paramiko
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from silent_relay import SilentRelay
 from ssh_server import Opened, Server, SshServer
 
 from core.waiting import wait_until
@@ -245,3 +247,46 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     finally:
         over.set()
         vanishing.close()
+
+
+@pytest.fixture
+def relay(server):
+    relay = SilentRelay(server.port)
+    yield relay
+    relay.close()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda host, file: host.send(file, f"{file}.copy"), lambda host, file: list(host.extend(file, f"{file}.copy"))],
+)
+def test_a_peer_that_takes_nothing_any_more_is_given_up_with_the_nodes_name(host, relay, tmp_path, monkeypatch, use):
+    monkeypatch.setitem(connection.TCP_LIMITS, "TCP_USER_TIMEOUT", 1000)
+    file = tmp_path / "file"
+    file.write_bytes(bytes(16 << 20))  # More than every buffer on the way.
+    behind = Host(host.facts, host.user, host.key_file, port=relay.port)
+    behind.run(("true",))
+    relay.silence(after_bytes=1 << 20)
+    with pytest.raises(UnreachableError, match=r"sending .* to gpu-0 \(guest 101.*the connection was lost.*fab status"):
+        use(behind, file)
+
+
+def test_a_quiet_peer_is_asked_and_given_up_within_two_minutes(host):
+    host.run(("true",))
+    opened = host._connection.transport.sock
+    idle, every, most = (
+        opened.getsockopt(socket.IPPROTO_TCP, limit)
+        for limit in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    )
+    assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert idle + every * most < 120
+    assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) < 120_000
+
+
+def test_quiet_work_on_a_living_link_may_last_longer_than_any_silence(host, monkeypatch):
+    for limit in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT"):
+        monkeypatch.setitem(connection.TCP_LIMITS, limit, 1)
+    monkeypatch.setitem(connection.TCP_LIMITS, "TCP_USER_TIMEOUT", 1000)
+    quiet = Host(host.facts, host.user, host.key_file, port=host.port)
+    assert quiet.run(("sh", "-c", "sleep 4; echo done")).stdout == "done\n"
+    quiet.close()
