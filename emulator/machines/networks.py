@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import docker
 from docker.errors import ContainerError
-from docker.models.networks import Network
 from docker.types import IPAMConfig, IPAMPool
 
 from emulator.machines.host_tools import docker_doing
@@ -55,10 +54,14 @@ class Networks:
         for name, subnet in self._subnets.items():
             with docker_doing(f"Creating network {name} ({subnet})"):
                 found = self._client.networks.list(filters={"name": f"^{name}$"})
-                if found:
-                    _check(found[0], subnet)
-                else:
+                subnets = [each.attrs["IPAM"]["Config"][0]["Subnet"] for each in found]
+                if not subnets:
                     self._create(name, subnet)
+                elif subnets[0] != subnet:
+                    raise MachineError(
+                        f"Creating network {name} ({subnet}): it exists with {subnets[0]}."
+                        " Put that back into the settings, or run `python -m emulator reset`."
+                    )
 
     def require_way_here(self, image: str, ports: Sequence[int]) -> None:
         """Fail if a container of ``image`` does not reach every port of the account's services on this host."""
@@ -95,15 +98,6 @@ class Networks:
             check_duplicate=True,
             labels={"microcluster.emulator": self._account},
             ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=subnet, gateway=gateway(subnet))]),
-        )
-
-
-def _check(network: Network, subnet: str) -> None:
-    is_now = network.attrs["IPAM"]["Config"][0]["Subnet"]
-    if is_now != subnet:
-        raise MachineError(
-            f"Creating network {network.name} ({subnet}): it exists with {is_now}."
-            " Put that back into the settings, or run `python -m emulator reset`."
         )
 
 

@@ -1,6 +1,5 @@
 """An emulated Paperspace account: what every account has, the catalog, and the ids that the API shows."""
 
-import secrets
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -11,7 +10,6 @@ from emulator.paperspace.records import Network, PublicIp, Records
 from emulator.paperspace.settings import Settings
 
 NAMES = {"machines": "Machine", "networks": "Private network", "drives": "Shared drive", "scripts": "Startup script"}
-PASSWORD_BYTES = 12
 GATEWAY_POSITION = 1  # the first address of a network is its bridge
 REF_DIGITS = 9
 
@@ -34,11 +32,6 @@ class Account(EmulatedAccount):
     def new_ref(self, prefix: str) -> str:
         """A fresh id, as the API shows it."""
         return prefix + self.token().replace("-", "")[:REF_DIGITS]
-
-    @staticmethod
-    def new_password() -> str:
-        """A fresh password; it is no part of what a seed repeats."""
-        return secrets.token_urlsafe(PASSWORD_BYTES)
 
     def find(self, table: str, ref: str) -> Any:
         """A record to change, by the id that the API shows; one that the API hides is gone for its owner."""

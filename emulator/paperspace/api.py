@@ -1,5 +1,7 @@
 """Paperspace's REST API v1: who may call, the form of a call, lists in pages, answers on the wire."""
 
+import enum
+import hmac
 import json
 import re
 from typing import Any
@@ -13,19 +15,76 @@ from emulator import api
 from emulator.api import Reply
 from emulator.connections import RETRY_AFTER_S
 from emulator.fault_injection import REORDERED, InjectedFault
-from emulator.paperspace import keys, lifecycle, machines, networks, offers, operations
+from emulator.paperspace import lifecycle, machines, networks, offers, operations
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, not_found, refused
-from emulator.paperspace.keys import Role
 from emulator.paperspace.operations import Call, Operation
+from emulator.paperspace.settings import Settings
+from emulator.paperspace.views import moment
 from emulator.store import Table
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY = ("POST", "PUT", "PATCH")
 JSON = "application/json"
 VENDOR_CODES = ("TIMEOUT", "INTERNAL_SERVER_ERROR")
+NAMESPACE = "microcluster-emulator"
+
+
+class Role(enum.Enum):
+    """What the owner of a key is in the team."""
+
+    ADMIN = "admin"
+    MEMBER = "member"  # to whom no machine was assigned
+
+
+def role_of(settings: Settings, key: str | None) -> Role | None:
+    """The role of a key; None for one that is not valid."""
+    for known, role in ((settings.api_key, Role.ADMIN), (settings.member_key, Role.MEMBER)):
+        if known and key and hmac.compare_digest(known.encode(), key.encode()):
+            return role
+    return None
+
+
+def session(account: Account, call: Call) -> dict[str, Any] | None:
+    """The user and the team of a key; null for a key that is not valid."""
+    role = role_of(account.settings, call.key)
+    if role is None:
+        return None
+    is_admin, created, team = role is Role.ADMIN, moment(account.clock.virtual0), account.own_ref("te")
+    membership = {"name": NAMESPACE, "id": team, "namespace": NAMESPACE, "isUserTeam": True, "dtCreated": created}
+    user = {
+        "id": account.own_ref("u" if is_admin else "m"),
+        "firstName": None,
+        "lastName": None,
+        "email": "emulated@example.invalid",
+        "dtCreated": created,
+        "dtConfirmed": created,
+        "teamMemberships": [{"team": membership, "isOwner": is_admin, "isAdmin": is_admin}],
+        "isPhoneVerified": True,
+        "isPasswordAuthEnabled": True,
+        "isQrCodeBasedMfaEnabled": False,
+        "isQrCodeBasedMfaConfirmed": False,
+        "analyticsId": 1,
+        "metadata": {},
+    }
+    of_team = {
+        "id": team,
+        "namespace": NAMESPACE,
+        "isPrivate": True,
+        "maxMachines": account.settings.max_machines,
+        "analyticsId": 1,
+    }
+    return {"user": user, "team": of_team}
+
+
+def standing(account: Account, call: Call) -> dict[str, Any]:
+    """The team may order; in no document, but the vendor's client asks it before every order."""
+    return {"isInGoodStanding": True, "hasPaymentMethod": True, "isAdminLocked": False, "messages": []}
+
+
 OPERATIONS: tuple[Operation, ...] = (
-    *keys.OPERATIONS,
+    Operation("auth-session", "GET", "/auth/session", session, needs_key=False, for_members=True),
+    Operation("billing-accountStanding", "GET", "/billing/account-standing", standing, for_members=True),
     *offers.OPERATIONS,
     *machines.OPERATIONS,
     *networks.OPERATIONS,
@@ -48,7 +107,7 @@ class Paperspace(api.Api):
         return [Route("/v1/{path:path}", v1, methods=METHODS)]
 
     def check(self, call: Call) -> Role | None:
-        role = keys.role_of(self.account.settings, call.key)
+        role = role_of(self.account.settings, call.key)
         if role is None and call.operation.needs_key:
             raise ApiError("UNAUTHORIZED", "The API key is missing or not valid.")
         if role is Role.MEMBER and not call.operation.for_members:

@@ -16,23 +16,19 @@ CENT = Decimal("0.01")
 MACHINE, DISK, DRIVE, ADDRESS, NETWORK = "machine", "machine disk", "shared drive", "public ip", "private network"
 
 
-def open_for(
-    account: Account, kind: str, what: Machine | Drive | Network | PublicIp, rate: Rate | Decimal
-) -> BillingItem:
-    """Begin to bill something; a rate that is a plain number has no limit a month."""
-    limited = isinstance(rate, Rate)
+def open_for(account: Account, kind: str, what: Machine | Drive | Network | PublicIp, rate: Rate) -> None:
+    """Begin to bill something."""
     item = BillingItem(
         id=account.next_id(),
         kind=kind,
         resource_id=what.id,
         ref=what.ip if isinstance(what, PublicIp) else what.ref,
         name=what.ip if isinstance(what, PublicIp) else what.name,
-        per_hour=str(rate.per_hour if limited else rate),
-        per_month=str(rate.per_month) if limited else None,
+        per_hour=str(rate.per_hour),
+        per_month=None if rate.per_month is None else str(rate.per_month),
         opened=account.now,
     )
     account.store.billing_items[item.id] = item
-    return item
 
 
 def close(account: Account, resource_id: int, *kinds: str) -> None:

@@ -12,6 +12,14 @@ FILE = Path(__file__).with_name("catalog.toml")
 
 
 @dataclass(frozen=True)
+class Rate:
+    """Dollars an hour, and at most a calendar month where that has a limit."""
+
+    per_hour: Decimal
+    per_month: Decimal | None = None
+
+
+@dataclass(frozen=True)
 class MachineType:
     """One type of machine, with the number of its GPUs in its label."""
 
@@ -22,16 +30,8 @@ class MachineType:
     gpus: int
     cores: int
     memory_gb: float
-    per_hour: Decimal
+    rate: Rate
     regions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Dollars an hour, and at most a calendar month."""
-
-    per_hour: Decimal
-    per_month: Decimal
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _types(base: str, row: list[Any]) -> list[MachineType]:
             gpus=count,
             cores=cores * count,
             memory_gb=memory * count,
-            per_hour=Decimal(price) * count,
+            rate=Rate(Decimal(price) * count),
             regions=tuple(regions),
         )
         for count in counts

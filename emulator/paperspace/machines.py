@@ -7,7 +7,7 @@ from pydantic import Field
 
 from emulator.paperspace import billing, lifecycle, networks, offers, views
 from emulator.paperspace.account import Account
-from emulator.paperspace.catalog import Template
+from emulator.paperspace.catalog import MachineType
 from emulator.paperspace.errors import NotEmulated, conflict, not_found, refused, unmet
 from emulator.paperspace.lifecycle import OFF, PROVISIONING, RUNNING
 from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
@@ -55,10 +55,7 @@ def create(account: Account, call: Call) -> View:
     if not given.get("startOnCreate", True):
         raise NotEmulated("a machine that does not start when it is created")
     region, wanted = account.region(given["region"]), offers.machine_type(account, given["machineType"])
-    template = _template(account, given["templateId"])
-    if wanted not in template.types:
-        raise refused(f"Template {template.ref} is not offered for machine type {wanted.label}.")
-    disk_gb = _disk(account, given["diskSize"], template)
+    disk_gb = _fitting_disk(account, given, wanted)
     script = account.find("scripts", given["startupScriptId"]) if "startupScriptId" in given else None
     offers.require_room(account, region, wanted)
     if "networkId" not in given:
@@ -70,7 +67,7 @@ def create(account: Account, call: Call) -> View:
         ref=account.new_ref("ps"),
         name=given["name"],
         machine_type=wanted.label,
-        template_id=template.ref,
+        template_id=given["templateId"],
         region=region,
         disk_gb=disk_gb,
         network_id=network.id,
@@ -83,7 +80,7 @@ def create(account: Account, call: Call) -> View:
     if script:
         script.machine_ids.append(machine.id)
     billing.open_for(account, billing.DISK, machine, account.catalog.disks[disk_gb])
-    billing.open_for(account, billing.MACHINE, machine, wanted.per_hour)
+    billing.open_for(account, billing.MACHINE, machine, wanted.rate)
     networks.choose_public_ip(account, machine, given.get("publicIpType", networks.NONE))
     networks.power_on(account, machine)
     return _receipt(account, machine, lifecycle.provision(account, machine))
@@ -183,14 +180,13 @@ def _refuse_not_emulated(given: Mapping[str, Any], names: Mapping[str, Any]) -> 
             raise NotEmulated(f"a machine with {name}")
 
 
-def _template(account: Account, ref: str) -> Template:
-    found = account.catalog.templates.get(ref)
-    if found is None:
-        raise not_found("Template", ref)
-    return found
-
-
-def _disk(account: Account, size: float, template: Template) -> int:
+def _fitting_disk(account: Account, given: Mapping[str, Any], wanted: MachineType) -> int:
+    """The size of the disk that is ordered; it has to fit the template, and the template the type."""
+    template, size = account.catalog.templates.get(given["templateId"]), given["diskSize"]
+    if template is None:
+        raise not_found("Template", given["templateId"])
+    if wanted not in template.types:
+        raise refused(f"Template {template.ref} is not offered for machine type {wanted.label}.")
     if size not in account.catalog.disks:
         sold = ", ".join(map(str, account.catalog.disks))
         raise refused(f"A disk of {size:g} GB is not sold. Use one of {sold}.")

@@ -1,11 +1,14 @@
 """Private networks, the addresses of machines in public, and the shared drives: one /24 in one region, chosen by the service."""
 
+import secrets
+
 from emulator.paperspace import billing, views
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, conflict, refused
 from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
 from emulator.paperspace.records import Drive, Machine, Network, PublicIp
 
+PASSWORD_BYTES = 12
 STATIC, DYNAMIC, NONE = "static", "dynamic", "none"
 NETWORKS, DRIVES = Things("networks", views.network), Things("drives", views.drive)
 
@@ -122,7 +125,7 @@ def create_drive(account: Account, call: Call) -> View:
         size_gb=int(given["size"]),
         address=account.free_private_ip(network),
         username=account.new_ref("u"),
-        password=account.new_password(),
+        password=secrets.token_urlsafe(PASSWORD_BYTES),  # no part of what a seed repeats
         created=account.now,
     )
     account.store.drives[drive.id] = drive

@@ -7,7 +7,7 @@ from emulator.machines.host_tools import write_private
 from emulator.paperspace.account import Account
 from emulator.paperspace.api import Paperspace
 from emulator.paperspace.billing import CENT, bill, charged, open_items
-from emulator.paperspace.machine_targets import MachineTargets
+from emulator.paperspace.lifecycle import MachineTargets
 from emulator.paperspace.records import BillingItem, Drive, Machine
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment

@@ -7,7 +7,7 @@ from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import Template
 from emulator.paperspace.records import Drive, Event, Machine, Network, PublicIp, Script
 
-GIB = 1024**3
+GIB = 1024**3  # Bytes are texts: the document says integer, and clients of the live service have read a string.
 AGENT = "LinuxHeadless"
 NETMASK = "255.255.255.0"
 USED_BYTES = 28 * GIB  # what a fresh image takes, after the vendor's page on resizing
@@ -32,10 +32,10 @@ def machine(account: Account, shown: Machine) -> View:
         "machineType": shown.machine_type,
         "agentType": AGENT,
         "cpus": kind.cores,
-        "ram": int64(int(kind.memory_gb * GIB)),
-        "storageTotal": int64(shown.disk_gb * GIB),
-        "storageUsed": int64(USED_BYTES),
-        "accelerators": [{"name": kind.gpu, "memory": int64(kind.gpu_memory_gb * GIB), "count": kind.gpus}],
+        "ram": str(int(kind.memory_gb * GIB)),
+        "storageTotal": str(shown.disk_gb * GIB),
+        "storageUsed": str(USED_BYTES),
+        "accelerators": [{"name": kind.gpu, "memory": str(kind.gpu_memory_gb * GIB), "count": kind.gpus}],
         "region": account.catalog.regions[shown.region],
         "privateIp": shown.private_ip,
         "networkId": account.store.networks[shown.network_id].ref,
@@ -51,7 +51,7 @@ def machine(account: Account, shown: Machine) -> View:
         "restorePointEnabled": False,
         "restorePointFrequency": None,
         "restorePointSnapshotId": None,
-        "usageRate": float(kind.per_hour),
+        "usageRate": float(kind.rate.per_hour),
         "storageRate": float(account.catalog.disks[shown.disk_gb].per_month),
         "dtCreated": moment(shown.created),
         "dtModified": moment(shown.modified),
@@ -80,7 +80,7 @@ def drive(account: Account, shown: Drive) -> View:
         "name": shown.name,
         "dtCreated": moment(shown.created),
         "dtDeleted": None,
-        "size": int64(shown.size_gb * GIB),
+        "size": str(shown.size_gb * GIB),
         "mountPoint": f"\\\\{shown.address}\\{shown.ref}",
         "username": shown.username,
         "password": shown.password,
@@ -136,8 +136,3 @@ def template(shown: Template, created: float) -> View:
         "availableMachineTypes": [{"machineTypeLabel": each.label, "isAvailable": True} for each in shown.types],
         "dtCreated": moment(created),
     }
-
-
-def int64(number: int) -> str:
-    """A number of bytes: the document says integer, and clients of the live service have read a string."""
-    return str(number)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from emulator.machines.machine_mount import files
-from emulator.paperspace.machine_targets import MachineTargets
+from emulator.paperspace.lifecycle import MachineTargets
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 from tests.unit.emulated_paperspace import EmulatedPaperspace
 
