@@ -10,8 +10,7 @@ import grpc
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from providers.grpc.servicer import Provider
-from providers.grpc.vendor import Vendor
+from providers.grpc.servicer import Provider, Vendor
 
 WORKERS = 256
 """More than resources created at once: a waiting create holds one, and Check and Cancel need a free one."""

@@ -3,7 +3,7 @@
 import sys
 
 from providers.grpc import server
-from providers.grpc.vendor import Vendor
+from providers.grpc.servicer import Vendor
 from providers.paperspace import credentials, specs
 from providers.paperspace.account import Paperspace
 from providers.paperspace.api import Api

@@ -11,8 +11,7 @@ import requests
 
 from providers.paperspace.credentials import Credentials
 from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, UNREADABLE, CallError
-from providers.rental.http_once import OnceAdapter, retry_after_s
-from providers.rental.wire import READ_ATTEMPTS, Moved, Row, Wire
+from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire, retry_after_s
 
 CALLS_PER_SECOND = 10
 """The vendor documents no limit, only that there is one (code TOO_MANY_REQUESTS)."""

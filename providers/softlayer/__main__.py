@@ -3,7 +3,7 @@
 import sys
 
 from providers.grpc import server
-from providers.grpc.vendor import Vendor
+from providers.grpc.servicer import Vendor
 from providers.softlayer import credentials, specs
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api

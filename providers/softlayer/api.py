@@ -14,8 +14,7 @@ import SoftLayer
 from requests import Response
 
 from providers.rental.errors import UNREADABLE
-from providers.rental.http_once import OnceAdapter, retry_after_s
-from providers.rental.wire import READ_ATTEMPTS, Moved, Row, Wire
+from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire, retry_after_s
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError, fault_code
 

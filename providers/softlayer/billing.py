@@ -67,7 +67,7 @@ def as_resource(row: Row) -> Resource:
     return Resource(
         "item",
         item_id,
-        f"{_described(row)}, {row.get('hostName') or row.get('notes') or row.get('domainName')}",
+        str(row.get("hostName") or _described(row)),
         _owner(row),
         what="billing item",
         is_billed=True,

@@ -12,7 +12,6 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.rental import http_once
 from providers.rental import wire as shared
 from providers.rental.errors import WaitError
 from providers.rental.redaction import redacted
@@ -192,7 +191,7 @@ def test_an_order_above_the_rate_limit_was_not_accepted_and_everybody_pauses(api
     [({}, 0), ({"Retry-After": "3"}, 3), ({"Retry-After": "900"}, 15), ({"Retry-After": "Sat"}, 0)],
 )
 def test_an_answer_that_asks_for_a_pause_gets_one_within_bounds(headers, seconds):
-    assert http_once.retry_after_s(headers) == seconds
+    assert shared.retry_after_s(headers) == seconds
 
 
 @pytest.mark.parametrize("nonsense", [None, "", "<html>", 7, ["id"]])
