@@ -7,7 +7,11 @@ import os
 import threading
 import time
 
+from agent.kill_run import asked
+
 PIECE = 1 << 20
+LIST_TIMEOUT_S = 8
+"""Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
 
 
 def write_whole(path, text):
@@ -81,6 +85,15 @@ def wait_until(is_so, limit_s, every_s):
         if found or time.monotonic() >= deadline:
             return found
         time.sleep(every_s)
+
+
+def why_silent(folder):
+    """Return why a folder on a drive cannot be listed, or an empty text.
+
+    A process that waits for a drive may be beyond any signal: another one asks, and is left behind when it does not come back.
+    """
+    code, output = asked(["ls", folder], LIST_TIMEOUT_S)
+    return output.strip()[-200:] if code else ""
 
 
 def parallel(act, items):

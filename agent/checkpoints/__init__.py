@@ -7,14 +7,28 @@ reads one back as its program would, and ends with UNREADABLE when that fails.
 import importlib
 import os
 
+from agent import spec
+from agent.machine import why_silent
+
 UNREADABLE = 3
 KEPT = 2
 """How many checkpoints of earlier attempts stay: the newest one, and the one before in case that it is bad."""
 
 
-def checkpoints_of(spec, logdir):
+def checkpoints_of(run, logdir):
     """Return the checkpoints in a log folder, in the format that a run's specification names."""
-    return importlib.import_module("agent.checkpoints." + spec.checkpoints).Format(logdir, spec.checkpoint_options)
+    return importlib.import_module("agent.checkpoints." + run.checkpoints).Format(logdir, run.checkpoint_options)
+
+
+def checkpoints_in(folder, *below):
+    """Return the checkpoints of the run in a folder; ``below`` leads to another log folder in it."""
+    return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, *(below or ["logdir"])))
+
+
+def why_checkpoints_silent(folder):
+    """Return why the checkpoints of a run's folder cannot be listed, or an empty text; without a drive there is nothing to ask."""
+    logdir = os.path.join(folder, "logdir")
+    return why_silent(logdir + "/") if os.path.islink(logdir) else ""
 
 
 class Checkpoints:

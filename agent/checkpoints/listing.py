@@ -3,9 +3,7 @@
 import json
 import os
 
-from agent import spec
-from agent.checkpoints import checkpoints_of
-from agent.supervise import shared_folder
+from agent.checkpoints import checkpoints_in, why_checkpoints_silent
 
 FOLDERS = ("logdir", "torn")
 """Where the program writes them, and where those lie that could not be used."""
@@ -16,11 +14,11 @@ def listed(folder):
 
     None is listed while the drive on which they lie does not answer.
     """
-    if shared_folder.why_checkpoints_silent(folder):
+    if why_checkpoints_silent(folder):
         return []
-    run, found = spec.read(os.path.join(folder, spec.FILE)), []
+    found = []
     for place in FOLDERS:
-        checkpoints = checkpoints_of(run, os.path.join(folder, place))
+        checkpoints = checkpoints_in(folder, place)
         found += [described(checkpoints, name, step, place != FOLDERS[0]) for step, name in checkpoints.found()]
     return sorted(found, key=lambda one: one["t"], reverse=True)
 

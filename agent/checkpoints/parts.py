@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from agent import spec
-from agent.checkpoints import checkpoints_of, written_files
+from agent.checkpoints import checkpoints_in, written_files
 from agent.checkpoints.replica import MARK, CopyFailed, answer, beyond, send_files
 from agent.machine import read_json, write_whole
 
@@ -26,7 +26,7 @@ REMOVE = 'cd "$0" && xargs -0 -r rm -f -- && find . -mindepth 1 -type d -empty -
 
 def gather(run, kept, *nodes):
     """Bring the parts of checkpoints that other nodes have written; print how many files came."""
-    checkpoints = checkpoints_of(spec.read(os.path.join(run, spec.FILE)), os.path.join(run, "logdir"))
+    checkpoints = checkpoints_in(run)
     silent, count = [], 0
     with open(os.path.join(run, GATHERED + ".lock"), "w") as lock:  # Whoever fetches the run gathers too.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -102,7 +102,7 @@ def give(run, node, *names):
     """Let the log folder of a node hold these files and no other part of a checkpoint; what is the same there is not sent again."""
     there = listed(run, node)
     others = sorted(set(there) - set(name[len("logdir/") :] for name in names))
-    checkpoints = checkpoints_of(spec.read(os.path.join(run, spec.FILE)), os.path.join(run, "logdir"))
+    checkpoints = checkpoints_in(run)
     if checkpoints.any_node_writes:  # What the program has written there beside its checkpoints is nowhere else.
         others = [name for name in others if checkpoints.part_of(name)]
     on_machine(run, node, ["sh", "-c", REMOVE, os.path.join(run, "logdir")], "\0".join(others))

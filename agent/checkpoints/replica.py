@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 from agent import program, spec
-from agent.checkpoints import checkpoints_of
+from agent.checkpoints import checkpoints_in
 from agent.machine import hash_of, read_json, write_whole
 from agent.records import event_summary
 from agent.supervise.run_context import runtime_of
@@ -169,10 +169,10 @@ def take_over(run, node, brought):
     files = {} if given.wait() or code else read_manifest(brought)["files"]
     if not files or not all(os.path.exists(os.path.join(brought, name)) for name in files):
         raise CopyFailed("the copy of " + node + " did not arrive whole")
-    whose = owners(run, brought)
+    whose = owners(run)
     spoilt = set(whose.get(name, name) for name in files if hash_of(os.path.join(brought, name)) != files[name][1])
     sound = [name for name in sorted(files) if whose.get(name, name) not in spoilt]
-    lists = ["logdir/" + name for name in checkpoints_of(spec.read(os.path.join(run, spec.FILE)), run).lists]
+    lists = ["logdir/" + name for name in checkpoints_in(run).lists]
     if all(name.startswith(STILL) or name in lists for name in sound):
         raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
     for name in (name for name in sound if name.startswith(STILL)):
@@ -237,9 +237,9 @@ def described(run, names):
     return dict((name, [now[name][0], now[name][3]]) for name in names)
 
 
-def owners(run, folder):
-    """Return {file: the checkpoint that it is a part of} of what lies in a folder: a part of a checkpoint is worth nothing alone."""
-    checkpoints = checkpoints_of(spec.read(os.path.join(run, spec.FILE)), os.path.join(folder, "logdir"))
+def owners(run):
+    """Return {file: the checkpoint that it is a part of} of what was brought: a part of a checkpoint is worth nothing alone."""
+    checkpoints = checkpoints_in(run, BROUGHT, "logdir")
     names = [name for _, name in checkpoints.found()]
     return dict(("logdir/" + file, "logdir/" + name) for name in names for file in checkpoints.files_of(name))
 

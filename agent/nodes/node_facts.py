@@ -13,8 +13,7 @@ import struct
 import subprocess
 import time
 
-from agent.machine import hash_of
-from agent.supervise import shared_folder
+from agent.machine import hash_of, why_silent
 
 SIOCGIFADDR = 0x8915
 GPU_FIELDS = ("name", "memory.total", "driver_version", "utilization.gpu")
@@ -121,7 +120,7 @@ def main(interface, *where):
         "memlock_bytes": memlock_bytes(),
         "data": sums and sums[:12],
         "port": why_not_free(address, int(port)) if address else "",
-        "drive": shared_folder.why_silent(shared) if shared else "",
+        "drive": why_silent(shared) if shared else "",
         "time": time.time(),
     }
     facts.update(traffic(interface))

@@ -14,7 +14,7 @@ import sys
 from operator import itemgetter
 
 from agent import kill_run, program, spec
-from agent.checkpoints import checkpoints_of
+from agent.checkpoints import checkpoints_of, why_checkpoints_silent
 from agent.checkpoints.checkpoint_watch import LIMITED
 from agent.checkpoints.parts import OVER
 from agent.machine import hash_of
@@ -173,7 +173,7 @@ def inventory(folder, asked):
 
 
 def main(folder, asked):
-    silent = shared_folder.why_checkpoints_silent(folder)
+    silent = why_checkpoints_silent(folder)
     if silent:
         sys.exit("the drive with the checkpoints does not answer: " + silent)
     asked = json.loads(asked)

@@ -1,14 +1,14 @@
 """Read one run's folder and print it as one JSON line. Argument: the folder."""
 
+import contextlib
 import json
 import os
 import time
 
 from agent import spec
-from agent.checkpoints import checkpoints_of
+from agent.checkpoints import checkpoints_in, why_checkpoints_silent
 from agent.machine import is_locked
 from agent.records import event_summary
-from agent.supervise import shared_folder
 
 
 def text_of(path):
@@ -31,23 +31,18 @@ def silence(folder):
     return time.monotonic() - float(marked) if marked else None
 
 
-def checkpoints_in(folder):
-    """Return the run's checkpoints; None where its specification is of another version, which the caller sees in it."""
-    try:
-        return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"))
-    except (FileNotFoundError, spec.SpecError):
-        return None
-
-
 def observe(folder):
-    silent = shared_folder.why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
+    silent = why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
     alive = is_alive(folder)  # Before the exit code: a supervisor that is gone has written its own by then.
     job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
     failure = text_of(os.path.join(folder, "failure.json"))
     checked = text_of(os.path.join(folder, "preflight.json"))
-    checkpoints = None if silent else checkpoints_in(folder)
-    found = checkpoints.found() if checkpoints else []
+    checkpoints, found = None, []
+    if not silent:
+        with contextlib.suppress(FileNotFoundError, spec.SpecError):  # One of another version is seen by who looks.
+            checkpoints = checkpoints_in(folder)
+            found = checkpoints.found()
     return {
         "now": time.time(),
         "exists": job is not None,

@@ -1,7 +1,6 @@
 """Checkpoints on a drive that every node mounts: no replicas, one folder for each run, and every node sees the same files."""
 
 import os
-import subprocess
 
 from agent.machine import parallel, wait_until
 from agent.supervise.health_rules import Failed
@@ -13,8 +12,6 @@ SEEN_TIMEOUT_S = 20
 """A drive may show its files with delay: five seconds and more with the caches of a network mount."""
 READ = 'cat "$0/' + WORD + '"'
 LENGTHS = 'for file; do wc -c < "$file" 2>/dev/null || echo 0; done'
-LIST_TIMEOUT_S = 8
-"""Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
 
 
 def use(run):
@@ -33,28 +30,6 @@ def use(run):
             os.fsync(file.fileno())
     except OSError as error:
         raise Failed("shared-folder", run.doing + ": " + str(error)) from error
-
-
-def why_silent(folder):
-    """Return why a folder on a drive cannot be listed, or an empty text.
-
-    A process that waits for a drive may be beyond any signal: another one asks, and is left behind when it does not come back.
-    """
-    asking = subprocess.Popen(
-        ["ls", folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        asking.wait(LIST_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        asking.kill()
-        return "no answer for {} s".format(LIST_TIMEOUT_S)
-    return asking.stderr.read().decode("utf-8", "replace").strip()[-200:] if asking.returncode else ""
-
-
-def why_checkpoints_silent(folder):
-    """Return why the checkpoints of a run's folder cannot be listed, or an empty text; without a drive there is nothing to ask."""
-    logdir = os.path.join(folder, "logdir")
-    return why_silent(logdir + "/") if os.path.islink(logdir) else ""
 
 
 def compare(run, checkpoint):

@@ -33,8 +33,8 @@ def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):
     hurry(
         folder,
         "supervise/prepare.py",
-        "import errno\n",
-        "import errno\nfrom agent import stepped\n",
+        "import contextlib\n",
+        "import contextlib\nfrom agent import stepped\n",
     )
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
@@ -78,5 +78,5 @@ def test_a_run_that_ends_while_its_drive_is_looked_at_is_told_with_its_own_end(f
         wait_until("the run's end", lambda: not run_snapshot.is_alive(path), timeout_s=240, every_s=0.05)
         return ""
 
-    monkeypatch.setattr(run_snapshot.shared_folder, "why_checkpoints_silent", looks_long)
+    monkeypatch.setattr(run_snapshot, "why_checkpoints_silent", looks_long)
     assert judge(run_snapshot.observe(str(folder))).state == "finished"

@@ -5,7 +5,8 @@ import os
 
 from supervised_run import folder, start, wait_for_end, write_job  # noqa: F401 - fixture
 
-from agent.supervise import health_rules, shared_folder
+from agent import machine
+from agent.supervise import health_rules
 from agent.supervise.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, HealthRules, ending
 
 
@@ -14,8 +15,8 @@ def sampled(drive, gpus=({"utilisation": 90},)):
 
 
 def test_a_folder_that_can_be_listed_is_not_silent_and_one_that_is_gone_says_why(tmp_path):
-    assert shared_folder.why_silent(str(tmp_path)) == ""
-    assert "No such file or directory" in shared_folder.why_silent(str(tmp_path / "gone"))
+    assert machine.why_silent(str(tmp_path)) == ""
+    assert "No such file or directory" in machine.why_silent(str(tmp_path / "gone"))
 
 
 def test_a_drive_that_hangs_is_told_within_the_limit(tmp_path, monkeypatch):
@@ -23,8 +24,8 @@ def test_a_drive_that_hangs_is_told_within_the_limit(tmp_path, monkeypatch):
     hangs.write_text("#!/bin/sh\nexec sleep 60\n")
     hangs.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(shared_folder, "LIST_TIMEOUT_S", 0.2)
-    assert shared_folder.why_silent("/mnt/drive") == "no answer for 0.2 s"
+    monkeypatch.setattr(machine, "LIST_TIMEOUT_S", 0.2)
+    assert machine.why_silent("/mnt/drive") == "no answer after 0.2 s"
 
 
 def test_a_drive_that_stays_silent_ends_the_run_and_explains_the_death_of_a_rank():
