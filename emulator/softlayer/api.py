@@ -46,8 +46,8 @@ SERVICE_FAULTS = {
     "system_error": ("-32400", "Remote System Error"),
     "public_error": (PUBLIC, "Internal Error"),
 }
-FIRST = {"guests": "ordered", "orders": "ordered", "volumes": "ordered", "billing_items": "opened"}
-LAST = {"guests": "gone", "volumes": "gone"}
+FIRST = {"guests": "ordered", "orders": "ordered", "billing_items": "opened"}
+LAST = {"guests": "gone"}
 MOMENTS = ("provisioned", "cancelled", "closed")  # fields that are None until the event of the same name
 LOG = logging.getLogger(__name__)
 

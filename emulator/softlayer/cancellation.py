@@ -67,16 +67,12 @@ def _end_guest(account: Account, item: BillingItem) -> None:
     account.store.guests[item.resource_id].cancelled = account.now
 
 
-def _end_volume(account: Account, item: BillingItem) -> None:
-    del account.store.volumes[item.resource_id]
-
-
 def _end_vlan(account: Account, item: BillingItem) -> None:
     del account.store.vlans[item.resource_id]
 
 
 ENDINGS: dict[str, Ending] = {
     "guest": Ending(_busy_guest, _end_guest),
-    VOLUME: Ending(lambda account, item: None, _end_volume),
+    VOLUME: Ending(lambda account, item: None, lambda account, item: None),
     VLAN: Ending(networks.cannot_end, _end_vlan),
 }

@@ -5,7 +5,7 @@ from ipaddress import IPv4Network
 from emulator.softlayer import faults
 from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import PODS_PER_DATACENTER, Datacenter, Router
-from emulator.softlayer.records import BillingItem, Guest, Vlan
+from emulator.softlayer.records import BillingItem, Vlan
 
 GATEWAY_POSITION = 1  # the first address of a subnet belongs to its router
 
@@ -65,21 +65,13 @@ def release(account: Account) -> None:
         del account.store.vlans[vlan_id]
 
 
-def guests_on(account: Account, vlan: Vlan) -> list[Guest]:
-    """The guests with an interface on a VLAN, also those that are being reclaimed."""
-    every = account.store.guests.read_all()
-    return [guest for guest in every if any(component.vlan_id == vlan.id for component in guest.components)]
-
-
-def failure_reasons(account: Account, vlan: Vlan) -> list[str]:
-    """Why a VLAN cannot be cancelled: the guests on it."""
-    on_it = guests_on(account, vlan)
-    return [f"Virtual guest {guest.id} ({guest.name}) is on VLAN {vlan.id}." for guest in on_it]
-
-
 def cannot_end(account: Account, item: BillingItem) -> str | None:
-    """Why an ordered VLAN cannot be cancelled now, as a sentence."""
-    return " ".join(failure_reasons(account, account.store.vlans[item.resource_id])) or None
+    """Why an ordered VLAN cannot be cancelled now, as a sentence: the guests on it, also those that are being reclaimed."""
+    guests = account.store.guests.read_all()
+    on_it = [guest for guest in guests if any(each.vlan_id == item.resource_id for each in guest.components)]
+    return (
+        " ".join(f"Virtual guest {guest.id} ({guest.name}) is on VLAN {item.resource_id}." for guest in on_it) or None
+    )
 
 
 def _next_pod(account: Account, datacenter: Datacenter) -> int:

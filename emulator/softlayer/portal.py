@@ -21,10 +21,9 @@ from emulator.softlayer.catalog import Datacenter, Price
 from emulator.softlayer.create_template import find_datacenter
 from emulator.softlayer.faults import Fault, public
 from emulator.softlayer.orders import lines_of
-from emulator.softlayer.records import BillingItem, Order, Volume
+from emulator.softlayer.records import BillingItem, Order
 
 DECISIONS = {"approve": guests.approve, "refuse": guests.refuse}
-GB = 100
 OFFERS = {
     VOLUME: (189433, "STORAGE_AS_A_SERVICE", "Storage as a Service", "storage_as_a_service", "0.03"),
     VLAN: (203719, "PRIVATE_NETWORK_VLAN", "Private Network Vlan", "network_vlan", "0.015"),
@@ -85,7 +84,7 @@ def _changing(account: Account, act: Callable[[], dict[str, Any]]) -> Response:
 def order(
     account: Account, kind: str, text: str = "", datacenter: str = "lon04", *, hourly: bool = True, notes: str = ""
 ) -> BillingItem:
-    """Order a volume (``text``: its notes) or a private VLAN (its name); ``notes``: the billing item's."""
+    """Order a volume or a private VLAN (``text``: its name); ``notes``: the billing item's."""
     if kind not in OFFERS:
         raise public(f"The portal orders a {' or a '.join(OFFERS)}, not a {kind}.")
     place = find_datacenter(account, datacenter)
@@ -102,20 +101,13 @@ def order(
     account.store.orders[placed.id] = placed
     described = billing.Billed(kind, 0, place.name, category=prices[0].category.code, notes=notes)
     item = billing.open_item(account, placed, prices, described, hourly=hourly)
-    item.resource_id = (_volume if kind == VOLUME else _vlan)(account, item, text, place)
+    item.resource_id = _vlan(account, item, text, place) if kind == VLAN else account.next_id()
     return item
 
 
 def _price(account: Account, kind: str) -> Price:
     number, key_name, description, category, fee = OFFERS[kind]
     return Price(number, number, key_name, description, account.catalog.categories[category], Decimal(fee))
-
-
-def _volume(account: Account, item: BillingItem, notes: str, place: Datacenter) -> int:
-    number = account.next_id()
-    name = f"SL02SEL{account.id}-{number}"
-    account.store.volumes[number] = Volume(number, item.id, name, place.name, GB, account.now, notes)
-    return number
 
 
 def _vlan(account: Account, item: BillingItem, name: str, place: Datacenter) -> int:

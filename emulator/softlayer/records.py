@@ -216,19 +216,6 @@ class Vlan:
     billing_item_id: int | None = None  # only of an ordered VLAN, which stays until it is cancelled
 
 
-@dataclass
-class Volume:
-    """A block volume."""
-
-    id: int
-    billing_item_id: int
-    username: str
-    datacenter: str
-    capacity_gb: int
-    created: float
-    notes: str = ""
-
-
 class Records(Store):
     """Everything that the account holds."""
 
@@ -239,7 +226,6 @@ class Records(Store):
         "ssh_keys": SshKey,
         "security_groups": SecurityGroup,
         "vlans": Vlan,
-        "volumes": Volume,
     }
 
     guests: Table[Guest]
@@ -248,4 +234,3 @@ class Records(Store):
     ssh_keys: Table[SshKey]
     security_groups: Table[SecurityGroup]
     vlans: Table[Vlan]
-    volumes: Table[Volume]

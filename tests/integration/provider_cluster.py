@@ -21,7 +21,7 @@ from tools.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, TAGS
 CLEAN_TIMEOUT_S = 30
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 """After so long an order that was sent is in the account's lists."""
-OTHERS = ("getNetworkStorage", "getNetworkVlans")
+OTHERS = ("storage_as_a_service", "network_vlan")
 LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
 OWNER = Owner(STACK, MARK)
 KEY = {"mark": MARK, "label": f"{STACK}-{MARK}", "publicKey": PUBLIC_KEY}
@@ -117,15 +117,16 @@ class Onlooker:
 
     def _cancel_others(self, ends: float) -> None:
         """Cancel volumes and VLANs, as soon as the account lets them go."""
-        while billed := [each for getter in OTHERS for each in self._listed(getter) if each.get("billingItem")]:
+        while billed := [each for each in self._items() if each["categoryCode"] in OTHERS]:
             assert time.monotonic() < ends, "the account does not get empty"
             for each in billed:
                 with contextlib.suppress(SoftLayer.SoftLayerAPIError):
-                    self.client.call("Billing_Item", "cancelItem", True, True, "", "", id=each["billingItem"]["id"])
+                    self.client.call("Billing_Item", "cancelItem", True, True, "", "", id=each["id"])
             threading.Event().wait(0.05)
 
-    def _listed(self, getter: str) -> list[dict[str, Any]]:
-        return self.client.call("Account", getter, mask="mask[id,billingItem[id]]")
+    def _items(self) -> list[dict[str, Any]]:
+        items = self.client.call("Account", "getAllTopLevelBillingItems", mask="id,categoryCode,cancellationDate")
+        return [each for each in items if not each["cancellationDate"]]
 
     def order(self, hostname: str, domain: str = DOMAIN, user_data: str = "", **changes: Any) -> str:
         """Order a guest as somebody else would."""

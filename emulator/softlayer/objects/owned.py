@@ -1,10 +1,9 @@
-"""What the account owns as the API shows it: guests, VLANs, volumes, keys and security groups."""
+"""What the account owns as the API shows it: guests, VLANs, keys and security groups."""
 
 import hashlib
-from ipaddress import IPv4Network
 from typing import Any
 
-from emulator.softlayer import networks, transactions
+from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.dates import iso
 from emulator.softlayer.guest_machines import attached_interfaces
@@ -17,7 +16,6 @@ from emulator.softlayer.records import (
     SshKey,
     Transaction,
     Vlan,
-    Volume,
 )
 from emulator.softlayer.views import View
 
@@ -140,31 +138,10 @@ def vlan(account: Account, record: Vlan) -> View:
         {
             "networkSpace": lambda: "PRIVATE" if record.private else "PUBLIC",
             "primaryRouter": lambda: offered.router(device),
-            "subnets": lambda: [{"id": record.subnet_id, "networkVlanId": record.id}],
-            "totalPrimaryIpAddressCount": lambda: IPv4Network(record.cidr).num_addresses,
-            "virtualGuests": lambda: [guest(account, each) for each in networks.guests_on(account, record)],
-            **dict.fromkeys(("tagReferences", "hardware", "firewallInterfaces"), list),
-            **dict.fromkeys(("networkVlanFirewall", "attachedNetworkGateway"), lambda: None),
             "billingItem": lambda: (
                 bills.billed(account, items[record.billing_item_id]) if record.billing_item_id else None
             ),
         },
-    )
-
-
-def volume(account: Account, record: Volume) -> View:
-    """A block volume."""
-    return View(
-        {
-            "id": record.id,
-            "accountId": account.id,
-            "username": record.username,
-            "capacityGb": record.capacity_gb,
-            "createDate": iso(record.created),
-            "nasType": "ISCSI",
-            "notes": record.notes,
-        },
-        {"billingItem": lambda: bills.billed(account, account.store.billing_items[record.billing_item_id])},
     )
 
 

@@ -1,8 +1,8 @@
-"""What the account has and what it costs: its lists, billing items, orders, networks, volumes and images."""
+"""What the account has and what it costs: its lists, billing items, orders, networks and images."""
 
 from dataclasses import replace
 
-from emulator.softlayer import cancellation, networks, users
+from emulator.softlayer import cancellation, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.create_template import find_image
@@ -45,12 +45,6 @@ def get_ssh_keys(account: Account, call: Call) -> Listing:
 def get_network_vlans(account: Account, call: Call) -> Listing:
     """Every VLAN."""
     return Listing([owned.vlan(account, each) for each in account.store.vlans.values()], "networkVlans")
-
-
-def get_network_storage(account: Account, call: Call) -> Listing:
-    """The account's volumes; the disks of guests are none."""
-    every = sorted(account.store.volumes.items())
-    return Listing([owned.volume(account, each) for _, each in every], "networkStorage")
 
 
 def get_billing_items(account: Account, call: Call) -> Listing:
@@ -101,16 +95,6 @@ def get_vlan(account: Account, call: Call) -> View:
     return owned.vlan(account, find(account.store.vlans, call))
 
 
-def get_cancel_failure_reasons(account: Account, call: Call) -> list[str]:
-    """Why a VLAN cannot be cancelled: the guests on it."""
-    return networks.failure_reasons(account, find(account.store.vlans, call))
-
-
-def get_volume(account: Account, call: Call) -> View:
-    """A volume."""
-    return owned.volume(account, find(account.store.volumes, call))
-
-
 def get_pods(account: Account, call: Call) -> Listing:
     """Every pod of every datacenter."""
     return Listing([offered.pod(account, router) for router in account.catalog.routers if router.private])
@@ -141,7 +125,6 @@ SERVICES = {
         "getVirtualGuests": get_virtual_guests,
         "getSshKeys": get_ssh_keys,
         "getNetworkVlans": get_network_vlans,
-        "getNetworkStorage": get_network_storage,
         "getAllTopLevelBillingItems": get_billing_items,
         "getOrders": get_orders,
         "getCurrentUser": get_current_user,
@@ -153,11 +136,7 @@ SERVICES = {
     },
     "SoftLayer_Billing_Order": {"getObject": get_order},
     "SoftLayer_Network_Pod": {"getAllObjects": get_pods},
-    "SoftLayer_Network_Storage": {"getObject": get_volume},
-    "SoftLayer_Network_Vlan": {
-        "getObject": get_vlan,
-        "getCancelFailureReasons": get_cancel_failure_reasons,
-    },
+    "SoftLayer_Network_Vlan": {"getObject": get_vlan},
     "SoftLayer_Virtual_Guest_Block_Device_Template_Group": {
         "getObject": get_image,
         "isCloudInit": image_is_cloud_init,
