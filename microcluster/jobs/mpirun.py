@@ -9,7 +9,7 @@ from microcluster.jobs.contract import Process, World
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
 WORLD = "mpi"
-"""The agent's module that knows such a rank's place."""
+"""What starts such ranks, as the agent's probe calls it."""
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 KEEPALIVE = (
     *("-mca", "oob_tcp_keepalive_time", "20", "-mca", "oob_tcp_keepalive_intvl", "5"),

@@ -295,8 +295,10 @@ class OwnProgram(Section):
         The run there has our run's id and word, so that an attempt that goes on continues its curves, and a second training does not.
         """
         settings = (
-            *("WANDB_MODE=offline", f"WANDB_DIR={world.path}"),
-            *(f"WANDB_RUN_ID={world.run}-{world.word}", "WANDB_RESUME=allow"),
+            "WANDB_MODE=offline",
+            f"WANDB_DIR={world.path}",
+            f"WANDB_RUN_ID={world.run}-{world.word}",
+            "WANDB_RESUME=allow",
         )
         return ("env", *settings, "sh", "-c", WANDB_MODE, f"{world.secrets}/{WANDB_KEY}")
 
