@@ -107,21 +107,6 @@ def test_the_time_line_belongs_to_the_step_of_the_loss_line_before_it():
     assert reader.read("time per step = 0:01:0.582") == [{"event": "time", "step": 20, "seconds_per_step": 60.582}]
 
 
-def test_a_pattern_in_the_middle_of_a_merged_line_is_found():
-    line = "'num_gpus': 1,*** Building graph in Horovod rank: 1*** Global step 3: ***     Train loss: 1.5 "
-    assert Reader().read(line) == [{"event": "train", "step": 3, "loss": 1.5}]
-
-
-def test_fragments_of_ranks_that_were_buffered_apart_make_one_line_again():
-    line = "*** Global step 0:[1,0]<stdout>: [1,0]<stdout>:***     Train loss: 4.9879 [1,0]<stdout>:"
-    assert Reader().read(line) == [{"event": "train", "step": 0, "loss": 4.9879}]
-
-
-def test_nccl_in_the_middle_of_a_line_does_not_hide_it():
-    line = "[1,0]<stdout>:gpu-0:57:112 [0] NCCL INFO Ring 00 : 1[1] -> 2[0]*** Global step 9: ***     Train loss: 3.5 gpu-1:9"
-    assert Reader().read(line) == [{"event": "train", "step": 9, "loss": 3.5}]
-
-
 @pytest.mark.parametrize(
     ("who", "how"),
     [
