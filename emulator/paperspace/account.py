@@ -48,11 +48,11 @@ class Account(EmulatedAccount):
         raise not_found("Public IP", ip)
 
     def region(self, given: str) -> str:
-        """The slug of a region, or the refusal of an unknown one."""
-        slug = self.catalog.region(given)
-        if slug is None:
-            raise refused(f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}.")
-        return slug
+        """The slug of a region that is given by slug, in any case, or by name; or the refusal of an unknown one."""
+        for slug, name in self.catalog.regions.items():
+            if given.lower() == slug or given == name:
+                return slug
+        raise refused(f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}.")
 
     def free_private_ip(self, network: Network) -> str:
         """An address of a network that no machine and no drive has."""

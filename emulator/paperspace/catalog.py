@@ -58,10 +58,6 @@ class Catalog:
     public_ip: Rate
     network: Rate
 
-    def region(self, given: str) -> str | None:
-        """The slug of a region that is given by slug, in any case, or by name; None if there is none."""
-        return next((slug for slug, name in self.regions.items() if given.lower() == slug or given == name), None)
-
 
 @cache
 def load_catalog() -> Catalog:

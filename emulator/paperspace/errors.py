@@ -68,8 +68,3 @@ def not_found(what: str, ref: object) -> ApiError:
 def conflict(message: str) -> ApiError:
     """The object is busy."""
     return ApiError("CONFLICT", message)
-
-
-def unmet(message: str) -> ApiError:
-    """The object is not in the state that the operation needs."""
-    return ApiError("PRECONDITION_FAILED", message)

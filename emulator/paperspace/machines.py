@@ -8,7 +8,7 @@ from pydantic import Field
 from emulator.paperspace import billing, lifecycle, networks, offers, views
 from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import MachineType
-from emulator.paperspace.errors import NotEmulated, conflict, not_found, refused, unmet
+from emulator.paperspace.errors import ApiError, NotEmulated, conflict, not_found, refused
 from emulator.paperspace.lifecycle import OFF, PROVISIONING, RUNNING
 from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
 from emulator.paperspace.records import Event, Machine, Script
@@ -130,7 +130,9 @@ def delete(account: Account, call: Call) -> View:
     if machine.phases and machine.state != PROVISIONING:
         raise _busy(machine)
     if machine.state in RUNNING:
-        raise unmet(f"Machine {machine.ref} is {machine.state}. Stop it before you delete it.")
+        raise ApiError(
+            "PRECONDITION_FAILED", f"Machine {machine.ref} is {machine.state}. Stop it before you delete it."
+        )
     return _receipt(account, machine, lifecycle.deactivate(account, machine))
 
 
