@@ -13,7 +13,6 @@ import paramiko
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from silent_relay import SilentRelay
 from ssh_server import Opened, Server, SshServer
 
 from core.waiting import wait_until
@@ -247,28 +246,6 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     finally:
         over.set()
         vanishing.close()
-
-
-@pytest.fixture
-def relay(server):
-    relay = SilentRelay(server.port)
-    yield relay
-    relay.close()
-
-
-@pytest.mark.parametrize(
-    "use",
-    [lambda host, file: host.send(file, f"{file}.copy"), lambda host, file: list(host.extend(file, f"{file}.copy"))],
-)
-def test_a_peer_that_takes_nothing_any_more_is_given_up_with_the_nodes_name(host, relay, tmp_path, monkeypatch, use):
-    monkeypatch.setitem(connection.TCP_LIMITS, "TCP_USER_TIMEOUT", 1000)
-    file = tmp_path / "file"
-    file.write_bytes(bytes(16 << 20))  # More than every buffer on the way.
-    behind = Host(host.facts, host.user, host.key_file, port=relay.port)
-    behind.run(("true",))
-    relay.silence(after_bytes=1 << 20)
-    with pytest.raises(UnreachableError, match=r"sending .* to gpu-0 \(guest 101.*the connection was lost.*fab status"):
-        use(behind, file)
 
 
 def test_a_quiet_peer_is_asked_and_given_up_within_two_minutes(host):
