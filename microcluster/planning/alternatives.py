@@ -1,0 +1,157 @@
+"""What could be rented for a job: hours and dollars of each offer, and which is the better buy. Pure.
+
+Every alternative trains on as many samples as the stack file's own run. A bill is the started hours of all machines, from the
+order to the end, so it has the preparation in it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from microcluster.planning.costs import HOUR_S
+
+MILLION = 1_000_000
+WORTH_HOURS = 0.8
+"""A further machine is worth its price only where it leaves at most this share of the hours."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Machines that are sold.
+
+    Attributes:
+        machine: the vendor's name of one of them.
+        gpus: of each machine.
+        port_mbps: line rate between them; None where nobody orders a port.
+        per_hour: the price of all of them, in dollars.
+        keys: what a stack file says to rent them, by path, for example ``{"cluster.nodes": 1}``.
+    """
+
+    machine: str
+    gpu: str
+    gpus: int
+    nodes: int
+    port_mbps: int | None
+    per_hour: Decimal
+    keys: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The time of one step on an offer.
+
+    Attributes:
+        exposed_s: of it, what waits for the network; None where nobody knows.
+        samples: that all ranks together take in one step.
+        band: the share by which the seconds may be wrong; None where they are a lower limit.
+        basis: where they come from, for people.
+        keys: what a stack file says beside the offer's keys.
+    """
+
+    seconds: float
+    exposed_s: float | None
+    samples: float
+    band: float | None
+    basis: str
+    precision: str | None = None
+    keys: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """A figure with its limits."""
+
+    low: float
+    usual: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One offer with what the job takes on it; ``hours`` are from the order to the end."""
+
+    offer: Offer
+    pace: Pace
+    steps: int
+    preparation: Span
+    samples: float
+
+    @property
+    def exposed_share(self) -> float | None:
+        """The share of a step that waits for the network."""
+        return None if self.pace.exposed_s is None else self.pace.exposed_s / self.pace.seconds
+
+    @property
+    def training_h(self) -> float:
+        return self.steps * self.pace.seconds / HOUR_S
+
+    @property
+    def hours(self) -> Span:
+        """Hours from the order to the end, with the limits of step time and preparation; without a band the high one is infinite."""
+        band = self.pace.band
+        high = math.inf if band is None else self.training_h * (1 + band) + self.preparation.high
+        low = self.training_h * (1 - (band or 0)) + self.preparation.low
+        return Span(low, self.training_h + self.preparation.usual, high)
+
+    @property
+    def dollars(self) -> Span:
+        """What the started hours cost."""
+        hours, price = self.hours, float(self.offer.per_hour)
+        high = math.inf if math.isinf(hours.high) else math.ceil(hours.high) * price
+        return Span(math.ceil(hours.low) * price, math.ceil(hours.usual) * price, high)
+
+    @property
+    def per_million(self) -> float:
+        """Dollars for a million samples, everything included."""
+        return self.dollars.usual / self.samples * MILLION
+
+    @property
+    def keys(self) -> dict[str, object]:
+        """What the stack file has to say."""
+        return {**self.offer.keys, **(self.pace.keys or {}), "job.maxSteps": self.steps}
+
+
+def alternative(offer: Offer, pace: Pace, samples: float, preparation: Span) -> Alternative:
+    """Return what a job of so many samples takes on an offer; ``preparation`` in hours."""
+    return Alternative(offer, pace, math.ceil(samples / pace.samples), preparation, samples)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The better buys, each None where nothing fits."""
+
+    cheapest: Alternative | None
+    fastest_within_budget: Alternative | None
+    cheapest_before_deadline: Alternative | None
+
+
+def choose(rows: Sequence[Alternative], *, budget: float | None = None, deadline_h: float | None = None) -> Choice:
+    """Choose by the usual figures; what may break budget or deadline at its upper limit does not fit."""
+    affordable = [row for row in rows if budget is not None and row.dollars.high <= budget]
+    in_time = [row for row in rows if deadline_h is not None and row.hours.high <= deadline_h]
+    return Choice(_cheapest(rows), min(affordable, key=_by_hours, default=None), _cheapest(in_time))
+
+
+def _cheapest(rows: Iterable[Alternative]) -> Alternative | None:
+    return min(rows, key=lambda row: (row.dollars.usual, row.hours.usual), default=None)
+
+
+def _by_hours(row: Alternative) -> tuple[float, float]:
+    return row.hours.usual, row.dollars.usual
+
+
+def fewer_machines(rows: Sequence[Alternative], own: Alternative) -> Alternative | None:
+    """Return the alternative with fewer machines of the same kind that makes ``own`` a bad buy, or None.
+
+    It is cheaper, and the further machines save less than a fifth of its hours.
+    """
+    alike = [
+        row
+        for row in rows
+        if (row.offer.machine, row.pace.precision) == (own.offer.machine, own.pace.precision)
+        and row.offer.nodes < own.offer.nodes
+        and row.dollars.usual < own.dollars.usual
+        and own.hours.usual > WORTH_HOURS * row.hours.usual
+    ]
+    return _cheapest(alike)
