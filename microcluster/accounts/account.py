@@ -23,6 +23,8 @@ MOST_ADMIN_CIDRS = 40
 """A security group of SoftLayer takes 50 rules."""
 MOST_ADMIN_ADDRESSES = 2**24
 """The size of a /8, for all networks together."""
+MACHINE_COUNTS = (1, 2, 4)
+"""Of the clusters that are compared with each other."""
 DOCUMENTATION_CIDR = "203.0.113.7/32"
 
 
@@ -86,6 +88,15 @@ class ClusterSection(BaseModel, ABC):
         return None
 
     @property
+    def rent_per_hour(self) -> Decimal | None:
+        """The list price of all that the section rents, in US dollars; None as for one machine."""
+        return None
+
+    def variants(self) -> Iterable[Mapping[str, Any]]:
+        """Return the keys of the section that choose machines, one mapping for each choice that is sold."""
+        return ()
+
+    @property
     @abstractmethod
     def billed(self) -> str:
         """What is billed by the hour, and what by the month."""
@@ -124,6 +135,7 @@ class Account:
         emulated_by: the images of this computer that the machines of its emulator need; empty for those of every stack.
         prices_as_of: the date of the prices.
         order_takes, cancel_takes: how long the engine usually needs.
+        preparation_h: hours from the order to the first step, without data: at least, usually, at most.
     """
 
     title: str
@@ -134,6 +146,7 @@ class Account:
     prices_as_of: str
     order_takes: str
     cancel_takes: str
+    preparation_h: tuple[float, float, float] = (0, 0, 0)
     resource_types: Mapping[str, str] = field(default_factory=dict)
     attached_kinds: tuple[str, ...] = ()
     emulated_by: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Paperspace: machines on a private network with a shared drive, on which the processes run themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -8,6 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from core.catalog import paperspace as catalog
 from microcluster.accounts.account import (
+    MACHINE_COUNTS,
     Account,
     AdminCidrs,
     ClusterSection,
@@ -105,6 +106,21 @@ class Cluster(ClusterSection):
         return catalog.machine_price_per_hour(self.machine_type, self.disk_gb, self.public_ip)
 
     @property
+    def rent_per_hour(self) -> Decimal | None:
+        """The price of all machines with their drive and network."""
+        drive = self.drive_gb or None
+        return catalog.price_per_hour(
+            catalog.Cluster(self.machine_type, self.nodes, self.disk_gb, self.public_ip, drive)
+        )
+
+    def variants(self) -> Iterable[Mapping[str, Any]]:
+        """Return every type of machine with GPUs, where it is sold."""
+        for kind in WITH_GPUS.values():
+            region = self.region if self.region in kind.regions else kind.regions[0]
+            for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
+                yield {"machineType": kind.label, "region": region, "nodes": nodes}
+
+    @property
     def billed(self) -> str:
         """What is billed how."""
         network, address, disk = catalog.NETWORK, catalog.PUBLIC_IP, catalog.DISKS[self.disk_gb]
@@ -155,4 +171,5 @@ ACCOUNT = Account(
     prices_as_of=catalog.AS_OF,
     order_takes="5 min",
     cancel_takes="3 min",
+    preparation_h=(0.1, 0.25, 0.5),
 )

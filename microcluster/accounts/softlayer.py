@@ -1,6 +1,6 @@
 """SoftLayer (IBM Cloud Classic): guests with a SAN disk, billed by the hour, in which a container runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.catalog import softlayer as catalog
 from microcluster.accounts.account import (
+    MACHINE_COUNTS,
     Account,
     AdminCidrs,
     ClusterSection,
@@ -117,6 +118,22 @@ class Cluster(ClusterSection):
         return catalog.price_per_hour(self.flavor, (self.data_disk_gb,), self.port_speed_mbps)
 
     @property
+    def rent_per_hour(self) -> Decimal | None:
+        """The price of all guests."""
+        return None if self.price_per_hour is None else self.price_per_hour * self.nodes
+
+    def variants(self) -> Iterable[Mapping[str, Any]]:
+        """Return every flavor with a boot disk of the same size, where it is sold; one machine may have a slow port."""
+        boot_gb = catalog.FLAVORS[self.flavor].boot_gb
+        for flavor in catalog.FLAVORS.values():
+            if not flavor.san or flavor.boot_gb != boot_gb:
+                continue
+            place = self.datacenter if self.datacenter in flavor.datacenters else flavor.datacenters[0]
+            for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
+                for speed in (100, FAST_MBPS) if nodes == 1 else (FAST_MBPS,):
+                    yield {"flavor": flavor.name, "datacenter": place, "nodes": nodes, "portSpeedMbps": speed}
+
+    @property
     def billed(self) -> str:
         """What is billed how."""
         return f"by the hour: {self.nodes} guests, each with its disk of {self.data_disk_gb} GB; nothing by the month"
@@ -165,4 +182,5 @@ ACCOUNT = Account(
     prices_as_of=catalog.AS_OF,
     order_takes="10 min",
     cancel_takes="5 min",
+    preparation_h=(0.25, 0.5, 0.75),  # A guest is built in 10 to 25 minutes; driver, image and disks take 5 to 20 more.
 )

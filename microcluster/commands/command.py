@@ -58,6 +58,8 @@ HELP = {
     "reference": "text file with correct translations, to compute a score",
     "model": "folder of a fetched run; default: the stack's own run",
     "yes": "do not ask",
+    "budget": "dollars that the whole run may cost",
+    "deadline": "hours from now in which the run has to be over",
     "unfetched": "only list what is not fetched yet, of every run on the machines",
     "everything": "also large files that nobody has named, and earlier runs on the machines",
     "all": "show all rentals, not only the last one",

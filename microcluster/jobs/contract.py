@@ -61,12 +61,14 @@ class Workload:
         name: the model, as the GPU's row in the catalog names it.
         units: samples that each GPU computes in a step.
         gradient_bytes: what every rank exchanges in a step.
+        data_h: hours in which the rented machines make the data: at least, usually, at most.
     """
 
     name: str
     precision: str
     units: int
     gradient_bytes: int
+    data_h: tuple[float, float, float] = (0, 0, 0)
 
 
 @dataclass(frozen=True)

@@ -63,3 +63,46 @@ def predict(setup: TrainingSetup, link_mbps: int | None = None) -> Prediction | 
     link = link_mbps or CARRIED_MBPS.get(setup.port_speed_mbps, setup.port_speed_mbps)
     seconds = step_time_model.step_s(compute_s, volume, step_time_model.bytes_per_s(link))
     return Prediction(round(seconds, 4), round(compute_s, 4), round(volume), link)
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """What a run's report says of its pace.
+
+    Attributes:
+        step_s: of a step; of an epoch where ``unit`` says so.
+        gradient_bytes: what every rank exchanged in a step; None where nothing measured it.
+        link_mbps: what the network between the nodes carried; None with one node.
+    """
+
+    run: str
+    gpu: str
+    ranks: int
+    nodes: int
+    step_s: float
+    unit: str
+    gradient_bytes: float | None = None
+    link_mbps: float | None = None
+    emulated: bool = False
+
+    @property
+    def compute_s(self) -> float:
+        """What the GPUs computed in a step: T = t/3 + max(2t/3, V/B), solved for t."""
+        if not self.gradient_bytes or not self.link_mbps:
+            return self.step_s
+        volume = step_time_model.ring_bytes(self.gradient_bytes, self.ranks, self.nodes)
+        exchange_s = volume / step_time_model.carried_bytes_per_s(self.link_mbps)
+        hidden = exchange_s <= (1 - step_time_model.FORWARD_SHARE) * self.step_s
+        return self.step_s if hidden else max((self.step_s - exchange_s) / step_time_model.FORWARD_SHARE, 0.0)
+
+    def step_on(self, nodes: int, link_mbps: float | None) -> float | None:
+        """Return the seconds of a step on so many nodes of the same kind; None where the exchange was never measured."""
+        if nodes == self.nodes:
+            return self.step_s
+        if nodes == 1:
+            return self.compute_s
+        link = self.link_mbps or link_mbps
+        if not self.gradient_bytes or not link:
+            return None
+        volume = step_time_model.ring_bytes(self.gradient_bytes, self.ranks // self.nodes * nodes, nodes)
+        return step_time_model.step_s(self.compute_s, volume, step_time_model.carried_bytes_per_s(link))
