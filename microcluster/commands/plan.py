@@ -29,6 +29,7 @@ from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
 
 WIDTH = 160
+IN_STACK_FILE = " In the stack file: "
 PUBLISHED = "published runs"
 COLUMNS = (
     *(("machines", "left"), ("port", "right"), ("precision", "left"), ("s/step", "right"), ("waits", "right")),
@@ -78,8 +79,8 @@ def plan(stack: str = STACK, budget: float = 0.0, deadline: float = 0.0, as_json
     unknown = sorted({_measure(row) for row in rows if not row.found})
     if unknown:
         say(f"Never measured, so without hours: {', '.join(unknown)}.")
-    for line in advice:
-        say(line)
+    for sentence in advice:
+        say(sentence.replace(IN_STACK_FILE, f"\n  {IN_STACK_FILE.strip()}"))
     return 0
 
 
@@ -139,12 +140,11 @@ def advise(
     better = fewer_machines(rows, mine) if mine else None
     if mine and better:
         found.append(
-            f"Do not rent {_further(better.offer.nodes, mine.offer.nodes)}: {_takes(better)} instead of {_takes(mine)}. "
-            f"{_keys(better)}"
+            f"Do not rent {_further(better.offer.nodes, mine.offer.nodes)}: {_takes(better)} instead of {_takes(mine)}.{_keys(better)}"
         )
     cheapest = choice.cheapest
     if cheapest and cheapest is not better:
-        yours = " That is what the stack file says." if cheapest is mine else f" {_keys(cheapest)}"
+        yours = " That is what the stack file says." if cheapest is mine else _keys(cheapest)
         found.append(f"Cheapest: {_machines(cheapest.offer)}, {_takes(cheapest)}.{yours}")
     if budget and rows:
         found.append(
@@ -303,8 +303,8 @@ def _further(fewer: int, nodes: int) -> str:
 
 def _keys(row: Alternative) -> str:
     keys = {**row.offer.keys, "job.maxSteps": row.steps}
-    return f"In the stack file: {', '.join(f'{path}: {value}' for path, value in keys.items())}."
+    return f"{IN_STACK_FILE}{', '.join(f'{path}: {value}' for path, value in keys.items())}."
 
 
 def _within(row: Alternative | None, what: str, nothing: str) -> str:
-    return f"{what}: {_machines(row.offer)}, {_takes(row)}. {_keys(row)}" if row else nothing
+    return f"{what}: {_machines(row.offer)}, {_takes(row)}.{_keys(row)}" if row else nothing
