@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from microcluster.commands.report import FACTS
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
-from microcluster.config.variants import keys_that_differ, variants
+from microcluster.config.variants import variants
 from microcluster.planning.alternatives import (
     Alternative,
     Choice,
@@ -28,7 +29,7 @@ from microcluster.planning.alternatives import (
 from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
 
-WIDTH = 160
+WIDTH, KEYS_WIDTH = 160, 120
 IN_STACK_FILE = " In the stack file: "
 PUBLISHED = "published runs"
 COLUMNS = (
@@ -79,8 +80,15 @@ def plan(stack: str = STACK, budget: float = 0.0, deadline: float = 0.0, as_json
     unknown = sorted({_measure(row) for row in rows if not row.found})
     if unknown:
         say(f"Never measured, so without hours: {', '.join(unknown)}.")
-    for sentence in advice:
-        say(sentence.replace(IN_STACK_FILE, f"\n  {IN_STACK_FILE.strip()}"))
+    for line in advice:
+        found, _, keys = line.partition(IN_STACK_FILE)
+        say(found)
+        if keys:
+            say(
+                textwrap.fill(
+                    f"{IN_STACK_FILE.strip()} {keys}", KEYS_WIDTH, initial_indent="  ", subsequent_indent="    "
+                )
+            )
     return 0
 
 
@@ -118,13 +126,12 @@ def rows_of(own: Stack, measured: MeasuredRun | None) -> list[Row]:
     """Return every choice that the stack's account sells, with what the stack's job takes there."""
     found, own_pace = [], _pace(own, measured)
     samples = own.job.max_steps * own_pace.samples if own_pace else 0
-    for other in variants(own):
+    for other, keys in variants(own):
         price = other.cluster.rent_per_hour
         if price is None:
             continue
         hardware = other.cluster.hardware
         port = getattr(other.cluster, "port_speed_mbps", None)
-        keys = keys_that_differ(own, other)
         offer = Offer(hardware.name, hardware.gpu, hardware.gpus, other.cluster.nodes, port, price, keys)
         pace = _pace(other, measured)
         row = alternative(offer, pace, samples, _preparation(other)) if pace and own_pace else None
@@ -167,8 +174,8 @@ def advise(
 def _pace(stack: Stack, measured: MeasuredRun | None) -> Pace | None:
     hardware, nodes = stack.cluster.hardware, stack.cluster.nodes
     workload = stack.job.workload()
-    if stack.plan and workload:
-        found = stack.plan.prediction
+    if stack.forecast and workload:
+        found = stack.forecast.prediction
         ranks = hardware.gpus * nodes
         return Pace(
             found.seconds, found.seconds - found.compute_s, ranks * workload.units, BAND, PUBLISHED, workload.precision
