@@ -21,6 +21,12 @@ from microcluster.jobs.texar import METRICS
 LOCAL, NGC = "r.test/microcluster/training:local", "nvcr.io/nvidia/tensorflow:19.09-py3"
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home whose local image holds our own programs alone, whatever `make images` has brought to this computer."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
+
+
 def stack(base: str = LOCAL, flavor: str = "AC1_16X120X100", nodes: int = 2, **job: object) -> config.Stack:
     cluster = {"datacenter": "lon06", "flavor": flavor, "nodes": nodes, "adminCidrs": ["198.51.100.7/32"]}
     sections = {"cluster": cluster, "container": {"image": base}, "job": {"kind": "texar", **job}}

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -206,7 +207,10 @@ def previewed(known: config.Stack, said: list[TrainingJob]) -> None:
 
 
 @pytest.mark.parametrize(("stack", "starts_over"), [("texar-p100", True), ("texar-local", False)])
-def test_the_preview_says_that_a_program_without_checkpoints_starts_over(stack: str, starts_over: bool) -> None:
+def test_the_preview_says_that_a_program_without_checkpoints_starts_over(
+    stack: str, starts_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))  # Whose local image holds our own programs alone.
     said = []
     previewed(config.read_file(stack), said)
     assert ("starts over" in said[0].at_risk) is starts_over

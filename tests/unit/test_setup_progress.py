@@ -1,5 +1,6 @@
 """What a person sees while set-up works."""
 
+import re
 import time
 
 import pytest
@@ -15,12 +16,11 @@ def test_a_long_step_is_shown_with_its_usual_time_and_the_time_so_far(
     monkeypatch.setattr(progress, "REPEAT_S", 0.2)
     with shown("building pulumi", "4 min") as doing:
         doing.step = ", step 3/12"
-        time.sleep(0.3)
-    assert capsys.readouterr().out.splitlines() == [
-        "    building pulumi (usually 4 min)",
-        "    building pulumi, step 3/12: 0 s so far (usually 4 min)",
-        "    building pulumi: done after 0 s",
-    ]
+        time.sleep(0.5)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "    building pulumi (usually 4 min)"
+    assert re.fullmatch(r"    building pulumi, step 3/12: \d+ s so far \(usually 4 min\)", said[1])
+    assert re.fullmatch(r"    building pulumi: done after \d+ s", said[-1])
 
 
 def test_a_quick_step_that_went_well_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +35,7 @@ def test_a_step_that_did_not_end_well_says_so_at_once(
 ) -> None:
     with pytest.raises(error), shown("creating stack local", "2 s"):
         raise error
-    assert capsys.readouterr().out == f"    creating stack local: {how} after 0 s\n"
+    assert capsys.readouterr().out.startswith(f"    creating stack local: {how} after ")
 
 
 def test_the_summary_names_a_stage_that_failed_too() -> None:
@@ -44,7 +44,7 @@ def test_the_summary_names_a_stage_that_failed_too() -> None:
         pass
     with pytest.raises(RuntimeError), stages.stage("images", "second"):
         raise RuntimeError
-    assert stages.summary() == "engine 0 s, images 0 s"
+    assert re.fullmatch(r"engine \d+ s, images \d+ s", stages.summary())
 
 
 @pytest.mark.parametrize(
