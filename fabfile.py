@@ -43,8 +43,11 @@ def parse_tasks() -> None:
     """Let a command line that cannot be understood end as every other mistake of the user."""
     try:
         type(program).parse_tasks(program)
-    except ParseError as wrong:
-        print(f"{wrong} The commands: fab --list. The options of one: fab --help COMMAND", file=sys.stderr)
+    except (ParseError, ValueError) as wrong:  # A word where a number is wanted is a ValueError.
+        print(
+            f"{str(wrong).rstrip('.')}. The commands: fab --list. The options of one: fab --help COMMAND",
+            file=sys.stderr,
+        )
         sys.exit(MISTAKE)
 
 
