@@ -24,7 +24,7 @@ REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0]"
 """Of all programs, so that one image serves them."""
 KILL_RANK = (
     "grep -slzE '^((OMPI_COMM_WORLD_)?LOCAL_RANK=0|NODE_RANK=1)$' /proc/[0-9]*/environ | sed s/environ/cmdline/ "
-    "| xargs -r grep -sLz ^rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
+    "| xargs -r grep -sLz ^launch.rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
 )
 """The rank of a machine, and neither the wrapper that waits for its end nor the preflight's."""
 

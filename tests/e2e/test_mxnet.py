@@ -37,7 +37,7 @@ CONFIG = f"""config:
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 900
 KILL_SERVER = (
     "grep -slz ^DMLC_ROLE=server$ /proc/[0-9]*/environ | sed s/environ/cmdline/ | xargs grep -slz train.py "
-    "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
+    "| xargs grep -sLz ^launch.rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
 """The server of a machine, and not the wrapper that waits for its end."""
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"

@@ -70,7 +70,9 @@ def end_of(hosts: list[Host], run: ClusterFacts) -> Outcome:
 def rank_pid(host: Host, run: ClusterFacts) -> str:
     """Return the process of the rank on a host, not the one that waits for its end."""
     marked = f"grep -slz '^MICROCLUSTER_RUN={run.run}$' /proc/[0-9]*/environ | xargs grep -slz ^OMPI_COMM_WORLD_RANK="
-    return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '^rank_wrapper$' | cut -d/ -f3").strip()
+    return shell(
+        host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '^launch.rank_wrapper$' | cut -d/ -f3"
+    ).strip()
 
 
 def events_of(host: Host, run: ClusterFacts, kind: str) -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ KILLED_AFTER, MORE, ENDLESS = 2, 2, 1000
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 600
 KILL_RANK = (
     "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=0$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
-    "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
+    "| xargs grep -sLz ^launch.rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
 """The rank of a machine, and not the wrapper that waits for its end."""
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"

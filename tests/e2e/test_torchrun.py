@@ -17,7 +17,7 @@ ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 50, 10_000
 UP_LIMIT_S = 1200
 KILL_RANK = (
     "grep -slz ^LOCAL_RANK=0$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
-    "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
+    "| xargs grep -sLz ^launch.rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
 """The rank of a machine, and not the wrapper that waits for its end."""
 FOUR_NODES = """
