@@ -66,7 +66,7 @@ class _Closing:
         if not self._is_machine and (found.owner != self._sought.owner or found.is_kept):
             return True
         check_ours(found, self._sought.owner, "cancelling")
-        if not found.is_alive or (self._is_accepted and not found.is_billed):
+        if not found.is_alive or (self._is_machine and self._is_accepted and not found.is_billed):
             return True
         if self._is_machine:
             self.cost = "It is ordered and not billed yet. "

@@ -243,9 +243,12 @@ def recorded(op: Operation, building: Readiness, known: Mapping[str, Any]) -> It
         raise PartialFailure(building.sought.id, dict(known), f"{building.what}: {error}") from error
     except Exception as error:  # noqa: BLE001  # Whatever it is.
         seen = building.seen
-        standing = "ordered, and not billed before it is approved" if building.is_machine else "made, and not billed"
         if seen.is_billed if seen else building.is_machine:
             standing = "ordered and billed"
+        elif building.is_machine:
+            standing = "ordered, and not billed before it is approved"
+        else:
+            standing = "made, and not billed" if seen else "ordered, and not shown yet"
         outputs = {**(seen.outputs if seen else {}), **known}
         reason = f"{building.what} is {standing}: {op.sentence(error)}"
         raise PartialFailure(building.sought.id, outputs, reason) from error

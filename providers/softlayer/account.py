@@ -64,9 +64,9 @@ class SoftLayer(Market):
                 self._identity = self._ask_identity()
             return self._identity
 
-    def user(self, max_age_s: float = 0.0) -> Row:
+    def user(self) -> Row:
         """Ask what the key's user may do and see now: a right may be taken away while a command runs."""
-        return self._users.under("the key's user", max_age_s)[0]
+        return self._users.under("the key's user")[0]
 
     def hidden(self) -> str | None:
         """Say why machines may be billed that this user does not see."""
@@ -75,7 +75,10 @@ class SoftLayer(Market):
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
         """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
         if owner is not None and kind == GUEST:
-            return [self._believed(guest_view.resource(row)) for row in self.guest_list.under(owner)]
+            guests = [guest_view.resource(row) for row in self.guest_list.under(owner)]
+            for each in [guest for guest in guests if not guest.is_alive and not guest.is_billed][:1]:
+                rights.check_to_see(self, each.id)
+            return guests
         listings: dict[str, Callable[[], Iterable[Resource]]] = {
             GUEST: lambda: map(guest_view.resource, self._listed("getVirtualGuests", GUEST_MASK, OF_GUESTS)),
             KEY: lambda: map(as_key, self._listed("getSshKeys", KEY_MASK)),
@@ -120,22 +123,17 @@ class SoftLayer(Market):
 
         The lists say what to look at, and each is read by its id, as lists lag behind cancellations too.
         """
-        sought: list[Row] = [{"id": number} for number in numbers]
         bill = self.bill_list.under(owner)
-        if hostname is not None and not sought:
-            named = [each for each in bill if each.get("hostName") == hostname]
-            for item_id in orders.open_without_guest(named, self.guest_list.under(owner)) if named else ():
-                item = self.api.find("Billing_Item", item_id, BILL_MASK)
-                if item and not item.get("cancellationDate"):
-                    return OrderStatus(item_id, f"billing item {item_id} of {hostname} is open")
-            listed = self.order_list.under(owner) if since else []
-            sought = [each for each in listed if orders.may_be_of(each, hostname, since)]
-        for each in sought:
-            # One that cannot be read is no refused one.
-            order = {**each, **(self.api.find("Billing_Order", str(each["id"]), orders.STATUS_MASK) or {})}
-            if not orders.is_refused(order) and not orders.is_over(order, bill):
-                return orders.as_status(order)
-        return None
+        numbered = self._standing_order([{"id": each} for each in numbers], bill)
+        if numbered is not None or hostname is None:
+            return numbered
+        named = [each for each in bill if each.get("hostName") == hostname]
+        for item_id in orders.open_without_guest(named, self.guest_list.under(owner)) if named else ():
+            item = self.api.find("Billing_Item", item_id, BILL_MASK)
+            if item and not item.get("cancellationDate"):
+                return OrderStatus(item_id, f"billing item {item_id} of {hostname} is open")
+        listed = self.order_list.under(owner) if since else []
+        return self._standing_order([each for each in listed if orders.may_be_of(each, hostname, since)], bill)
 
     def claim(
         self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
@@ -182,6 +180,14 @@ class SoftLayer(Market):
             api.once("Billing_Item", "cancelItem", True, True, *CANCEL_NOTES, id=item)
         else:
             api.once("Virtual_Guest", "deleteObject", id=number)
+        return None
+
+    def _standing_order(self, sought: Sequence[Row], bill: Sequence[Row]) -> OrderStatus | None:
+        """Find the first of these orders that was neither refused nor is over; one that cannot be read is no refused one."""
+        for each in sought:
+            order = {**each, **(self.api.find("Billing_Order", str(each["id"]), orders.STATUS_MASK) or {})}
+            if not orders.is_refused(order) and not orders.is_over(order, bill):
+                return orders.as_status(order)
         return None
 
     def _find_guest(self, guest_id: str, owner: Owner, *, fresh: bool, max_age_s: float) -> Found:

@@ -5,7 +5,6 @@ from typing import Any
 
 from providers.rental.errors import ProviderError
 
-SEEING_KNOWN_FOR_S = 5.0
 ALL_DEVICES = "ACCESS_ALL_GUEST"
 VIEW = "VIRTUAL_GUEST_VIEW"
 BILLS = "ACCOUNT_SUMMARY_VIEW"
@@ -51,7 +50,7 @@ def check_to_see(account: Any, guest_id: str) -> None:
     Raises:
         ProviderError: the text names what is missing, and where it is granted.
     """
-    missing = lacking(account.user(SEEING_KNOWN_FOR_S), SEEING)
+    missing = lacking(account.user(), SEEING)
     if missing:
         raise ProviderError(
             f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "

@@ -85,3 +85,24 @@ def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():
     with pytest.raises(ProviderError, match="cancelling guest 101 .*Nothing was done to it"):
         close(account)
     assert account.refusals == 0
+
+
+class Lingering(Refusing):
+    """An account that accepts the end of a key, and shows it for a while."""
+
+    def __init__(self, shown: int) -> None:
+        super().__init__("")
+        self.looks_left = shown
+
+    def find(self, kind: str, object_id: str, owner: Owner, **_) -> Resource | None:
+        self.looks_left -= 1
+        return Resource(kind, object_id, "the stack's", owner) if self.looks_left >= 0 else None
+
+    def end(self, resource: Resource) -> None:
+        self.refusals += 1
+
+
+def test_what_costs_nothing_is_gone_once_the_account_shows_it_no_more_and_is_ended_once():
+    account = Lingering(shown=3)
+    closing.close(account, Resource("key", "7", "", OWNER), Deadline(LIMIT_S, threading.Event(), SCALE), lambda _: None)
+    assert account.looks_left < 0 and account.refusals == 1

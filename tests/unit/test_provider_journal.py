@@ -237,6 +237,25 @@ def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
 
 
 @pytest.mark.parametrize(
+    ("member", "row", "shown"),
+    [
+        ("bills", {"id": 9, "hostName": "gpu-0"}, "billing item 9 of gpu-0 is open"),
+        ("waiting", {"id": 7, "items": [{"hostName": "gpu-0"}]}, "its order 7 is APPROVED"),
+    ],
+)
+def test_an_order_that_was_refused_does_not_hide_what_else_shows_that_a_machine_of_the_name_was_ordered(
+    book, member, row, shown
+):
+    account = Orders(None)
+    status = {"7001": {"id": 7001, "status": "DENIED"}, "7": {"id": 7, "status": "APPROVED"}, "9": {"id": 9}}
+    account.find = lambda service, object_id, mask: status[object_id]
+    getattr(account, member).append(row)
+    with pytest.raises(ProviderError, match=shown):
+        orders.mark_failed(account, book, accepted_without_a_name(book))
+    assert len(book.unresolved("278444")) == 1
+
+
+@pytest.mark.parametrize(
     ("ends", "is_over"), [(("2026-07-01",), True), (("2026-07-01", None), False), ((None,), False), ((), False)]
 )
 def test_an_accepted_order_is_over_once_all_that_it_made_is_cancelled(book, ends, is_over):

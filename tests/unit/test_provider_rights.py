@@ -7,10 +7,13 @@ from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_l
 
 from emulator.softlayer import users
 from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
 from providers.softlayer import rights
+from providers.softlayer.account import SoftLayer
+from tests.unit.test_provider_guests import READY
 
 ALL = [{"keyName": each} for each in rights.RIGHTS]
-KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")
+KEY = SimpleNamespace(username="somebody", api_key="k", endpoint="https://api.test")
 
 
 def account(**user) -> SimpleNamespace:
@@ -63,3 +66,23 @@ def test_a_user_who_does_not_see_all_guests_is_not_believed_that_one_is_gone(nam
 @pytest.mark.parametrize("name", rights.SEEING)
 def test_an_account_is_not_called_clean_for_a_user_who_does_not_see_all_of_it(name):
     assert "machines that it does not see may be billed" in rights.unseen(account(**without(name)))
+
+
+def test_a_user_who_has_just_lost_the_right_to_see_charges_is_not_believed_that_a_guest_is_cancelled():
+    granted = [True]
+    api = SimpleNamespace(credentials=KEY, read=lambda *_, **__: {"permissions": ALL if granted[0] else []})
+    market = SoftLayer(api)
+    rights.check_to_see(market, "101")
+    granted[0] = False
+    with pytest.raises(ProviderError, match="looking for guest 101: "):
+        rights.check_to_see(market, "101")
+
+
+def test_a_list_of_guests_without_charges_is_believed_only_where_the_user_sees_charges():
+    owner = Owner("local", "1f3a9c42")
+    cancelled = {**READY, "billingItem": None}
+    api = SimpleNamespace(
+        credentials=KEY, read=lambda *_, **__: without(rights.BILLS), read_all=lambda *_, **__: [cancelled]
+    )
+    with pytest.raises(ProviderError, match=f"looking for guest {READY['id']}: .*{rights.BILLS}"):
+        SoftLayer(api).resources(owner, "guest")

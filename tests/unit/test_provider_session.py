@@ -1,6 +1,7 @@
 """When nothing may be ordered any more."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from pulumi.runtime.proto import provider_pb2
@@ -8,10 +9,13 @@ from pulumi.runtime.proto import provider_pb2
 from providers.grpc.properties import to_struct
 from providers.grpc.server import ParentWatch
 from providers.grpc.servicer import EngineLog, Log, Provider
+from providers.paperspace.goods import Drives
 from providers.rental import resource
-from providers.rental.account import Identity
-from providers.rental.errors import EngineGoneError, PartialFailure
+from providers.rental.account import Identity, Resource
+from providers.rental.errors import AccountError, EngineGoneError, PartialFailure
 from providers.rental.operation import Operation, Session
+from providers.rental.owner_mark import Owner
+from providers.rental.readiness import Readiness
 from providers.rental.waiting import Deadline
 from providers.softlayer.__main__ import SOFTLAYER
 from providers.softlayer.api import Api
@@ -113,3 +117,16 @@ def test_whatever_goes_wrong_after_an_order_its_id_reaches_the_state(monkeypatch
         Guests().create(op, GUEST)
     assert unfinished.value.resource_id == "101"
     assert unfinished.value.outputs["accountId"] == "278444"
+
+
+@pytest.mark.parametrize(
+    ("resources", "standing"), [(Guests(), "ordered and billed"), (Drives(), "ordered, and not shown yet")]
+)
+def test_of_what_the_account_has_not_shown_nobody_says_that_it_is_not_billed(resources, standing):
+    sought = Resource(resources.KIND, "101", "data", Owner("v100", "1f3a9c42"))
+    building = Readiness(operation(ParentWatch()), SimpleNamespace(machine="guest"), sought)
+    with (
+        pytest.raises(PartialFailure, match=f"is {standing}: "),
+        resource.recorded(operation(ParentWatch()), building, {}),
+    ):
+        raise AccountError("nobody answers")
