@@ -7,6 +7,7 @@ from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, p
 
 from core.waiting import wait_until
 from emulator.machines.registry import key_of
+from microcluster.jobs.run_spec import decided
 from microcluster.remote import job, steps
 from microcluster.remote.errors import HostKeyError, RemoteError
 from microcluster.remote.host import Host
@@ -77,7 +78,8 @@ def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, 
 
 
 def test_a_failed_build_shows_its_step_and_its_output_and_leaves_no_image(offered, hosts):
-    plain = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}")
+    base = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}")
+    plain = decided(dataclasses.replace(offered, container=base))[0].container
     with pytest.raises(RemoteError, match=r"(?s)Step \d+/\d+ : RUN python .*pinned for Python 3.5, not 3.11"):
         ensure_built(hosts[0], plain)
     assert shell(hosts[0], "docker image ls -q microcluster/openseq2seq") == ""
