@@ -70,7 +70,8 @@ class Paperspace(Market):
         """Say why this user is shown only what was assigned to it."""
         session = self.session()
         for membership in (session.get("user") or {}).get("teamMemberships") or []:
-            is_here = (membership.get("team") or {}).get("id") == session["team"].get("id")
+            # A number in one place may be a text in the other.
+            is_here = str((membership.get("team") or {}).get("id")) == str(session["team"].get("id"))
             if is_here and not (membership.get("isAdmin") or membership.get("isOwner")):
                 return (
                     f"{self.whoami().username} is a member of team {self.whoami().name} and no admin, so machines, "
@@ -309,7 +310,9 @@ def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: 
     Raises:
         ProviderError: the drive is gone, or not this stack's, or its password cannot stand in a file of credentials.
     """
-    found = Paperspace(Api(credentials.load(key_file, exported), threading.Event())).api.find(DRIVES, drive_id)
+    market = Paperspace(Api(credentials.load(key_file, exported), threading.Event()))
+    market.whoami()  # A key that is not known any more gets its own sentence.
+    found = market.api.find(DRIVES, drive_id)
     doing = f"reading the password of drive {drive_id}"
     if found is None:
         raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")

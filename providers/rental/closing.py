@@ -110,8 +110,8 @@ class _Closing:
         return self.look()
 
     def _is_final(self, *, is_transient: bool) -> bool:
-        """Tell whether the API has refused for so long, with no work on the machine in sight, that it will go on."""
-        if is_transient or not self._is_machine:
+        """Tell whether the API has refused for so long, with no work in sight, that it will go on."""
+        if is_transient:
             self._refused_since = None
             return False
         now = time.monotonic()

@@ -3,13 +3,15 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from emulator.paperspace import billing
-from providers.paperspace.account import Order, drive_password
+from providers.paperspace.account import Order, Paperspace, drive_password
+from providers.paperspace.credentials import Credentials
 from providers.rental.account import OrderRequest
-from providers.rental.errors import PartialFailure, ProviderError
+from providers.rental.errors import AccountError, PartialFailure, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.order import submit
 from providers.rental.owner_mark import Owner
@@ -301,6 +303,21 @@ def test_the_key_of_a_member_orders_nothing_and_takes_nothing_for_gone(home, tea
     with pytest.raises(ProviderError, match="is a member of team .* and no admin"):
         member.delete("Machine", machine, networkId=net)
     assert len(team.names("machines")) == 1
+
+
+def test_a_member_is_known_by_the_number_of_the_team_whether_it_comes_as_a_number_or_as_a_text():
+    market = Paperspace(SimpleNamespace(credentials=Credentials("a-key")))
+    membership = {"team": {"id": 7}, "isAdmin": False, "isOwner": False}
+    market.session = lambda: {"team": {"id": "7", "namespace": "t"}, "user": {"teamMemberships": [membership]}}
+    assert "no admin" in market.hidden()
+
+
+def test_where_the_key_is_not_known_any_more_the_password_of_a_drive_is_not_asked_for(home, team):
+    home.mkdir(exist_ok=True)
+    (home / "old").write_text(team.key_file.read_text().replace("api_key = local", "api_key = another"))
+    (home / "old").chmod(0o600)
+    with pytest.raises(AccountError, match="the API does not know this key. Check the key file"):
+        drive_password(str(home / "old"), {}, "sd1", Owner(STACK, "00000000"))
 
 
 def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_alone(team, renter):

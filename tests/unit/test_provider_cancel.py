@@ -100,6 +100,19 @@ class Lingering(Refusing):
 
     def end(self, resource: Resource) -> None:
         self.refusals += 1
+        if self._error.text:
+            raise self._error
+
+
+def test_a_key_that_the_api_does_not_delete_ends_the_wait_long_before_its_limit():
+    account = Lingering(shown=100_000)
+    account._error = ApiError(
+        "calling Security_Ssh_Key::deleteObject of 7", "SoftLayer_Exception", "This is not possible."
+    )
+    with pytest.raises(ProviderError, match="cancelling key 7 .*the API refuses it .This is not possible"):
+        closing.close(
+            account, Resource("key", "7", "", OWNER), Deadline(LIMIT_S, threading.Event(), SCALE), lambda _: None
+        )
 
 
 def test_what_costs_nothing_is_gone_once_the_account_shows_it_no_more_and_is_ended_once():
