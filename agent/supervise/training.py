@@ -267,7 +267,7 @@ class Monitor:
     def _is_over(self):
         """Whether the time that a queue granted is over, which the verdict then says."""
         newest = self.run.checkpoints.newest_whole() if self.walltime else None
-        sentence = self.grant.verdict(time.monotonic(), newest[0] if newest else None) if self.walltime else ""
+        sentence = self.walltime.verdict(time.monotonic(), newest[0] if newest else None) if self.walltime else ""
         if sentence:
             self.verdict = (grant.CAUSE, sentence, [])
         return bool(sentence)

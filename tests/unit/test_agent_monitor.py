@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from supervised_run import FACTS, end_run, events_of, hurry, shell_wait, start, trains, wait_for_end, write_job
 
+from agent.batch import grant
 from agent.supervise import training
 
 
@@ -45,6 +46,15 @@ def test_no_progress_ends_the_run_as_stalled(folder):
     outcome = wait_for_end(folder)
     assert outcome.cause == "stalled"
     assert "since step 10" in outcome.reason
+
+
+def test_the_end_of_the_time_that_a_queue_granted_ends_the_ranks(folder):
+    write_job(folder, train=["sleep", "60"])
+    grant.write(str(folder), grant.Grant("7.pbs", ["gpu-0", "gpu-1"], ["10.0.0.0", "10.0.0.1"], time.monotonic() + 1))
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason.startswith(grant.NOTHING_SAVED)) == (grant.CAUSE, True)
+    assert end_run(folder)["ended"] == 0
 
 
 def test_a_stall_names_the_rank_that_horovod_waits_for_and_its_machine(folder):
