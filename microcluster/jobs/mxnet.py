@@ -44,7 +44,8 @@ DATA = ("--data-train", "--data-val")
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 USUAL_VERSION = "1.9.1"
 COMPRESSION_UNTIL = (1, 6, 0)
-COMPRESSES = re.compile(r"--gc-type[ =]2bit\b")
+COMPRESSES = re.compile(r"--gc-type[ =]+2bit\b")
+TOGETHER = re.compile(r"--kv-store[ =]+dist_")
 STOP_FILE_VARIABLE = "MICROCLUSTER_STOP_FILE"
 METRICS = (
     Metric("accuracy", "accuracy", note="of an epoch's own batches, on the first worker"),
@@ -108,9 +109,13 @@ class Job(OwnScript):
                 "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
                 f"{{logdir}}/{PREFIX}"
             )
-        if "--network" in words and "--kv-store dist" not in words:
+        if "--network" in words and not TOGETHER.search(words):
             found.append(
                 "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone"
+            )
+        if "--network" in words and job.get("resume") is None:
+            found.append(
+                "job/resume: without it MXNet's examples begin again whenever a run goes on; they take --load-epoch {step}"
             )
         return found
 

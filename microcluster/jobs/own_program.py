@@ -91,7 +91,7 @@ def pattern_or(*words: str) -> AfterValidator:
             return value
         try:
             names = set(re.compile(value).groupindex)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"{value[:80]!r} is no regular expression: {error}") from error
         twice = REPEATED_TWICE.search(value)
         if twice:
@@ -155,11 +155,11 @@ class OwnProgram(Section):
     requirements: Annotated[tuple[Requirement, ...], Field(description="`name==version` each")] = ()
     progress: Annotated[
         StrictStr,
-        pattern_or("json"),
         Field(
             max_length=LONGEST,
             description='`json`: lines such as `{"step": 10, "loss": 2.3}`; or a pattern with the groups `step`, `loss` and others',
         ),
+        pattern_or("json"),
     ] = "json"
     checkpoints: Annotated[
         Annotated[StrictStr, Field(max_length=LONGEST), pattern_or()] | None,

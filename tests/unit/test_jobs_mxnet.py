@@ -16,7 +16,10 @@ ARGUMENTS = "--network mlp --kv-store dist_sync --model-prefix {logdir}/model --
 STACK = {
     "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
     "microcluster:container": {"image": "r.test/microcluster/mxnet:local"},
-    "microcluster:job": {"kind": "mxnet", "maxSteps": 5, "arguments": ARGUMENTS, **SOURCE},
+    "microcluster:job": {
+        **{"kind": "mxnet", "maxSteps": 5, **SOURCE},
+        **{"arguments": ARGUMENTS, "resume": "--load-epoch {step}"},
+    },
 }
 
 
@@ -101,6 +104,7 @@ def test_each_worker_of_a_node_gets_its_own_part_of_the_gpus() -> None:
         ({"arguments": f"{ARGUMENTS} --gc-type=2bit", "mxnetVersion": "1.7.0"}, "MXNet 1.7.0 refuses --gc-type 2bit"),
         ({"arguments": "--folder /tmp"}, "job/arguments: {logdir} is not among them, so that no checkpoint is saved"),
         ({"arguments": "--network mlp --model-prefix {logdir}/model"}, "each worker of MXNet's examples trains alone"),
+        ({"resume": None}, "job/resume: without it MXNet's examples begin again whenever a run goes on"),
         ({"mxnetVersion": "newest"}, "job/mxnetVersion: 'newest' is not a version"),
         ({"checkpoints": "model"}, "job/checkpoints: 'model' has no group of the name step"),
     ],
@@ -111,6 +115,11 @@ def test_what_mxnet_would_refuse_on_the_machines_is_refused_before_anything_is_o
     with pytest.raises(config.ConfigError) as refused:
         launched(**job)
     assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize("given", ["--kv-store=dist_sync", "--kv-store  dist_device_sync"])
+def test_a_store_of_all_workers_is_known_however_it_is_written(given: str) -> None:
+    assert launched(arguments=ARGUMENTS.replace("--kv-store dist_sync", given)).plan.unit == "epoch"
 
 
 def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
