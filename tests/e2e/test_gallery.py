@@ -70,7 +70,7 @@ PROGRAMS = [
         checkpoint=tuple(rf"step-{{step}}/{name}" for name in (r"\.metadata", r"__0_0\.distcp", r"__1_0\.distcp")),
     ),
     Program(stack="jax-local", kill_at=45, last=200, checkpoint=(r"model-{step}\.npz",)),
-    Program(stack="keras-local", kill_at=3, last=8, checkpoint=(r"checkpoint-{step}\.keras",)),
+    Program(stack="keras-local", kill_at=3, last=24, checkpoint=(r"checkpoint-{step}\.keras",)),
 ]
 
 
