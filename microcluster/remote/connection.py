@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import io
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -57,6 +58,25 @@ def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:
 
 
 @contextlib.contextmanager
+def answered(transport: paramiko.Transport) -> Iterator[None]:
+    """End the connection when the block takes longer than SILENT_S: in it paramiko waits for sshd without a limit.
+
+    A machine whose sshd hangs may still have a kernel that answers.
+    """
+    late = threading.Timer(SILENT_S, transport.close)
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        if late.finished.is_set():
+            raise TimeoutError(f"silent for {SILENT_S:.0f} s") from error
+        raise
+    finally:
+        late.cancel()
+
+
+@contextlib.contextmanager
 def without_login(host: str, address: str, port: int) -> Iterator[paramiko.Transport]:
     """Yield a connection to ``host`` on which nobody logs in."""
     try:
@@ -74,6 +94,10 @@ class _Remote(fabric.runners.Remote):
 
     read_chunk_size = 1 << 15
     """A message of ssh holds no more."""
+
+    def send_start_message(self, command: str) -> None:
+        with answered(self.context.transport):
+            super().send_start_message(command)
 
     def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
         self.channel.close()

@@ -16,6 +16,7 @@ from microcluster.remote.connection import (
     CONNECT_TIMEOUT_S,
     REQUEST_TIMEOUT_S,
     WholeText,
+    answered,
     pinned_connection,
     reason,
     without_login,
@@ -191,7 +192,8 @@ class Host:
         self.connect()
         assert self._connection
         try:
-            transfer = self._connection.sftp()
+            with answered(self._connection.transport):
+                transfer = self._connection.sftp()
             channel = transfer.get_channel()
             assert channel
             channel.settimeout(REQUEST_TIMEOUT_S)

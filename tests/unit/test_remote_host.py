@@ -225,10 +225,12 @@ def test_a_file_that_is_gone_is_named(host, tmp_path):
     ("silent", "ask"),
     [
         ((Server, "check_channel_request"), lambda one, file: one.run(("true",))),
+        ((Server, "check_channel_exec_request"), lambda one, file: one.run(("true",))),
+        ((Server, "check_channel_subsystem_request"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
         ((Opened, "read"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
         ((Opened, "write"), lambda one, file: one.send(file, str(file))),
     ],
-    ids=["a command", "a file that is read", "a file that is sent"],
+    ids=["a channel", "a command", "a file transfer", "a file that is read", "a file that is sent"],
 )
 def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_without_end(
     host, tmp_path, monkeypatch, silent, ask
@@ -236,6 +238,7 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     (tmp_path / "file").write_bytes(bytes(1000))
     for module in (hosts, connection):
         monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connection, "SILENT_S", 0.5)
     vanishing = Host(host.facts, host.user, host.key_file, port=host.port)
     vanishing.run(("true",))
     over = threading.Event()
