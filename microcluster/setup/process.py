@@ -121,7 +121,13 @@ def run_in_view(
                 for text in lines_of(line) if lines_of else ():
                     say(text)
         except BaseException:  # For example because the reader of this screen has gone.
-            stop_group(process)
+            if not forwarder.asked:
+                stop_group(process)
+            for _ in (
+                (process.stdout or ()) if forwarder.asked else ()
+            ):  # Its terminal was closed, and it knows already.
+                pass
+            process.wait()
             raise
         return wait(process, limit_s)
 

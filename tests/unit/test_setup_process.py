@@ -105,8 +105,12 @@ def test_a_program_in_view_that_hangs_gets_the_code_of_its_limit() -> None:
     assert run_in_view(("sleep", "60"), os.environ, limit_s=0.2) == STOPPED_BY_LIMIT
 
 
-def test_a_program_whose_lines_cannot_be_shown_is_interrupted_and_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("closed", [False, True], ids=["the reader has gone", "the terminal was closed"])
+def test_a_program_whose_lines_cannot_be_shown_is_interrupted_once_and_waited_for(tmp_path: Path, closed: bool) -> None:
     def broken(line: str) -> list[str]:
+        if closed:
+            signal.raise_signal(signal.SIGHUP)
+            time.sleep(0.2)  # One signal at a time is counted.
         raise BrokenPipeError
 
     counted = tmp_path / "count"
