@@ -69,5 +69,5 @@ try:
     ns = commands(sys.argv[1:])
     if hasattr(program, "core"):
         begin(program.core.unparsed)
-except ModuleNotFoundError as missing:
-    sys.exit(f".venv has no Python package {missing.name}. `make setup` installs it, then run the same command again.")
+except ImportError as missing:  # Also a package of another version.
+    sys.exit(f".venv does not fit ({missing}). `make setup` renews it, then run the same command again.")

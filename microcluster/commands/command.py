@@ -206,16 +206,11 @@ def _end(error: Exception, command: str) -> tuple[str, int]:
     for kind, code, next_step in ENDS:
         if isinstance(error, kind):
             return f"{sentence(str(error))} {next_step}".rstrip(), code
-    if isinstance(error, ModuleNotFoundError):  # `make down` takes .venv as it is; it may be of an older version.
-        return missing_package(error), FAILED
+    if isinstance(error, ImportError):  # `make down` takes .venv as it is; it may be of an older version.
+        return f".venv does not fit ({error}). `make setup` renews it, then run the same command again.", FAILED
     if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
         return f"{command}: {of_the_system(error)}. Fix that, then run the same command again.", FAILED
     return unforeseen(command, error), FAILED
-
-
-def missing_package(error: ModuleNotFoundError) -> str:
-    """Return the sentence for an environment that lacks a package."""
-    return f".venv has no Python package {error.name}. `make setup` installs it, then run the same command again."
 
 
 def unforeseen(command: str, error: Exception) -> str:

@@ -1,8 +1,10 @@
 """The operator's verbs: one sentence instead of a traceback, exit codes, and what reaches a machine."""
 
 import dataclasses
+import importlib
 import io
 import json
+import runpy
 import subprocess
 import sys
 import time
@@ -20,6 +22,7 @@ from microcluster.config.stack import ConfigError
 from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
+from microcluster.setup import secret_env
 from providers.rental.errors import ProviderError
 from providers.softlayer.errors import ApiError
 
@@ -267,3 +270,14 @@ def test_stopping_says_which_machine_was_not_looked_at_because_docker_did_not_an
 
     (answer,) = remote_job.stop_job([Hanging()], CLUSTER).values()
     assert answer.endswith(": Docker does not answer")
+
+
+def test_an_environment_with_an_older_package_is_a_sentence(monkeypatch):
+    def older(name):
+        raise ImportError("cannot import name 'Live' from 'rich.live'")
+
+    monkeypatch.setattr(importlib, "import_module", older)
+    monkeypatch.setattr(sys, "argv", ["fab", "down"])
+    monkeypatch.setattr(secret_env, "withhold", lambda: None)
+    with pytest.raises(SystemExit, match="`make setup` renews it"):
+        runpy.run_path(str(ROOT / "fabfile.py"))

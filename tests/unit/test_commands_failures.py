@@ -126,7 +126,10 @@ def test_a_home_that_cannot_be_written_to_hides_no_error(home, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ModuleNotFoundError("no", name="pygal"), ".venv has no Python package pygal. `make setup` installs it"),
+        (
+            ImportError("cannot import name 'Live'"),
+            ".venv does not fit (cannot import name 'Live'). `make setup` renews it",
+        ),
         (NotReadyError("waiting for ssh: not there."), "Waiting for ssh: not there. Run the same command again."),
     ],
 )

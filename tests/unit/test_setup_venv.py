@@ -1,6 +1,8 @@
 """The virtual environment: made once, made again only for a reason, never left half, and the old one stays until then."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -153,3 +155,14 @@ def test_a_python_that_the_packages_do_not_know_is_a_sentence(
     monkeypatch.setattr(venv.sys, "version_info", version)
     assert venv.main() == code
     assert bool(steps) is (code == 0)
+
+
+def test_a_python_that_cannot_read_our_modules_gets_the_sentence_too() -> None:
+    script = (
+        "import datetime, runpy, sys; sys.version_info = (3, 10, 12); del datetime.UTC; runpy.run_module(sys.argv[1])"
+    )
+    argv = (sys.executable, "-c", script, "microcluster.setup.venv")
+    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "make PYTHON=python3.13" in done.stderr
+    assert "Traceback" not in done.stderr
