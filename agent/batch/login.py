@@ -53,6 +53,8 @@ class QueueError(Exception):
 def asked(words, accept_any=False):
     """Return what a command of the queue prints."""
     code, output = kill_run.asked(words, TIMEOUT_S, cwd="/")
+    if code == kill_run.NOT_FOUND and not output:
+        raise QueueError("there is no {} on this host; is it the queue's login host?".format(words[0]))
     if code == kill_run.TOO_SLOW:
         raise QueueError("{} has not answered for {} s. Run the same command again.".format(words[0], TIMEOUT_S))
     if not (accept_any or commands.is_answer(code)):
@@ -203,10 +205,11 @@ def position(jobs, mine):
 def listed(folder, now):
     """Return the rows of qstat, from the run's folder where that was asked a moment ago."""
     path = os.path.join(folder, CACHE)
-    if os.path.exists(path) and 0 <= now - os.path.getmtime(path) < FRESH_S:
-        known = read_json(path)
-        if known:
-            return known
+    with contextlib.suppress(OSError):
+        if 0 <= now - os.path.getmtime(path) < FRESH_S:
+            known = read_json(path)
+            if known != {}:  # An empty list is an answer too.
+                return known
     rows = commands.jobs(asked(commands.LIST))
     write_whole(path, json.dumps(rows))
     return rows

@@ -368,3 +368,16 @@ def test_at_the_end_of_the_walltime_a_run_ends_without_a_new_checkpoint():
     time_left = Walltime(ends_at=1000.0, now=0.0)
     time_left.verdict(700.0, None)
     assert "nothing was saved" in time_left.verdict(1000.0, None)
+
+
+def test_an_empty_queue_is_not_asked_again_at_once(queue, monkeypatch):
+    queue.has()
+    assert login.listed(str(queue.folder), time.time()) == []
+    monkeypatch.setattr(login, "asked", lambda words: pytest.fail("asked again"))
+    assert login.listed(str(queue.folder), time.time()) == []
+
+
+def test_a_host_without_the_queues_commands_is_named_as_that(queue):
+    (queue.here / "qstat").unlink()
+    with pytest.raises(login.QueueError, match="there is no qstat on this host"):
+        login.listed(str(queue.folder), time.time())
