@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from core.plain_text import shown
+from core.plain_text import printable, shown
 from microcluster.jobs.contract import (
     MOST_STEPS,
     NO_CHECKPOINTS,
@@ -214,7 +214,7 @@ class OwnProgram(Section):
         python, named = str(job.get("python", "")), named_image(sections)
         known = pythons(named)
         if python and known and python.removeprefix("/usr/bin/") not in known:
-            found.append(f"job/python: image {named} has no {python}; it has {' and '.join(known)}")
+            found.append(f"job/python: image {named} has no {printable(python)}; it has {' and '.join(known)}")
         return found
 
     @classmethod

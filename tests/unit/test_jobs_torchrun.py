@@ -170,6 +170,12 @@ def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
     assert image.pythons("nvcr.io/nvidia/tensorflow:21.05-tf1-py3") == (), "unknown here: the build says it"
 
 
+def test_what_a_known_image_lacks_is_said_without_its_control_characters() -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        launched(python="python\x1b[2J")
+    assert "\x1b" not in str(refused.value)
+
+
 def test_the_published_trainers_packages_come_with_those_that_they_imported_in_their_time() -> None:
     values = yaml.safe_load((ROOT / "stacks/Pulumi.paperspace.yaml").read_text())["config"]
     pinned = dict(each.split("==") for each in values["microcluster:job"]["requirements"])
