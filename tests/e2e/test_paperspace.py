@@ -143,8 +143,9 @@ def test_a_deleted_machine_is_replaced_and_the_run_goes_on_from_the_drive(team: 
 def test_the_next_up_changes_nothing_and_no_process_is_left(team: Team, finished) -> None:
     again = team.product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
-    [resources] = [part for part in again.stdout.split("\n\n") if part.startswith("Resources:")]
-    assert resources.splitlines()[1:] == [line for line in resources.splitlines()[1:] if "unchanged" in line]
+    _, _, after = again.stdout.partition("Resources:\n")
+    counted = after.split("\n\n")[0].split("Duration:")[0].splitlines()
+    assert counted and all("unchanged" in line for line in counted), again.stdout
     for node in ("gpu-0", "gpu-1"):
         assert team.product.plain(f"fab ssh --stack {STACK} {node} -- '{LEFT}'", 60).stdout.strip() == "0"
 
