@@ -13,11 +13,11 @@ import urllib.request
 from pathlib import Path
 from typing import IO, Any
 
-from emulator.machines.host_tools import is_locked, wait_until
+from emulator.machines.host_tools import LOCK_FILE, is_locked, wait_until
 from emulator.settings import Settings
 from emulator.tls import trusting
 
-PID_FILE, LOG_FILE, LOCK_FILE, ADDRESS_FILE = "emulator.pid", "emulator.log", "emulator.lock", "emulator.address"
+PID_FILE, LOG_FILE, ADDRESS_FILE = "emulator.pid", "emulator.log", "emulator.address"
 START_TIMEOUT_S, STOP_TIMEOUT_S = 120, 60
 TCP_LISTEN = "0A"
 

@@ -14,10 +14,10 @@ from requests.exceptions import RequestException
 
 from emulator.machines.host_tools import docker_doing, wait_until
 from emulator.machines.network_access import PRIVATE, PUBLIC, Attachment
-from emulator.machines.networks import Networks
+from emulator.machines.networks import ACCOUNT_LABEL, Networks
 from emulator.machines.spec import MachineError, MachineSpec
 
-ACCOUNT_LABEL, GUEST_LABEL = "microcluster.emulator", "microcluster.guest"
+GUEST_LABEL = "microcluster.guest"
 MACHINE_MOUNT = "/var/lib/machine"
 DOCKER_MOUNT, SHARE_MOUNT = "/var/lib/docker", "/srv/share"
 STOP_S = 5  # Then it is killed, which its file systems survive.

@@ -128,7 +128,7 @@ class ContainerMachines(Machines):
 
     @cached_property
     def _networks(self) -> Networks:
-        return Networks(self._docker, self._account, self._subnets, self._public_subnet)
+        return Networks(self._docker, self._account, self._state, self._subnets, self._public_subnet)
 
     @cached_property
     def _containers(self) -> Containers:

@@ -7,12 +7,15 @@ import ipaddress
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import docker
-from docker.errors import ContainerError
+from docker.errors import APIError, ContainerError
+from docker.models.containers import Container
+from docker.models.networks import Network
 from docker.types import IPAMConfig, IPAMPool
 
-from emulator.machines.host_tools import docker_doing
+from emulator.machines.host_tools import LOCK_FILE, docker_doing, is_locked
 from emulator.machines.spec import MachineError
 
 # Bash opens the connection itself, so that every image with a shell will do; the exit code has one bit for each port.
@@ -21,6 +24,8 @@ PROBE = (
     " bit=$((bit * 2)); done; exit $left"
 )
 STATUS_S = 10
+ACCOUNT_LABEL, STATE_LABEL = "microcluster.emulator", "microcluster.emulator.state"
+OVERLAP = "overlap"
 
 
 def gateway(subnet: str) -> str:
@@ -31,8 +36,10 @@ def gateway(subnet: str) -> str:
 class Networks:
     """The networks of one account, by name."""
 
-    def __init__(self, client: docker.DockerClient, account: str, private: Mapping[int, str], public: str) -> None:
-        self._client, self._account = client, account
+    def __init__(
+        self, client: docker.DockerClient, account: str, state: Path, private: Mapping[int, str], public: str
+    ) -> None:
+        self._client, self._account, self._state = client, account, state
         self._subnets = {self.private_name(router): subnet for router, subnet in private.items()}
         self._subnets[self.public_name] = public
         self.services = gateway(next(iter(private.values())))
@@ -56,7 +63,7 @@ class Networks:
                 found = self._client.networks.list(filters={"name": f"^{name}$"})
                 subnets = [each.attrs["IPAM"]["Config"][0]["Subnet"] for each in found]
                 if not subnets:
-                    self._create(name, subnet)
+                    self._create_where_free(name, subnet)
                 elif subnets[0] != subnet:
                     raise MachineError(
                         f"Creating network {name} ({subnet}): it exists with {subnets[0]}."
@@ -77,7 +84,7 @@ class Networks:
     def remove_all(self) -> None:
         """Remove every network with the account's label."""
         with docker_doing(f"Removing the networks of {self._account}"):
-            for network in self._client.networks.list(filters={"label": f"microcluster.emulator={self._account}"}):
+            for network in self._client.networks.list(filters={"label": f"{ACCOUNT_LABEL}={self._account}"}):
                 network.remove()
 
     def _unreachable(self, image: str, network: str, ports: Sequence[int]) -> tuple[int, ...]:
@@ -90,15 +97,52 @@ class Networks:
                 return tuple(port for number, port in enumerate(ports) if status >> number & 1) or tuple(ports)
         return ()
 
+    def _create_where_free(self, name: str, subnet: str) -> None:
+        """Create a network, in the place of those that a killed emulator has left without any machine."""
+        try:
+            self._create(name, subnet)
+        except APIError as refused:
+            if OVERLAP not in str(refused):
+                raise
+            for network in overlapping(self._client, subnet):
+                account = network.attrs["Labels"][ACCOUNT_LABEL]
+                if is_served(network) or containers_of(self._client, network):
+                    raise MachineError(
+                        f"Creating network {name} ({subnet}): {network.name} of the emulated account {account} has these"
+                        f" addresses, and is in use. Choose others in {self._state}/settings.toml, or remove that account:"
+                        f" `python -m emulator reset --state {network.attrs['Labels'].get(STATE_LABEL, 'FOLDER')}`."
+                    ) from refused
+                network.remove()
+            self._create(name, subnet)
+
     def _create(self, name: str, subnet: str) -> None:
         self._client.networks.create(
             name,
             driver="bridge",
             internal=True,
             check_duplicate=True,
-            labels={"microcluster.emulator": self._account},
+            labels={ACCOUNT_LABEL: self._account, STATE_LABEL: str(self._state)},
             ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=subnet, gateway=gateway(subnet))]),
         )
+
+
+def overlapping(client: docker.DockerClient, subnet: str) -> list[Network]:
+    """Return the networks of emulated accounts that share addresses with a subnet."""
+    wanted = ipaddress.ip_network(subnet)
+    found = client.networks.list(filters={"label": ACCOUNT_LABEL})
+    return [each for each in found if wanted.overlaps(ipaddress.ip_network(each.attrs["IPAM"]["Config"][0]["Subnet"]))]
+
+
+def is_served(network: Network) -> bool:
+    """Whether the emulator that made a network lives."""
+    state = network.attrs["Labels"].get(STATE_LABEL)
+    return state is not None and is_locked(Path(state) / LOCK_FILE)
+
+
+def containers_of(client: docker.DockerClient, network: Network) -> list[Container]:
+    """Return the machines of a network's account, also those that do not run."""
+    account = network.attrs["Labels"][ACCOUNT_LABEL]
+    return client.containers.list(all=True, filters={"label": f"{ACCOUNT_LABEL}={account}"})
 
 
 def remedy(subnet: str, address: str, ports: Iterable[int], firewall: str) -> str:

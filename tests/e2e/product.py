@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import docker
+
 from core.waiting import wait_until
+from emulator.machines.networks import containers_of, is_served, overlapping
 from tools import product
 from tools.product import ASK_LIMIT_S, SHARED, Networks
 
@@ -81,5 +84,17 @@ class Product(product.Product):
 
 def install(folder: Path, networks: Networks = SHARED) -> Product:
     """Copy the project into ``folder``, with an emulated account on these networks."""
+    remove_killed(networks)
     copied = product.install(folder, networks)
     return Product(copied.folder, copied.home, copied.env)
+
+
+def remove_killed(networks: Networks) -> None:
+    """Remove what tests that were killed have left on these networks, machines and all."""
+    client = docker.from_env()
+    for subnet in (*networks.private, networks.public):
+        for network in overlapping(client, subnet):
+            if not is_served(network):
+                for machine in containers_of(client, network):
+                    machine.remove(force=True)
+                network.remove()

@@ -1,5 +1,6 @@
 """Containers that play guests: what a customer sees on them, what their rules let pass, and what is left of them."""
 
+import fcntl
 import json
 import shlex
 import socket
@@ -16,7 +17,8 @@ import yaml
 
 from emulator.machines.container import StartWatch
 from emulator.machines.container_machines import ContainerMachines
-from emulator.machines.host_tools import wait_until
+from emulator.machines.host_tools import LOCK_FILE, wait_until
+from emulator.machines.networks import Networks
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
 from emulator.machines.spec import Disk, MachineError, MachineSpec, Rule
@@ -271,11 +273,31 @@ def test_a_registry_port_in_use_is_reported_with_what_to_do(machines):
     assert "registry_port" in str(refused.value)
 
 
-def test_subnets_in_use_are_reported_with_their_names(machines):
-    other = ContainerMachines(f"{ACCOUNT}-2", STATE / "other", {1: "10.113.7.0/26"}, "198.51.100.64/26", REGISTRY, 5001)
-    with pytest.raises(MachineError, match=r"Creating network .*-private-1 \(10.113.7.0/26\): Docker refused.*overlap"):
-        other.open()
-    other.reset()
+def test_networks_that_serve_another_account_are_named_and_stay(machines):
+    second = ContainerMachines(
+        f"{ACCOUNT}-2", STATE / "other", {1: "10.113.7.0/26"}, "198.51.100.64/26", REGISTRY, 5001
+    )
+    with (STATE / LOCK_FILE).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(MachineError, match=rf"private-1 \(10.113.7.0/26\): {ACCOUNT}-private-1 .*--state {STATE}`"):
+            second.open()
+    (STATE / LOCK_FILE).unlink()
+    second.reset()
+    machines.open()
+
+
+def test_networks_of_a_killed_emulator_without_machines_make_room():
+    killed = Networks(
+        docker.from_env(), "acct-test-killed", Path("/nowhere"), {1: "10.113.21.0/26"}, "198.51.100.128/27"
+    )
+    later = Networks(docker.from_env(), "acct-test-later", Path("/nowhere"), {1: "10.113.21.0/27"}, "198.51.100.128/28")
+    killed.ensure()
+    try:
+        later.ensure()
+        assert not docker.from_env().networks.list(filters={"name": "acct-test-killed"})
+    finally:
+        later.remove_all()
+        killed.remove_all()
 
 
 def test_the_registry_refuses_a_wrong_key_and_feeds_a_nested_docker_with_the_right_one(machines, keys):
