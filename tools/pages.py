@@ -17,7 +17,7 @@ from core.home import Home
 from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import rules
 from microcluster.config import stack as config
-from microcluster.config.model import Container
+from microcluster.config.model import Container, Guard
 from microcluster.config.stack import Stack
 from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.jobs.own_program import OwnProgram
@@ -97,6 +97,7 @@ def _keys() -> str:
             "",
         ]
     text += ["The container:", "", *KEYS_HEAD, *_rows("container", Container, _origins("v100"))]
+    text += ["", "The guard, a section that may be left out:", "", *KEYS_HEAD, *_rows("guard", Guard, {})]
     own_programs: list[str] = []
     for kind in KINDS:
         origins = _origins(STACKS[kind]) if kind in STACKS else {}

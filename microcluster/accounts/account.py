@@ -135,6 +135,7 @@ class Account:
         emulated_by: the images of this computer that the machines of its emulator need; empty for those of every stack.
         prices_as_of: the date of the prices.
         order_takes, cancel_takes: how long the engine usually needs.
+        sells: whether what is rented there is paid in dollars.
         preparation_h: hours from the order to the first step, without data: at least, usually, at most.
     """
 
@@ -146,6 +147,7 @@ class Account:
     prices_as_of: str
     order_takes: str
     cancel_takes: str
+    sells: bool = True
     preparation_h: tuple[float, float, float] = (0, 0, 0)
     resource_types: Mapping[str, str] = field(default_factory=dict)
     attached_kinds: tuple[str, ...] = ()

@@ -121,4 +121,5 @@ ACCOUNT = Account(
     prices_as_of=catalog.AS_OF,
     order_takes="as long as the queue is",
     cancel_takes="30 s",
+    sells=False,
 )

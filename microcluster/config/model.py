@@ -3,9 +3,9 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.home import problem_of_path
@@ -72,6 +72,32 @@ class Container(_Section):
     ] = None
 
 
+def _amount(most: int, description: str) -> Any:
+    return Annotated[float, Field(strict=True, gt=0, le=most, allow_inf_nan=False, description=description)]
+
+
+class Guard(_Section):
+    """When a rental must be over, whatever the job does; each key works alone."""
+
+    budget: _amount(1_000_000, "dollars that the rental may cost; started hours count whole") | None = None
+    lease: _amount(8760, "hours since the first machine; for a queue, node hours") | None = None
+    idle: _amount(10_080, "minutes in which nothing happens on any machine, from the first step on") | None = None
+    when_done: Annotated[
+        Literal["cancel", "keep"],
+        Field(description="a finished job: `cancel` fetches it and cancels; `keep` keeps the machines"),
+    ] = "cancel"
+    keep_failed: Annotated[
+        float,
+        Field(strict=True, ge=0, le=10_080, description="minutes that the machines of a failed job stay, 0 to 10,080"),
+    ] = 30
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Guard":
+        if not self.model_dump(exclude_unset=True, exclude_none=True):
+            raise ValueError("has no keys and would guard nothing; for example lease: 30")
+        return self
+
+
 ClusterSection = TypeVar("ClusterSection", bound=BaseModel)
 ContainerSection = TypeVar("ContainerSection")
 JobSection = TypeVar("JobSection", bound=BaseModel)
@@ -80,12 +106,13 @@ JobSection = TypeVar("JobSection", bound=BaseModel)
 class StackFile(_Section, Generic[ClusterSection, ContainerSection, JobSection]):
     """The sections of a stack file; the account defines ``cluster``, and the job's kind ``job``.
 
-    ``container`` is None where the account's machines run none.
+    ``container`` is None where the account's machines run none, and ``guard`` where nobody has set one.
     """
 
     cluster: ClusterSection
     container: ContainerSection
     job: JobSection
+    guard: Guard | None = None
 
 
 def stack_file(cluster: object, job: object) -> type[StackFile]:
@@ -100,7 +127,8 @@ def _keys_at(file: type[StackFile], location: list[str]) -> list[str]:
     section: type[BaseModel] = file
     for part in location:
         field = section.model_fields.get(part)
-        section = field.annotation if field and isinstance(field.annotation, type) else section
+        kinds = (get_args(field.annotation) or (field.annotation,)) if field else ()
+        section = next((each for each in kinds if hasattr(each, "model_fields")), section)
     return [field.alias or name for name, field in section.model_fields.items()]
 
 

@@ -90,6 +90,17 @@ def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
     return problems
 
 
+def problems_of_guard(written: Mapping[str, Any]) -> list[str]:
+    """Refuse a section that guards nothing: whoever wrote it believes that it does."""
+    named, guard = name_in(written.get("cluster")), written.get("guard")
+    if "guard" in written and guard is None:
+        return ["guard: has no keys and would guard nothing; for example lease: 30"]
+    if named and not account_of(named).sells and isinstance(guard, Mapping) and guard.get("budget") is not None:
+        title = account_of(named).title
+        return [f"guard/budget: nodes of {title} are not paid in dollars; limit node hours, for example lease: 30"]
+    return []
+
+
 def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:
     """Check the provider's settings: with a misspelled one the environment would choose the account."""
     key_file = account_of(account).key.name

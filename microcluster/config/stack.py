@@ -16,12 +16,13 @@ from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
 from microcluster.config.forecast import Forecast, problems_of_port, with_forecast
 from microcluster.config.local_files import find_files, read_source
-from microcluster.config.model import EXAMPLES, Container, StackFile, sentence, stack_file, unknown_key
+from microcluster.config.model import EXAMPLES, Container, Guard, StackFile, sentence, stack_file, unknown_key
 from microcluster.config.rules import (
     TIME_SCALE,
     complete,
     problems_of_account,
     problems_of_cluster,
+    problems_of_guard,
     problems_of_job,
     problems_of_runtime,
 )
@@ -33,7 +34,7 @@ from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 """It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""
-SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job")
+SECTIONS = tuple(f"{NAMESPACE}:{section}" for section in StackFile.model_fields)
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
 HASHES = "data-hashes.json"
 STACKS = Path(__file__).parents[2] / "stacks"
@@ -89,6 +90,8 @@ class Stack:
     """The user's own program, after `with_files`."""
     trainer: str | None = None
     """The training program in the local image; None for the stand-in, and for every other image."""
+    guard: Guard | None = None
+    """When the rental must be over; None where the stack file does not say."""
 
     @property
     def local_image(self) -> str | None:
@@ -216,7 +219,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     local_programs = _local_programs()
     completed, reasons = complete(written, local_programs)
     problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
-    problems += problems_of_account(name, account) + problems_of_runtime(written)
+    problems += problems_of_account(name, account) + problems_of_runtime(written) + problems_of_guard(written)
     problems += problems_of_job(completed, ordering=ordering) + problems_of_port(completed)
     file = stack_file(completed.get("cluster"), completed.get("job"))
     of_cluster = account_of(name).section.model_fields.values()
@@ -236,7 +239,9 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     pinned = parsed.job.local_source
     chosen = pinned and parsed.container and is_local(parsed.container.image) and parsed.job.trainer is None
     real = pinned.among(local_programs) if chosen else None
-    return Stack(stack, *sections, of.config_file, of.time_scale, origins, forecast, data, trainer=real)
+    return Stack(
+        stack, *sections, of.config_file, of.time_scale, origins, forecast, data, trainer=real, guard=parsed.guard
+    )
 
 
 def _with_program(stack: Stack) -> Stack:
@@ -299,7 +304,7 @@ def _origins(
 ) -> Iterable[tuple[str, str, str]]:
     for section, values in parsed.model_dump(by_alias=True).items():
         for key, value in (values or {}).items():
-            if key in written[section]:
+            if key in (written.get(section) or {}):
                 origin = "stack file"
             else:
                 origin = reasons.get(f"{section}.{key}", "not set" if value is None else "default")

@@ -1,0 +1,92 @@
+from typing import Any
+
+import pytest
+
+from microcluster.config import stack as config
+
+V100 = {
+    "microcluster:cluster": {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
+    "microcluster:container": {"image": "nvcr.io/nvidia/tensorflow:19.05-py3"},
+    "microcluster:job": {"kind": "openseq2seq", "model": "transformer-base", "maxSteps": 50000},
+}
+QUEUE = {
+    "microcluster:cluster": {
+        **{"account": "pbs", "queue": "gpu", "walltime": "08:00:00", "folder": "/home/me/runs", "processors": 4}
+    },
+    "microcluster:job": {"kind": "torchrun", "source": "examples/torchrun", "script": "train.py"},
+    "pbs:sshConfig": "~/ssh",
+}
+
+
+def guarded(guard: Any, values: Any = V100) -> Any:
+    return config.parse("dev", {**values, "microcluster:guard": guard}).guard
+
+
+def problems(guard: Any, values: Any = V100) -> list[str]:
+    with pytest.raises(config.ConfigError) as error:
+        guarded(guard, values)
+    return [line.strip() for line in str(error.value).splitlines()[1:]]
+
+
+def test_a_stack_without_the_section_has_no_guard() -> None:
+    assert config.parse("dev", V100).guard is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field"),
+    [
+        ("budget", 250, "budget"),
+        ("lease", 0.5, "lease"),
+        ("idle", 45, "idle"),
+        ("whenDone", "keep", "when_done"),
+        ("keepFailed", 0, "keep_failed"),
+    ],
+)
+def test_each_key_of_the_guard_is_allowed_alone(key: str, value: Any, field: str) -> None:
+    assert getattr(guarded({key: value}), field) == value
+
+
+def test_a_guard_cancels_what_is_done_and_keeps_what_failed_for_half_an_hour_unless_it_says_otherwise() -> None:
+    guard = guarded({"lease": 30})
+    assert (guard.when_done, guard.keep_failed) == ("cancel", 30)
+
+
+@pytest.mark.parametrize(
+    ("guard", "path"),
+    [
+        ({"budget": 0}, "guard/budget: 0 should be greater than 0"),
+        ({"budget": "250"}, "guard/budget: '250' should be a valid number"),
+        ({"lease": -1}, "guard/lease: -1 should be greater than 0"),
+        ({"lease": float("nan")}, "guard/lease: nan should be a finite number"),
+        ({"idle": True}, "guard/idle: True should be a valid number"),
+        ({"whenDone": "stop"}, "guard/whenDone: 'stop' should be 'cancel' or 'keep'"),
+        ({"keepFailed": -5}, "guard/keepFailed: -5 should be greater than or equal to 0"),
+        ({"budgets": 5}, "guard/budgets: unknown key; did you mean 'budget'?"),
+        ({}, "guard: has no keys and would guard nothing; for example lease: 30"),
+        ({"lease": None}, "guard: has no keys and would guard nothing; for example lease: 30"),
+        (None, "guard: has no keys and would guard nothing; for example lease: 30"),
+        (30, "guard: 30 should be a valid dictionary or instance of Guard"),
+    ],
+)
+def test_a_guard_that_is_wrong_is_refused_with_its_path(guard: Any, path: str) -> None:
+    assert problems(guard) == [path]
+
+
+def test_a_misspelled_guard_section_is_refused_rather_than_ignored() -> None:
+    with pytest.raises(config.ConfigError, match="did you mean 'guard'"):
+        config.parse("dev", {**V100, "microcluster:gard": {"lease": 1}})
+
+
+def test_a_queue_is_limited_in_node_hours_and_not_in_dollars() -> None:
+    assert guarded({"lease": 30}, QUEUE).lease == 30
+    assert problems({"budget": 30}, QUEUE) == [
+        "guard/budget: nodes of PBS are not paid in dollars; limit node hours, for example lease: 30"
+    ]
+
+
+def test_every_value_of_the_guard_can_be_traced_to_where_it_came_from() -> None:
+    of = {
+        path: (value, origin)
+        for path, value, origin in config.parse("dev", {**V100, "microcluster:guard": {"lease": 2}}).origins
+    }
+    assert (of["guard.lease"], of["guard.idle"]) == (("2.0", "stack file"), ("None", "not set"))
