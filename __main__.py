@@ -20,7 +20,7 @@ def main() -> None:
     job = TrainingJob("job", TrainingJobArgs(args, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)
     pulumi.export("priceSource", cluster.price_source)
-    pulumi.export("billed", cluster.billed)
+    pulumi.export("costs", cluster.costs)
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)
     pulumi.export("run", job.run)

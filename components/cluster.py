@@ -53,15 +53,19 @@ class TrainingCluster(pulumi.ComponentResource):
     """Hosts in rank order."""
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
-    billed: str
-    """What is billed by the hour, and what by the month."""
     machine_ids: list[pulumi.Output[str]]
     ready: list[pulumi.Resource]
     """Resources that a job waits for."""
 
     def __init__(self, name: str, stack: Stack, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingCluster", name, {}, opts)
-        self.billed = stack.cluster.billed
+        self._section = stack.cluster
+
+    @property
+    def costs(self) -> pulumi.Output[list[str]]:
+        """What each part of it costs, and all together, for people."""
+        known = pulumi.Output.all(self.price_per_hour, self.price_source)
+        return known.apply(lambda price: self._section.costs(*price))
 
 
 def declare_cluster(name: str, args: TrainingClusterArgs) -> TrainingCluster:
@@ -71,7 +75,7 @@ def declare_cluster(name: str, args: TrainingClusterArgs) -> TrainingCluster:
 
 def hostnames(stack: Stack) -> list[str]:
     """Return the nodes' host names in rank order; the first one is the launcher."""
-    return [f"gpu-{rank}" for rank in range(stack.cluster.nodes)]
+    return stack.cluster.hostnames
 
 
 def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:

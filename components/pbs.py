@@ -4,8 +4,6 @@ import pulumi
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, step
 
-NO_PRICE = "a queue sells nothing; the receipt counts node hours"
-
 
 class Cluster(TrainingCluster):
     """The nodes that the queue will grant to the run."""
@@ -16,7 +14,10 @@ class Cluster(TrainingCluster):
         # Their addresses are known to the queue's job alone, when it starts.
         facts = args.facts
         self.facts = pulumi.Output.from_input(facts)
-        self.price_per_hour, self.price_source = pulumi.Output.from_input(""), pulumi.Output.from_input(NO_PRICE)
+        self.price_per_hour, self.price_source = (
+            pulumi.Output.from_input(""),
+            pulumi.Output.from_input(args.stack.cluster.counted),
+        )
         self.machine_ids = []
         # Deleted after the run's own step, and also where that was killed before it was known: whatever has the mark goes.
         self.ready = [step(f"{name}-queue", "check-queue", facts.to_json(), [], child, undo="leave-queue")]

@@ -168,14 +168,8 @@ class System:
     def text(self) -> str:
         """Return the row."""
         account, name = account_of(self.stack.cluster.account), self.stack.name
-        price = self.stack.cluster.price_per_hour
-        dollars = (
-            "node hours"
-            if price is None
-            else "nobody pays"
-            if self.emulated
-            else f"{price * self.stack.cluster.nodes:.2f}"
-        )
+        price = self.stack.cluster.rent_per_hour
+        dollars = "node hours" if price is None else "nobody pays" if self.emulated else f"{price:.2f}"
         runs = "a real training on an emulated account" if self.emulated else "[never run](never-run.md)"
         tried = f"`{self.test}`" if self.test else "nothing"
         return (

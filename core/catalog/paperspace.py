@@ -7,20 +7,15 @@ pages on machine types (17 June 2025) and on regions (2026). The account itself 
 from dataclasses import dataclass
 from decimal import Decimal
 
+from core.catalog.prices import Part, Prices, Rate, hostname
+
 AS_OF = "2025-11-14"
 CURRENCY = "USD"
+PRICE_SOURCE = f"the vendor's price list of {AS_OF}, as the API shows no price"
 
 REGIONS = {"ny2": "East Coast (NY2)", "ca1": "West Coast (CA1)", "ams1": "Europe (AMS1)"}
 """By the slug that requests carry: the name that replies may carry instead."""
 PUBLIC_IP_TYPES = ("static", "dynamic", "none")
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Dollars an hour, and at most in a calendar month."""
-
-    per_hour: Decimal
-    per_month: Decimal
 
 
 @dataclass(frozen=True)
@@ -120,6 +115,7 @@ class Cluster:
     disk_gb: int
     public_ip_type: str
     drive_gb: int | None = None
+    keep_drive: bool = False
 
 
 def slug(region: str) -> str:
@@ -132,27 +128,25 @@ def sold_in(region: str) -> list[str]:
     return [each.label for each in MACHINE_TYPES.values() if region in each.regions]
 
 
-def machine_price_per_hour(machine_type: str, disk_gb: int, public_ip_type: str) -> Decimal | None:
-    """Return the US dollars an hour for one machine that is on, or None for what the catalog does not know."""
+def machine_parts(of: str, machine_type: str, disk_gb: int, public_ip_type: str) -> tuple[Part, ...] | None:
+    """Return what is billed for one machine that is on, or None for what the catalog does not know."""
     kind, disk = MACHINE_TYPES.get(machine_type), DISKS.get(disk_gb)
     if kind is None or disk is None or public_ip_type not in PUBLIC_IP_TYPES:
         return None
-    return kind.per_hour + disk.per_hour + (Decimal(0) if public_ip_type == "none" else PUBLIC_IP.per_hour)
+    parts = (Part(of, kind.describe(), Rate(kind.per_hour)), Part(of, f"its disk of {disk_gb} GB", disk))
+    return parts if public_ip_type == "none" else (*parts, Part(of, f"its {public_ip_type} address", PUBLIC_IP))
 
 
-def price_per_hour(cluster: Cluster) -> Decimal | None:
-    """Return the US dollars an hour for all of it while it is on, or None for what the catalog does not know."""
-    machine = machine_price_per_hour(cluster.machine_type, cluster.disk_gb, cluster.public_ip_type)
-    if machine is None or cluster.drive_gb not in (None, *DRIVES):
+def prices(cluster: Cluster) -> Prices | None:
+    """Return what is billed for all of it, or None for what the catalog does not know."""
+    machines = [
+        machine_parts(hostname(rank), cluster.machine_type, cluster.disk_gb, cluster.public_ip_type)
+        for rank in range(cluster.nodes)
+    ]
+    if None in machines or cluster.drive_gb not in (None, *DRIVES):
         return None
-    drive = DRIVES[cluster.drive_gb].per_hour if cluster.drive_gb else Decimal(0)
-    return machine * cluster.nodes + drive + NETWORK.per_hour
-
-
-def limit_per_month(cluster: Cluster) -> Decimal | None:
-    """Return the most that disks, addresses, drive and network cost in a month; machines have no such limit."""
-    if price_per_hour(cluster) is None:
-        return None
-    address = Decimal(0) if cluster.public_ip_type == "none" else PUBLIC_IP.per_month
-    drive = DRIVES[cluster.drive_gb].per_month if cluster.drive_gb else Decimal(0)
-    return (DISKS[cluster.disk_gb].per_month + address) * cluster.nodes + drive + NETWORK.per_month
+    kept = ", stays after make down" if cluster.keep_drive else ""
+    shared = [Part("network", f"private network{kept}", NETWORK)]
+    if cluster.drive_gb:
+        shared.append(Part("drive", f"{cluster.drive_gb} GB{kept}", DRIVES[cluster.drive_gb]))
+    return Prices((*(part for parts in machines for part in parts), *shared), PRICE_SOURCE)

@@ -8,7 +8,10 @@ with 2 TB each), from which the rest is derived, undated and without tax. The ac
 from dataclasses import dataclass
 from decimal import Decimal
 
+from core.catalog.prices import Part, Prices, Rate, hostname
+
 AS_OF = "2026-05"
+PRICE_SOURCE = f"estimate from the catalog of {AS_OF}"
 
 # Datacenters that have ever sold a GPU guest.
 DATACENTERS = ("dal10", "dal12", "dal13", "fra02", "lon04", "lon06", "syd04", "tok02", "wdc07")
@@ -101,8 +104,8 @@ def sold_in(datacenter: str) -> list[str]:
 
 
 _GPU_NODE_PER_HOUR = {"P100": Decimal("1.948"), "V100": Decimal("2.95")}  # One GPU with its 8 cores and 60 GB.
-_DISK_PER_GB_HOUR = Decimal("0.00029")
-_PORT_PER_HOUR = {10: Decimal("0"), 100: Decimal("0"), 1000: Decimal("0.02")}
+_DISK_PER_GB_HOUR = Decimal("0.00028")
+_PORT_PER_HOUR = {10: Decimal("0"), 100: Decimal("0"), 1000: Decimal("0.04")}  # Public and private together.
 
 
 def price_per_hour(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int) -> Decimal | None:
@@ -112,3 +115,13 @@ def price_per_hour(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int)
         return None
     node = _GPU_NODE_PER_HOUR[known.gpu] * known.gpus
     return (node + _DISK_PER_GB_HOUR * sum(disks_gb) + _PORT_PER_HOUR[port_speed_mbps]).quantize(Decimal("0.001"))
+
+
+def prices(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int, nodes: int) -> Prices | None:
+    """Return what is billed for equal guests, each by the hour with its disks and its port; None as for one of them."""
+    each = price_per_hour(flavor, disks_gb, port_speed_mbps)
+    if each is None:
+        return None
+    disks = "".join(f", disk of {size} GB" for size in disks_gb)
+    what = f"{FLAVORS[flavor].describe()}{disks}, port of {port_speed_mbps} Mb/s"
+    return Prices(tuple(Part(hostname(rank), what, Rate(each)) for rank in range(nodes)), PRICE_SOURCE)

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from core.catalog.prices import Prices, hostname
 from core.plain_text import printable, shown
 from microcluster.jobs.contract import Origin, Runtime
 
@@ -83,23 +84,29 @@ class ClusterSection(BaseModel, ABC):
         """The size of each machine."""
 
     @property
-    def price_per_hour(self) -> Decimal | None:
-        """The list price of one machine, in US dollars; None for what the catalog does not know or nobody sells."""
+    def hostnames(self) -> list[str]:
+        """The machines' host names in rank order; the first one is the launcher."""
+        return [hostname(rank) for rank in range(self.nodes)]
+
+    @property
+    def prices(self) -> Prices | None:
+        """The list prices of all that the section rents; None for what the catalog does not know or nobody sells."""
         return None
 
     @property
     def rent_per_hour(self) -> Decimal | None:
-        """The list price of all that the section rents, in US dollars; None as for one machine."""
-        return None
+        """The list price of all of it, in US dollars."""
+        return self.prices.per_hour if self.prices else None
+
+    def costs(self, per_hour: str, source: str) -> list[str]:
+        """Say for people what each part costs at the price that somebody gave for the whole; without a price only why."""
+        return (
+            self.prices.at(Decimal(per_hour), source).lines() if self.prices and per_hour else [f"no price: {source}"]
+        )
 
     def variants(self) -> Iterable[Mapping[str, Any]]:
         """Return the keys of the section that choose machines, one mapping for each choice that is sold."""
         return ()
-
-    @property
-    @abstractmethod
-    def billed(self) -> str:
-        """What is billed by the hour, and what by the month."""
 
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:

@@ -1,12 +1,12 @@
 """Paperspace: machines on a private network with a shared drive, on which the processes run themselves."""
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from core.catalog import paperspace as catalog
+from core.catalog.prices import Prices
 from microcluster.accounts.account import (
     MACHINE_COUNTS,
     Account,
@@ -101,16 +101,12 @@ class Cluster(ClusterSection):
         return _hardware(kind) if kind else None
 
     @property
-    def price_per_hour(self) -> Decimal | None:
-        """The price of one machine with its disk and its address."""
-        return catalog.machine_price_per_hour(self.machine_type, self.disk_gb, self.public_ip)
-
-    @property
-    def rent_per_hour(self) -> Decimal | None:
-        """The price of all machines with their drive and network."""
-        drive = self.drive_gb or None
-        return catalog.price_per_hour(
-            catalog.Cluster(self.machine_type, self.nodes, self.disk_gb, self.public_ip, drive)
+    def prices(self) -> Prices | None:
+        """The prices of all machines with their disks and addresses, and of drive and network."""
+        return catalog.prices(
+            catalog.Cluster(
+                self.machine_type, self.nodes, self.disk_gb, self.public_ip, self.drive_gb or None, self.keep_drive
+            )
         )
 
     def variants(self) -> Iterable[Mapping[str, Any]]:
@@ -119,21 +115,6 @@ class Cluster(ClusterSection):
             region = self.region if self.region in kind.regions else kind.regions[0]
             for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
                 yield {"machineType": kind.label, "region": region, "nodes": nodes}
-
-    @property
-    def billed(self) -> str:
-        """What is billed how."""
-        network, address, disk = catalog.NETWORK, catalog.PUBLIC_IP, catalog.DISKS[self.disk_gb]
-        monthly = [
-            f"{self.nodes} disks ${disk.per_month * self.nodes}",
-            f"{self.nodes} addresses ${address.per_month * self.nodes}",
-            f"network ${network.per_month}",
-        ]
-        if self.drive_gb:
-            kept = " (stays after make down)" if self.keep_drive else ""
-            monthly.append(f"drive of {self.drive_gb} GB ${catalog.DRIVES[self.drive_gb].per_month}{kept}")
-        machines = WITH_GPUS[self.machine_type].per_hour * self.nodes
-        return f"by the hour: {self.nodes} machines ${machines}; by the month, at most: {', '.join(monthly)}"
 
     def facts(self) -> Mapping[str, Any]:
         """Return what steps and verbs need to know of such machines."""

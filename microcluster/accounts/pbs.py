@@ -93,9 +93,10 @@ class Cluster(ClusterSection):
         return found
 
     @property
-    def billed(self) -> str:
+    def counted(self) -> str:
         """What counts instead of money."""
-        return f"nothing; the receipt counts node hours, at most {self.nodes} x {self.walltime} for each submission"
+        most = f"at most {self.nodes} x {self.walltime} for each submission"
+        return f"a queue sells nothing; the receipt counts node hours, {most}"
 
     def facts(self) -> Mapping[str, Any]:
         """Return what is asked of the queue, and where the run lies."""

@@ -1,12 +1,12 @@
 """SoftLayer (IBM Cloud Classic): guests with a SAN disk, billed by the hour, in which a container runs."""
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.catalog import softlayer as catalog
+from core.catalog.prices import Prices
 from microcluster.accounts.account import (
     MACHINE_COUNTS,
     Account,
@@ -113,14 +113,9 @@ class Cluster(ClusterSection):
         return SlowPort("port_speed_mbps", "portSpeedMbps", speed, FAST_MBPS)
 
     @property
-    def price_per_hour(self) -> Decimal | None:
-        """The price of one guest with its disk and its port."""
-        return catalog.price_per_hour(self.flavor, (self.data_disk_gb,), self.port_speed_mbps)
-
-    @property
-    def rent_per_hour(self) -> Decimal | None:
-        """The price of all guests."""
-        return None if self.price_per_hour is None else self.price_per_hour * self.nodes
+    def prices(self) -> Prices | None:
+        """The price of each guest with its disk and its port."""
+        return catalog.prices(self.flavor, (self.data_disk_gb,), self.port_speed_mbps, self.nodes)
 
     def variants(self) -> Iterable[Mapping[str, Any]]:
         """Return every flavor with a boot disk of the same size, where it is sold; one machine may have a slow port."""
@@ -132,11 +127,6 @@ class Cluster(ClusterSection):
             for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
                 for speed in (100, FAST_MBPS) if nodes == 1 else (FAST_MBPS,):
                     yield {"flavor": flavor.name, "datacenter": place, "nodes": nodes, "portSpeedMbps": speed}
-
-    @property
-    def billed(self) -> str:
-        """What is billed how."""
-        return f"by the hour: {self.nodes} guests, each with its disk of {self.data_disk_gb} GB; nothing by the month"
 
     def facts(self) -> Mapping[str, Any]:
         """Return the guest's port and disk."""

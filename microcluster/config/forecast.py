@@ -121,11 +121,10 @@ def forecast_of(file: StackFile) -> Forecast | None:
         units=workload.units,
         gradient_bytes=workload.gradient_bytes,
     )
-    price = cluster.price_per_hour
+    per_hour = cluster.rent_per_hour
     prediction, bare = predict(setup), predict(setup, cluster.port_speed_mbps)
-    if price is None or prediction is None or bare is None:
+    if per_hour is None or prediction is None or bare is None:
         return None
-    per_hour = price * cluster.nodes
     usual = interval(prediction.seconds, per_hour)
     # One machine needs no network.
     bare = bare if prediction.wire_bytes else prediction

@@ -117,7 +117,9 @@ class View:
         if self._summary is None:
             return shown
         width = max(map(len, self._outputs), default=0)
-        outputs = [f"    {name:<{width}}: {value}" for name, value in self._outputs.items() if name != OUTPUT]
+        outputs = [
+            text for name, value in self._outputs.items() if name != OUTPUT for text in _output(name, value, width)
+        ]
         shown += ["Outputs:", *outputs, ""] if outputs else []
         planned = self._summary.get("isPreview")
         counts = self._summary.get("resourceChanges") or {}
@@ -189,3 +191,9 @@ def _count(operation: str, number: int, *, planned: bool | None) -> str:
         return f"    {number} {'unchanged' if operation == 'same' else operation}"
     sign, word, _, done = OPERATIONS[operation]
     return f"    {sign} {number} {f'to {word}' if planned else done}"
+
+
+def _output(name: str, value: Any, width: int) -> list[str]:
+    """Return the lines of one output of the stack; each text of a list has its own."""
+    first, *others = value if isinstance(value, list) and value else [value]
+    return [f"    {name:<{width}}: {first}", *(f"    {'':<{width}}  {other}" for other in others)]

@@ -3,14 +3,13 @@
 What lives is dated by the account; of what has ended the journal knows what was ordered, and a machine's events its dates.
 """
 
-import math
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from core.catalog import paperspace as catalog
-from core.catalog.paperspace import Rate
+from core.catalog.prices import Rate
 from providers.paperspace import views
 from providers.paperspace.views import DRIVE, MACHINE, NETWORK
 from providers.rental.account import Resource
@@ -18,7 +17,6 @@ from providers.rental.journal import Intent, Journal
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
-HOUR = timedelta(hours=1)
 BY_LIST = f"by the price list of {catalog.AS_OF}"
 FREE = Rate(Decimal(0), Decimal(0))
 
@@ -79,7 +77,7 @@ def _ended_machine(market: Any, machine_id: str, intent: Intent, life: Life) -> 
 def _machine(machine_id: str, host: str, sold: tuple[str, int, str], life: Life) -> list[Charge]:
     label, disk_gb, address = sold
     kind, disk = catalog.MACHINE_TYPES.get(label), catalog.DISKS.get(disk_gb)
-    found = [_charge(machine_id, label, (host, MACHINE), life, kind.per_hour if kind else Decimal(0))]
+    found = [_charge(machine_id, label, (host, MACHINE), life, Rate(kind.per_hour if kind else Decimal(0)))]
     if disk:
         found.append(_charge(f"{machine_id}/disk", f"its disk of {disk_gb} GB", (host, "disk"), life, disk))
     if address != "none":
@@ -96,11 +94,9 @@ def _good(kind: str, object_id: str, name: str, size_gb: int | None, life: Life,
 
 
 def _charge(
-    charge_id: str, what: str, where: tuple[str, str], life: Life, price: Rate | Decimal, *, is_kept: bool = False
+    charge_id: str, what: str, where: tuple[str, str], life: Life, rate: Rate, *, is_kept: bool = False
 ) -> Charge:
     (host, category), (opened, closed) = where, life
-    rate = price if isinstance(price, Rate) else Rate(price, Decimal(0))
-    hourly = not isinstance(price, Rate)
     return Charge(
         id=charge_id,
         description=f"{what} ({BY_LIST})",
@@ -109,29 +105,11 @@ def _charge(
         opened=opened,
         closed=closed,
         ends=None,
-        hourly=hourly,
+        hourly=rate.per_month is None,
         per_hour=rate.per_hour,
-        per_month=rate.per_month,
-        so_far=so_far(rate, opened, closed or datetime.now(UTC), limited=not hourly),
+        per_month=rate.per_month or Decimal(0),
+        so_far=rate.cost(opened, closed or datetime.now(UTC)),
         currency=catalog.CURRENCY,
         is_kept=is_kept,
         is_part=category in ("disk", "address"),
     )
-
-
-def so_far(rate: Rate, opened: datetime, end: datetime, *, limited: bool) -> Decimal:
-    """Add up started hours; what is limited costs at most its price of a month in each calendar month (UTC)."""
-    total, begin = Decimal(0), opened
-    while True:
-        until = max(begin, min(end, _next_month(begin)))
-        hours = max(1, math.ceil((until - begin) / HOUR))
-        total += min(rate.per_hour * hours, rate.per_month) if limited else rate.per_hour * hours
-        if until >= end:
-            return total
-        begin = until
-
-
-def _next_month(moment: datetime) -> datetime:
-    here = moment.astimezone(UTC)
-    year, month = (here.year + 1, 1) if here.month == 12 else (here.year, here.month + 1)
-    return datetime(year, month, 1, tzinfo=UTC)

@@ -13,8 +13,6 @@ from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
 from providers.rental.spec import Values, problems
 
-PRICE_SOURCE = f"the vendor's price list of {catalog.AS_OF}, as the API shows no price"
-
 
 class Ledgers(resource.Ledger):
     """The account as a stack uses it."""
@@ -95,9 +93,10 @@ def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
 
 def _price(spec: LedgerSpec) -> dict[str, Any]:
     cluster = catalog.Cluster(spec.machine_type, spec.nodes, spec.disk_gb, spec.public_ip_type, spec.drive_gb)
+    prices = catalog.prices(cluster)
     return {
-        "pricePerHour": f"{catalog.price_per_hour(cluster):f}",
-        "priceSource": PRICE_SOURCE,
-        "perMonth": f"{catalog.limit_per_month(cluster):f}",
+        "pricePerHour": f"{prices.per_hour:f}",
+        "priceSource": prices.source,
+        "perMonth": f"{prices.per_month:f}",
         "currency": catalog.CURRENCY,
     }

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from core.catalog import paperspace as catalog
-from core.catalog.paperspace import Rate
+from core.catalog.prices import Rate
 from providers.paperspace import names
 from providers.rental.account import OrderStatus, Resource
 from providers.rental.waiting import Pending
@@ -132,7 +132,8 @@ def machine_price(inputs: Row) -> Decimal | None:
     """Price a machine with its disk and address by the catalog; None where it does not know."""
     try:
         address = str(inputs.get("publicIpType", "dynamic"))
-        return catalog.machine_price_per_hour(str(inputs["machineType"]), int(inputs["diskGb"]), address)
+        parts = catalog.machine_parts("", str(inputs["machineType"]), int(inputs["diskGb"]), address)
+        return sum((part.rate.per_hour for part in parts), Decimal(0)) if parts else None
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -19,7 +19,6 @@ from providers.softlayer.specs import Ledger, LedgerSpec
 
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
-CATALOG_PRICE = f"estimate from the catalog of {catalog.AS_OF}"
 ACCOUNT_PRICE = "the account's answer to verifyOrder"
 CLOSING = "CLOSURE_ANNOUNCED"
 VLAN_MASK = "mask[id,networkSpace,primaryRouter[id,datacenter[name]]]"
@@ -33,7 +32,7 @@ class Ledgers(resource.Ledger):
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""
         price = guest_order.catalog_price(inputs)
-        known = {"pricePerHour": price, "priceSource": CATALOG_PRICE, "currency": "USD"} if price else {}
+        known = {"pricePerHour": price, "priceSource": catalog.PRICE_SOURCE, "currency": "USD"} if price else {}
         router = inputs.get("backendRouterId")
         same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
         if old and not router and same_vlan and old.get("datacenter") == inputs.get("datacenter"):

@@ -9,8 +9,8 @@ from core.catalog.paperspace import Cluster
 
 def test_the_published_example_costs_what_its_parts_cost_together() -> None:
     cluster = Cluster("P4000x2", 2, 50, "dynamic", 250)
-    assert catalog.price_per_hour(cluster) == Decimal("2.0891")
-    assert catalog.limit_per_month(cluster) == 2 * (5 + 3) + 16 + 1
+    assert catalog.prices(cluster).per_hour == Decimal("2.0891")
+    assert catalog.prices(cluster).per_month == 2 * (5 + 3) + 16 + 1
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_the_published_example_costs_what_its_parts_cost_together() -> None:
     ],
 )
 def test_what_is_not_sold_has_no_price(cluster: Cluster) -> None:
-    assert (catalog.price_per_hour(cluster), catalog.limit_per_month(cluster)) == (None, None)
+    assert catalog.prices(cluster) is None
 
 
 @pytest.mark.parametrize("given", ["ny2", "NY2", "East Coast (NY2)"])

@@ -49,7 +49,7 @@ def marked(found: dict, mark: str) -> dict:
 def test_a_published_job_is_told_not_to_rent_its_second_machine_and_which_keys_change_that(reports, capsys) -> None:
     found = planned(capsys, "v100")
     assert marked(found, "this stack")["keys"] == {"job.maxSteps": 50_000}
-    assert found["advice"][0].startswith("Do not rent the second machine: 20.0 h and $130 instead of 27.8 h and $364.")
+    assert found["advice"][0].startswith("Do not rent the second machine: 20.0 h and $129 instead of 27.8 h and $364.")
     assert "cluster.nodes: 1" in found["advice"][0] and "job.maxSteps: 100000" in found["advice"][0]
 
 

@@ -129,7 +129,7 @@ def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: i
 def test_a_port_that_is_too_slow_is_refused_with_what_it_would_take_and_cost() -> None:
     assert problems(written(cluster__portSpeedMbps=100)) == [
         "cluster/portSpeedMbps: 100 Mb/s between 2 nodes makes a step take 31.25 s instead of 1.75 s, and 50000 of them "
-        "434 h and $5,625 instead of 24 h and $316 (+-10%); use 1000, or nodes: 1"
+        "434 h and $5,608 instead of 24 h and $316 (+-10%); use 1000, or nodes: 1"
     ]
     untimed = problems(written(cluster__portSpeedMbps=100, cluster__nodes=8, job__dataset="debian-en-de"))
     assert untimed == [

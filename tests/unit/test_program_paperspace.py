@@ -108,11 +108,15 @@ def test_a_drive_that_is_kept_keeps_its_network_and_the_preview_says_what_both_c
     made = declare(keepDrive=True)
     assert made["cluster-drive"].inputs["keep"] and made["cluster-network"].inputs["keep"]
     cluster = config.parse("dev", written(keepDrive=True)).cluster
-    billed = cluster.billed
-    assert billed == (
-        "by the hour: 2 machines $2.04; by the month, at most: 2 disks $14, 2 addresses $6, network $1, "
-        "drive of 250 GB $16 (stays after make down)"
-    )
+    assert cluster.prices.lines() == [
+        "gpu-0, gpu-1: $1.02 an hour each: P4000x2 (2x P4000)",
+        "gpu-0, gpu-1: $0.0104 an hour each, at most $7 a month: its disk of 100 GB",
+        "gpu-0, gpu-1: $0.0045 an hour each, at most $3 a month: its dynamic address",
+        "network: $0.0015 an hour, at most $1 a month: private network, stays after make down",
+        "drive: $0.0238 an hour, at most $16 a month: 250 GB, stays after make down",
+        "together: $2.0951 an hour, parts with a limit cost at most $37 a month together",
+        "source: the vendor's price list of 2025-11-14, as the API shows no price",
+    ]
 
 
 @pytest.mark.parametrize(

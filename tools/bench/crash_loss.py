@@ -21,7 +21,6 @@ from rich.table import Table
 
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.checkpoints.tensorflow import Format
-from core.catalog import softlayer as catalog
 from microcluster.config import stack as config
 from microcluster.jobs.contract import World
 from microcluster.jobs.run_spec import WATCH_EVERY_S
@@ -127,9 +126,7 @@ class Life:
 def setting_of(name: str) -> Setting:
     """Read a stack as the product does."""
     stack = config.read_file(name)
-    port, nodes = stack.cluster.port_speed_mbps, stack.cluster.nodes
-    disks = (stack.cluster.data_disk_gb,)
-    per_hour = float(catalog.price_per_hour(stack.cluster.flavor, disks, port) or 0) * nodes
+    port, per_hour = stack.cluster.port_speed_mbps, float(stack.cluster.rent_per_hour or 0)
     step_s, write_s = (
         (stack.forecast.prediction.seconds, WRITE_S[1]) if stack.forecast else (LOCAL_STEP_S, LOCAL_WRITE_S)
     )

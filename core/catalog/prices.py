@@ -1,0 +1,108 @@
+"""What the parts of a rental cost: each started hour, and where a month has a limit, at most that in each calendar month (UTC)."""
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Dollars an hour, and at most in a calendar month; None where a month has no limit."""
+
+    per_hour: Decimal
+    per_month: Decimal | None = None
+
+    def cost(self, opened: datetime, closed: datetime) -> Decimal:
+        """Add up started hours; the first one counts from the first second."""
+        total, begin = Decimal(0), opened
+        while True:
+            until = closed if self.per_month is None else max(begin, min(closed, _next_month(begin)))
+            hours = max(1, math.ceil((until - begin) / HOUR))
+            amount = self.per_hour * hours
+            total += amount if self.per_month is None else min(amount, self.per_month)
+            if until >= closed:
+                return total
+            begin = until
+
+
+def _next_month(moment: datetime) -> datetime:
+    here = moment.astimezone(UTC)
+    year, month = (here.year + 1, 1) if here.month == 12 else (here.year, here.month + 1)
+    return datetime(year, month, 1, tzinfo=UTC)
+
+
+def hostname(rank: int) -> str:
+    """Return the name of a machine of a cluster."""
+    return f"gpu-{rank}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that is billed: of which machine, drive or network, and what it is."""
+
+    of: str
+    what: str
+    rate: Rate
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Everything that a stack rents, with who says what it costs."""
+
+    parts: tuple[Part, ...]
+    source: str
+
+    @property
+    def per_hour(self) -> Decimal:
+        """Dollars an hour for all of it."""
+        return sum((part.rate.per_hour for part in self.parts), Decimal(0))
+
+    @property
+    def per_month(self) -> Decimal:
+        """Dollars at most in a calendar month for the parts that have a limit."""
+        return sum((part.rate.per_month or Decimal(0) for part in self.parts), Decimal(0))
+
+    def cost(self, opened: datetime, closed: datetime) -> Decimal:
+        """Return the dollars for all of it between two moments: part by part, as it is billed."""
+        return sum((part.rate.cost(opened, closed) for part in self.parts), Decimal(0))
+
+    def at(self, per_hour: Decimal, source: str) -> "Prices":
+        """Return the same parts at another price of the whole, of which each has the same share as before."""
+        if per_hour == self.per_hour:
+            return replace(self, source=source)
+        share = per_hour / self.per_hour
+        parts = (replace(part, rate=replace(part.rate, per_hour=part.rate.per_hour * share)) for part in self.parts)
+        return Prices(tuple(parts), source)
+
+    def lines(self) -> list[str]:
+        """Say for people what each part costs, and all together; what is alike stands in one line."""
+        alike: dict[tuple[str, Rate], list[str]] = {}
+        for part in self.parts:
+            alike.setdefault((part.what, part.rate), []).append(part.of)
+        limit = f"parts with a limit cost at most ${_plain(self.per_month)} a month together"
+        monthly = limit if self.per_month else "nothing by the month"
+        shown = [f"{_names(of)}: {_said(rate, len(of))}: {what}" for (what, rate), of in alike.items()]
+        return [*shown, f"together: {dollars(self.per_hour)} an hour, {monthly}", f"source: {self.source}"]
+
+
+def dollars(amount: Decimal) -> str:
+    """Write dollars with as many digits as a price has, two at least and four at most."""
+    exact = amount.quantize(Decimal("0.0001"))
+    return f"${exact.quantize(Decimal('0.01')) if exact == exact.quantize(Decimal('0.01')) else exact.normalize():f}"
+
+
+def _said(rate: Rate, count: int) -> str:
+    each = " each" if count > 1 else ""
+    limit = "" if rate.per_month is None else f", at most ${_plain(rate.per_month)} a month"
+    return f"{dollars(rate.per_hour)} an hour{each}{limit}"
+
+
+def _plain(amount: Decimal) -> str:
+    return f"{amount.normalize():f}"
+
+
+def _names(of: list[str]) -> str:
+    return ", ".join(of) if len(of) <= 2 else f"{of[0]} to {of[-1]}"
