@@ -98,10 +98,14 @@ def _keys() -> str:
         ]
     text += ["The container:", "", *KEYS_HEAD, *_rows("container", Container, _origins("v100"))]
     text += ["", "The guard, a section that may be left out:", "", *KEYS_HEAD, *_rows("guard", Guard, {})]
+    of_kinds = {
+        kind: list(_rows("job", kind_of(kind), _origins(STACKS[kind]) if kind in STACKS else {})) for kind in KINDS
+    }
+    shared = [row for row in of_kinds["horovod"] if all(row in rows for rows in of_kinds.values())]
+    text += ["", "With every `kind`:", "", *KEYS_HEAD, *shared]
     own_programs: list[str] = []
-    for kind in KINDS:
-        origins = _origins(STACKS[kind]) if kind in STACKS else {}
-        rows = [row for row in _rows("job", kind_of(kind), origins) if "`job.kind`" not in row]
+    for kind, all_rows in of_kinds.items():
+        rows = [row for row in all_rows if "`job.kind`" not in row and row not in shared]
         if not issubclass(kind_of(kind), OwnProgram):
             text += ["", f"With `kind: {kind}`:", "", *KEYS_HEAD, *rows]
         elif not own_programs:
@@ -146,6 +150,8 @@ def _type(schema: Mapping[str, Any]) -> str:
 def _default(value: Any, source: str) -> str:
     if source == "stack file":
         return "required"
+    if value == "()":
+        return "not set"
     return f"`{value}`" if source == "default" else re.sub(r" (at \$|\(16 bits).*", "", source)
 
 
@@ -169,8 +175,8 @@ class System:
         """Return the row."""
         account, name = account_of(self.stack.cluster.account), self.stack.name
         price = self.stack.cluster.rent_per_hour
-        dollars = "node hours" if price is None else "nobody pays" if self.emulated else f"{price:.2f}"
-        runs = "a real training on an emulated account" if self.emulated else "[never run](never-run.md)"
+        dollars = "node hours" if price is None else "0" if self.emulated else f"{price:.2f}"
+        runs = "emulated" if self.emulated else "[never run](never-run.md)"
         tried = f"`{self.test}`" if self.test else "nothing"
         return (
             f"| `{self.stack.job.kind}` on {account.title} | `{name}` | {runs} | {tried} | {self.result} | {dollars} |"
