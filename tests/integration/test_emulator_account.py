@@ -6,6 +6,7 @@ import pytest
 import SoftLayer
 
 from tests.integration.until import until
+from tests.unit.emulated import template as guest
 
 FAR_S = 20
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{}"
@@ -23,18 +24,7 @@ def client(request, account_emulator):
 
 
 def template(hostname: str = "gpu-0", **changes: Any) -> dict[str, Any]:
-    wanted = {
-        "hostname": hostname,
-        "domain": "test-1f3a9c42.microcluster",
-        "datacenter": {"name": "lon04"},
-        "supplementalCreateObjectOptions": {"bootMode": None, "flavorKeyName": "AC1_16X120X100"},
-        "operatingSystemReferenceCode": "UBUNTU_18_64",
-        "hourlyBillingFlag": True,
-        "localDiskFlag": False,
-        "networkComponents": [{"maxSpeed": 1000}],
-        "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
-    }
-    return {key: value for key, value in (wanted | changes).items() if value is not ...}
+    return {key: value for key, value in (guest(hostname) | changes).items() if value is not ...}
 
 
 def flavor(name: str) -> dict[str, str]:
@@ -64,50 +54,6 @@ def cancel(client, guest_id: int) -> None:
 
 def code_of(refused: pytest.ExceptionInfo) -> str:
     return refused.value.faultCode
-
-
-@pytest.mark.parametrize("protocol", ["xmlrpc", "rest"])
-def test_a_guest_is_ordered_built_cancelled_and_gone(emulator_with, protocol):
-    client = client_of(emulator_with(clock_step_s=10.0), protocol)
-    guest_id = order(client)
-    early = client.call("Virtual_Guest", "getObject", id=guest_id, mask=f"status[keyName],primaryIpAddress,{READY}")
-    assert early["status"]["keyName"] == "ACTIVE"
-    assert early["primaryIpAddress"]
-    assert not early.get("provisionDate")
-    assert early["activeTransaction"]["transactionStatus"]["name"] == "ASSIGN_HOST"
-    ready(client, guest_id)
-    assert client.call("Virtual_Guest", "deleteObject", id=guest_id) is True
-    after = client.call("Virtual_Guest", "getObject", id=guest_id, mask=READY)
-    assert "billingItem" not in after
-    assert "RECLAIM" in after["activeTransaction"]["transactionGroup"]["name"].upper()
-    assert gone(client, guest_id)
-    with pytest.raises(SoftLayer.SoftLayerAPIError) as refused:
-        client.call("Virtual_Guest", "getObject", id=guest_id)
-    assert code_of(refused) in ("SoftLayer_Exception_ObjectNotFound", 404)
-
-
-def test_a_cancelled_billing_item_stays_readable_and_costs_no_more(client):
-    guest_id = order(client, "billed")
-    item = client.call("Virtual_Guest", "getBillingItem", id=guest_id)
-    assert item["hourlyRecurringFee"] == 4.496
-    cancel(client, guest_id)
-    closed = client.call("Billing_Item", "getObject", id=item["id"])
-    assert closed["cancellationDate"]
-    assert closed["hourlyRecurringFee"] == 4.496
-    every = client.call("Account", "getAllTopLevelBillingItems", iter=True)
-    assert item["id"] in [each["id"] for each in every]
-    still_open = {"allTopLevelBillingItems": {"cancellationDate": {"operation": "is null"}}}
-    assert item["id"] not in [
-        each["id"] for each in client.call("Account", "getAllTopLevelBillingItems", filter=still_open)
-    ]
-
-
-def test_cancelling_during_a_transaction_is_refused(emulator_with):
-    emulator = emulator_with(provisioning_s=1e6)
-    guest_id = order(client_of(emulator), "busy")
-    for protocol in ("xmlrpc", "rest"):
-        with pytest.raises(SoftLayer.SoftLayerAPIError, match="transaction"):
-            client_of(emulator, protocol).call("Virtual_Guest", "deleteObject", id=guest_id)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +114,6 @@ def test_a_wrong_key_is_refused_on_both_protocols(account_emulator):
         with pytest.raises(SoftLayer.SoftLayerAPIError, match="Invalid username/password") as refused:
             client_of(account_emulator, protocol, api_key="wrong").call("Account", "getObject")
         assert code_of(refused) == code
-
-
-def test_an_unknown_method_is_a_fault_that_names_it(account_emulator):
-    with pytest.raises(SoftLayer.MethodNotFound, match="SoftLayer_Virtual_Guest::levitate"):
-        client_of(account_emulator).call("Virtual_Guest", "levitate")
 
 
 def test_guests_that_name_no_router_land_apart_and_those_that_do_together(account_emulator):

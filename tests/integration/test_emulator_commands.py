@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import SoftLayer
 
-from emulator import cli, process, status
+from emulator import cli, process
 from emulator.softlayer.account import Account
 from emulator.softlayer.settings import Settings
 from tests.integration.emulator_commands import Commands
@@ -141,11 +141,6 @@ def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path
     folders = (emulator.state, tmp_path / "another", emulator.state)
     numbers = [Account(Settings(state=folder)).id for folder in folders]
     assert numbers[0] == numbers[2] != numbers[1]
-
-
-def test_the_status_of_a_server_that_an_older_version_started_is_readable_too():
-    older = {"running": True, "port": 1, "clock": "now", "machines": [], "open_billing_items": 0}
-    assert "bill so far" in status.as_text(older | {"bill": "0.00", "currency": "USD"})
 
 
 def test_an_invoice_is_written_from_a_running_account_and_from_one_at_rest(emulator):

@@ -52,11 +52,6 @@ def test_a_guest_lands_on_the_vlan_that_it_names_and_keeps_it_from_being_cancell
         client.call("Billing_Item", "cancelItem", True, True, "", "", id=vlan["billingItem"]["id"])
 
 
-def test_an_empty_vlan_is_cancelled_and_gone(client, vlan):
-    assert client.call("Billing_Item", "cancelItem", True, True, "", "", id=vlan["billingItem"]["id"])
-    assert client.call("Account", "getNetworkVlans") == []
-
-
 def test_an_automatic_vlan_has_no_billing_item(client, onlooker):
     onlooker.order("gpu-0")
     vlans = client.call("Account", "getNetworkVlans", mask="mask[id,billingItem[id]]")

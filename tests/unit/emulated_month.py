@@ -11,6 +11,7 @@ from emulator.softlayer.billing import bill
 from emulator.softlayer.create_template import read_template
 from emulator.softlayer.records import BillingItem
 from emulator.softlayer.settings import Settings
+from tests.unit.emulated import template
 
 HOURS = 730
 HOUR_S = 3600.0
@@ -50,7 +51,7 @@ def month(state: Path, *, guests_per_hour: int, hours: int = HOURS) -> Month:
 
 
 def _guest(account: Account, hostname: str) -> BillingItem:
-    _, (guest,) = guests.place(account, [read_template(account, {"hostname": hostname, **GUEST})])
+    _, (guest,) = guests.place(account, [read_template(account, template(hostname))])
     return account.store.billing_items[guest.billing_item_id]
 
 
@@ -67,14 +68,3 @@ def _account(state: Path) -> Account:
         private_subnets=("10.112.0.0/16", "10.113.0.0/16"),
     )
     return Account(settings)
-
-
-GUEST = {
-    "domain": "bench-1f3a9c42.microcluster",
-    "datacenter": {"name": "lon04"},
-    "supplementalCreateObjectOptions": {"flavorKeyName": "AC1_16X120X100"},
-    "operatingSystemReferenceCode": "UBUNTU_18_64",
-    "hourlyBillingFlag": True,
-    "networkComponents": [{"maxSpeed": 1000}],
-    "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
-}

@@ -1,8 +1,6 @@
 """`fab plan`: the better buy for a stack's job, from published runs or from the newest run of the stack itself."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from microcluster.analysis import bottleneck
 from microcluster.commands import plan
 from microcluster.config import stack as config
 
-ROOT = Path(__file__).parents[2]
 REPORT = {
     "run": "0123456789ab",
     "gpu": "P100",
@@ -125,12 +122,3 @@ def test_the_table_shows_the_choice_and_the_date_of_the_prices(reports, capsys) 
     shown = capsys.readouterr().out
     assert shown.startswith("Stack v100: 51,200,000 samples;")
     assert "List prices of 2026-05" in shown and "Never measured, so without hours: " in shown
-
-
-@pytest.mark.parametrize("words", [("plan", "--budget", "x"), ("no-command",)])
-def test_a_command_line_that_cannot_be_understood_ends_with_a_sentence(words: tuple[str, ...]) -> None:
-    fab = Path(sys.executable).with_name("fab")
-    ended = subprocess.run([fab, *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 2
-    assert ended.stderr.endswith("The commands: fab --list. The options of one: fab --help COMMAND\n")
-    assert len(ended.stderr.splitlines()) == 1

@@ -234,11 +234,6 @@ def test_a_unit_of_time_that_is_none_is_refused(tmp_path, scale) -> None:
     assert "softlayer:timeScale: " in refusal(file_with(tmp_path, "softlayer:timeScale", scale))
 
 
-@pytest.mark.parametrize("nodes", [0, -1, 65, 10**6])
-def test_a_number_of_nodes_out_of_range_is_refused(tmp_path, nodes) -> None:
-    assert "cluster/nodes: " in refusal(file_with(tmp_path, "cluster/nodes", str(nodes)))
-
-
 @pytest.mark.parametrize("name", ["../x", "..", "a/b", "", "local\n", "$(x)", "x" * 300, "\x1b[2J"])
 def test_a_stack_with_a_strange_name_does_not_exist(name) -> None:
     with pytest.raises(config.ConfigError, match="There is no stack") as refused:

@@ -64,24 +64,6 @@ def test_a_monthly_guest_cancelled_on_its_anniversary_is_usable_and_billed_until
     assert bill(emulated.account) == paid
 
 
-def test_a_month_of_a_guest_that_is_cancelled_at_once_stays_paid(emulated):
-    guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
-    paid = bill(emulated.account)
-    assert paid > 2900
-    emulated.call("Billing_Item", "cancelItem", True, True, "", "", identifier=item_id)
-    later(emulated, 100 * DAY)
-    assert bill(emulated.account) == paid
-    with pytest.raises(Fault, match=str(guest_id)):
-        emulated.call("Virtual_Guest", "getObject", identifier=guest_id)
-
-
-def test_a_monthly_guest_that_nobody_cancels_pays_every_month(emulated):
-    guest(emulated, hourlyBillingFlag=False)
-    paid = bill(emulated.account)
-    later(emulated, 62 * DAY)
-    assert bill(emulated.account) == 3 * paid
-
-
 @pytest.mark.parametrize("hourly", [True, False])
 @pytest.mark.parametrize("again", [("cancelItem", True), ("cancelItem", False), ("cancelService",)])
 def test_a_second_cancellation_is_refused_and_changes_nothing(emulated, hourly, again):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from emulator import server
 from emulator.api import RateLimit
 from emulator.connections import with_fault
-from emulator.fault_injection import NO_FAULT, FaultInjectionError, FaultInjector, FaultRates, InjectedFault
+from emulator.fault_injection import FaultInjectionError, FaultInjector, FaultRates, InjectedFault
 from emulator.settings import SETTINGS_FILE, SettingsError
 from emulator.softlayer.calls import Answer, Call
 from emulator.softlayer.faults import Fault
@@ -119,12 +119,6 @@ def test_a_malformed_body_is_what_its_way_says(tmp_path, way, body):
     changed = with_fault(response, fault)
     assert changed.status_code == 200
     assert changed.body.startswith(body)
-
-
-def test_a_dropped_answer_is_none_and_without_a_fault_nothing_changes():
-    response = Response(b"1")
-    assert with_fault(response, InjectedFault("lost_reply", "drop")) is None
-    assert with_fault(response, NO_FAULT) is response
 
 
 def test_a_lost_call_orders_nothing_and_a_lost_reply_orders(tmp_path):

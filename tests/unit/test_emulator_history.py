@@ -67,16 +67,6 @@ def test_a_refused_call_leaves_no_event_and_no_record(tmp_path):
     assert len(emulated.account.store.guests) == len(emulated.account.store.orders) == 0
 
 
-def test_the_same_calls_make_the_same_history(tmp_path):
-    stories = []
-    for run in ("first", "second"):
-        emulated = Emulated(tmp_path / run)
-        emulated.call("Virtual_Guest", "deleteObject", identifier=emulated.ready())
-        emulated.call("Account", "getVirtualGuests")
-        stories.append((emulated.state / "history.jsonl").read_text())
-    assert stories[0] == stories[1]
-
-
 def test_a_lagging_list_shows_the_account_as_it_was(tmp_path):
     emulated = Emulated(tmp_path, list_lag_s=3.0)
     emulated.order()

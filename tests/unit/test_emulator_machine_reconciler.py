@@ -15,16 +15,14 @@ from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import MachineError, MachineSpec, NoMachines, Rule
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
-from emulator.softlayer.api import SoftLayer
-from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import Fault
 from emulator.softlayer.guest_machines import GuestMachines
 from emulator.softlayer.records import Guest
-from emulator.softlayer.settings import Settings
 from emulator.softlayer.vendor import holdings
+from tests.unit.emulated import Emulated, template
 
 FAR_S = 40
-LOCAL = Credentials("local", "local")
+HERE = {"router": {"id": 7001}}
 
 
 class Notebook(NoMachines):
@@ -59,44 +57,19 @@ class Notebook(NoMachines):
         self.speeds[guest_id] = (private_mbps, public_mbps)
 
 
-class Bench:
-    """An account with its reconciler, called without a wire."""
+class Bench(Emulated):
+    """An account with its reconciler, whose clock goes by real time."""
 
     def __init__(self, state: Path) -> None:
+        subnets = {"private_subnets": ("10.113.7.0/24",)}
+        super().__init__(state, clock_rate=600, clock_step_s=0.0, clock_start="", provisioning_s=60, **subnets)
         self.machines = Notebook()
-        settings = Settings(
-            state,
-            machines="none",
-            clock_rate=600,
-            instance_limit=100,
-            provisioning_s=60,
-            public_subnet="198.51.100.0/24",
-        )
-        self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)))
-        self.account.store.flush()
         self.reconciler = MachineReconciler(self.account, GuestMachines(self.account), self.machines)
         self.reconciler.start()
-        self.api = SoftLayer(self.account)
 
-    def call(self, service: str, method: str, *arguments: Any, identifier: int | None = None, mask: str = "") -> Any:
-        call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
-        return self.api.answer(call).value
-
-    def order(self, hostname: str, groups: tuple[int, ...] = ()) -> int:
-        return self.call("Virtual_Guest", "createObject", self.template(hostname, groups))["id"]
-
-    def template(self, hostname: str, groups: tuple[int, ...] = ()) -> dict[str, Any]:
+    def order(self, hostname: str = "gpu-0", *groups: int) -> int:
         bound = {"securityGroupBindings": [{"securityGroup": {"id": group}} for group in groups]}
-        return {
-            "hostname": hostname,
-            "domain": "test.microcluster",
-            "datacenter": {"name": "lon04"},
-            "supplementalCreateObjectOptions": {"flavorKeyName": "AC1_16X120X100"},
-            "operatingSystemReferenceCode": "UBUNTU_18_64",
-            "hourlyBillingFlag": True,
-            "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
-            "primaryBackendNetworkComponent": {"router": {"id": 7001}, **bound},
-        }
+        return super().order(hostname, primaryBackendNetworkComponent={**HERE, **bound})
 
     def provisioned(self, guest_id: int) -> bool:
         return bool(self.call("Virtual_Guest", "getObject", identifier=guest_id)["provisionDate"])
@@ -155,9 +128,9 @@ def test_members_of_a_group_are_let_in_by_their_addresses_as_they_come_and_go(be
     group = bench.call("Network_SecurityGroup", "createObject", {"name": "members"})["id"]
     rule = {"direction": "ingress", "remoteGroupId": group}
     bench.call("Network_SecurityGroup", "addRules", [rule], identifier=group)
-    first = bench.order("gpu-0", (group,))
+    first = bench.order("gpu-0", group)
     until(lambda: bench.provisioned(first))
-    second = bench.order("gpu-1", (group,))
+    second = bench.order("gpu-1", group)
     until(lambda: bench.provisioned(second))
 
     def members_of_first() -> set[str]:
@@ -184,7 +157,7 @@ def test_a_new_name_does_not_start_the_machine_again(bench):
     until(lambda: bench.provisioned(guest_id))
     bench.call("Virtual_Guest", "editObject", {"hostname": "renamed"}, identifier=guest_id)
     bench.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 10, identifier=guest_id)
-    until(lambda: bench.machines.speeds.get(guest_id) == (10, 100))
+    until(lambda: bench.machines.speeds.get(guest_id) == (10, 1000))
     assert bench.machines.boots == [guest_id]
 
 
@@ -198,7 +171,7 @@ def test_a_cancelled_guest_loses_its_machine(bench):
 
 def test_an_order_that_fails_half_way_leaves_nothing_behind(bench):
     bench.account.settings = replace(bench.account.settings, private_subnets=("10.113.7.0/30",))  # room for one guest
-    wanted = [bench.template(f"gpu-{number}") for number in range(2)]
+    wanted = [template(f"gpu-{number}") | {"primaryBackendNetworkComponent": HERE} for number in range(2)]
     with pytest.raises(Fault, match="no free address"):
         bench.call("Virtual_Guest", "createObjects", wanted)
     store = bench.account.store

@@ -1,93 +1,46 @@
-"""The rendered configuration is judged before it travels: each trap of OpenSeq2Seq is named with its reason."""
+"""The rendered configuration has none of the mistakes that end a run of OpenSeq2Seq early, many of them with exit code 0."""
+
+import ast
+from pathlib import Path
+from typing import Any
 
 import pytest
-from config_lint import problems
 from launching import transformer
+from standin.configuration import merge, read_config
+from standin.upstream_names import DType
 
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.openseq2seq import Job
 
-JOB = transformer(
-    model="transformer-base",
-    maxSteps=50_000,
-    batchPerGpu=128,
-    evalSteps=4001,
-    checkpointSteps=2000,
-    dataset="wmt16-en-de",
-)
-MIXED = JOB.model_copy(update={"precision": "mixed", "batch_per_gpu": 256})
-
-
-def rendered(job: Job = JOB) -> str:
-    return job.configuration(f"/data/{openseq2seq.DATASETS[job.dataset].folder}", "/data/runs/x/logdir")
+PRECISIONS = {"fp32": (DType.float32, None), "mixed": ("mixed", "Backoff")}
+FLOATS = ("alpha", "attention_dropout", "relu_dropout", "layer_postprocess_dropout", "label_smoothing")
+"""For which the loader takes no whole number."""
 
 
 @pytest.mark.parametrize("model", openseq2seq.SIZES)
-@pytest.mark.parametrize("precision", openseq2seq.DTYPES)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
-def test_every_configuration_that_we_render_may_travel(model: str, precision: str, dataset: str) -> None:
-    changed = {"model": model, "precision": precision, "dataset": dataset}
-    assert problems(rendered(JOB.model_copy(update=changed))) == []
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "reason"),
-    [
-        ('"use_horovod": True', '"use_horovod": False', "every rank would train for itself"),
-        ('"max_steps": 50000,', '"max_steps": 50000, "num_epochs": 3,', "exactly one of max_steps"),
-        ('"max_steps": 50000,', "", "exactly one of max_steps"),
-        ('"print_samples_steps": 100', '"print_samples_steps": 150', "no multiple of print_loss_steps 100"),
-        ('"print_loss_steps": 100', '"print_loss_steps": None', "nobody can tell that the run goes on"),
-        ('"save_checkpoint_steps": 2000', '"save_checkpoint_steps": 299998', "a crash would lose hours"),
-        ('"save_checkpoint_steps": 2000', '"save_checkpoint_steps": None', "neither checkpoints nor best models"),
-        ('"eval_steps": 4001,', "", "eval_steps has to be set"),
-        ('"dtype": tf.float32', '"dtype": "float32"', "the graph can be built with tf.float32"),
-        ('"dtype": tf.float32', '"dtype": "mixed"', "small gradients vanish"),
-        ('"dtype": tf.float32', '"dtype": tf.float32, "loss_scaling": 512.0', "no effect without 'mixed'"),
-        ('"dtype": tf.float32', '"dtype": tf.float32, "loss_scale": 512.0', "it is called loss_scaling now"),
-        ("\"logdir\": '/data/runs/x/logdir'", '"logdir": "logs/"', "absolute path"),
-        ("data_root = '/data/wmt16_de_en/'", "data_root = '/data/wmt16_de_en'", "has to end with a slash"),
-        ('"relu_dropout": 0.1', '"relu_dropout": 0', "relu_dropout is 0 and has to be a float"),
-        ('"alpha": 0.6', '"alpha": 1', "alpha is 1 and has to be a float"),
-        ('"batch_size_per_gpu": 128', '"batch_size_per_gpu": True', "a whole number above 0"),
-        ('"use_horovod": True', '"use_horovod": False, "iter_size": 2', "iter_size works with use_horovod alone"),
-        ('"num_heads": 8', '"num_heads": 7', "cannot be shared out among 7 heads"),
-        ('"d_model": 512', '"d_model": 256', "is not the encoder's hidden_size 512"),
-        ('"max_length": 56', '"max_length": 55, "pad_lengths_to_eight": True', "no multiple of eight"),
-        ("base_model = Text2Text", "", "base_model is missing"),
-        ('"max_steps": 50000', '"max_steps": 50_000', "no Python 3.5"),
-        ("data_root = '/data", "data_root = f'/data", "no Python 3.5"),
-        ("data_root = ", "data_root: str = ", "no Python 3.5"),
-    ],
-)
-def test_each_trap_is_refused_with_its_reason(before: str, after: str, reason: str) -> None:
-    text = rendered()
-    assert before in text
-    assert any(reason in problem for problem in problems(text.replace(before, after)))
-
-
-@pytest.mark.parametrize("name", ["data_root", "base_params", "train_params", "eval_params"])
-def test_a_name_where_a_value_has_to_be_written_out_is_refused(name: str) -> None:
-    found = problems(f"{rendered()}\n{name} = tf.somewhere\n")
-    assert len(found) == 1 and f"{name} is tf.somewhere and has to be" in found[0]
-
-
-@pytest.mark.parametrize(("scaling", "reason"), [("512", "512 crashes"), ('"Twice"', "'Backoff', 'LogMax' or a float")])
-def test_a_loss_scale_that_the_model_cannot_take_is_refused(scaling: str, reason: str) -> None:
-    text = rendered(MIXED).replace("\"loss_scaling\": 'Backoff'", f'"loss_scaling": {scaling}')
-    assert any(reason in problem for problem in problems(text))
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"), [("'repeat': False", "end after one step"), ("'shuffle': True, 'repeat': True", "shuffle")]
-)
-def test_an_evaluation_that_would_end_the_run_is_refused(value: str, reason: str) -> None:
-    head, _, evaluation = rendered().partition("eval_params = {")
-    broken = evaluation.replace('"shuffle": False,\n        "repeat": True', f'"shuffle": False,\n        {value}')
-    assert any(reason in problem for problem in problems(f"{head}eval_params = {{{broken}"))
-
-
-def test_an_evaluation_with_nothing_to_compare_with_is_refused() -> None:
-    head, _, evaluation = rendered().partition("eval_params = {")
-    broken = evaluation.replace('"target_file"', '"other_file"')
-    assert any("no target_file" in problem for problem in problems(f"{head}eval_params = {{{broken}"))
+def test_every_configuration_that_we_render_may_travel(
+    tmp_path: Path, model: str, precision: str, dataset: str
+) -> None:
+    job = transformer(model=model, precision=precision, dataset=dataset, evalSteps=4001, checkpointSteps=2000)
+    text = job.configuration("/data/set", "/data/runs/x/logdir")
+    nodes = ast.walk(ast.parse(text, feature_version=(3, 5)))  # From 3.12 on it takes f-strings all the same.
+    assert not [node for node in nodes if isinstance(node, ast.JoinedStr)]
+    (tmp_path / "config.py").write_text(text)
+    config = read_config(str(tmp_path / "config.py"), [])
+    base = config.base
+    assert base["use_horovod"] is True, "every rank would train for itself"
+    assert (base["max_steps"], "num_epochs" in base) == (300, False)
+    assert (base["eval_steps"], base["save_checkpoint_steps"]) == (4001, 2000)
+    assert base["print_samples_steps"] % base["print_loss_steps"] == 0, "the model refuses it"
+    assert base["logdir"] == "/data/runs/x/logdir", "ranks start in their login's folder"
+    assert (base["dtype"], base.get("loss_scaling")) == PRECISIONS[precision], "small gradients vanish without a scale"
+    assert base["lr_policy_params"]["d_model"] == base["encoder_params"]["hidden_size"]
+    for part in ("encoder_params", "decoder_params", "loss_params"):
+        assert base[part].get("hidden_size", 0) % base[part].get("num_heads", 1) == 0
+        assert all(isinstance(base[part][name], float) for name in FLOATS if name in base[part])
+    layers: dict[str, Any] = {mode: merge(base, config.modes[mode])["data_layer_params"] for mode in ("train", "eval")}
+    assert (layers["eval"]["repeat"], layers["eval"]["shuffle"]) == (True, False), "several ranks end after one step"
+    assert all(
+        layers[mode][file].startswith("/data/set/") for mode in layers for file in ("source_file", "target_file")
+    )
