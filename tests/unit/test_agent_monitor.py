@@ -124,19 +124,17 @@ def test_a_rank_that_only_speaks_of_a_full_disk_goes_on_and_one_that_dies_of_it_
 
 
 def test_any_output_keeps_a_run_without_steps_alive(folder):
-    write_job(folder, train=["sh", "-c", "for n in 1 2 3 4 5 6; do echo epoch; sleep 0.5; done; exit 3"], stall_s=1.5)
-    hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 1.5")
+    write_job(folder, train=["sh", "-c", "for n in $(seq 10); do echo epoch; sleep 0.5; done; exit 3"], stall_s=4)
+    hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 4.0")
     start(folder)
     assert wait_for_end(folder).cause == "training"
 
 
 def test_new_checkpoints_keep_a_run_alive_that_prints_nothing(folder):
-    hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 2.0")
-    saves = (
-        f"for n in 1 2 3 4 5 6 7 8; do echo x > {folder}/new; mv {folder}/new {folder}/logdir/m-$n.npy; sleep 0.5; done"
-    )
+    hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 5.0")
+    saves = f"for n in $(seq 12); do echo x > {folder}/new; mv {folder}/new {folder}/logdir/m-$n.npy; sleep 0.5; done"
     pattern = {"checkpoints": "files", "checkpoint_options": {"pattern": r"m-(?P<step>\d+)\.npy"}}
-    write_job(folder, train=["sh", "-c", f"{saves}; exit 3"], stall_s=2, **pattern)
+    write_job(folder, train=["sh", "-c", f"{saves}; exit 3"], stall_s=5, **pattern)
     start(folder)
     assert wait_for_end(folder).cause == "training"
 
