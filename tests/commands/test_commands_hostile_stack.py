@@ -10,8 +10,7 @@ from tests.integration.conftest import AccountEmulator
 
 CANARY = Path("/tmp/microcluster-injected-by-command")
 PREVIEW = ("pulumi", "preview", "--non-interactive", "-s", "local")
-DATACENTER, FLAVOR = "datacenter: lon06", "flavor: AC1_16X120X100"
-KIND = "kind: openseq2seq"
+FLAVOR = "flavor: AC1_16X120X100"
 
 
 @pytest.fixture(scope="module")
@@ -46,31 +45,13 @@ def check(done, expected: str) -> None:
     assert not CANARY.exists()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (DATACENTER, f'datacenter: "$(touch {CANARY})"', "cluster/datacenter"),
-        ("config:\n", "config:\n  softlayer:apiKey: c0ffee-a-key\n", "softlayer:apiKey"),
-    ],
-    ids=["shell", "key"],
-)
-def test_a_plain_preview_refuses_it(project: RentedProject, old: str, new: str, expected: str) -> None:
-    edit(project, old, new)
-    check(project.run(*PREVIEW), expected)
+def test_a_plain_preview_refuses_it(project: RentedProject) -> None:
+    edit(project, "config:\n", "config:\n  softlayer:apiKey: c0ffee-a-key\n")
+    check(project.run(*PREVIEW), "softlayer:apiKey")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (FLAVOR, f"flavor: !!python/object/apply:os.system ['touch {CANARY}']", "config/microcluster:cluster/flavor"),
-        (KIND, f"{KIND}\n    maxSteps: {'9' * 40}", "job/maxSteps"),
-    ],
-    ids=["tag", "huge"],
-)
-def test_make_preview_refuses_it_before_anything_is_prepared(
-    project: RentedProject, old: str, new: str, expected: str
-) -> None:
-    edit(project, old, new)
+def test_make_preview_refuses_it_before_anything_is_prepared(project: RentedProject) -> None:
+    edit(project, FLAVOR, f"flavor: !!python/object/apply:os.system ['touch {CANARY}']")
     done = project.make("preview")
-    check(done, expected)
+    check(done, "config/microcluster:cluster/flavor")
     assert (done.returncode, done.stdout) == (2, "")

@@ -1,32 +1,50 @@
+"""What the vendors sell and at what price."""
+
 from decimal import Decimal
 
 import pytest
 
-from core.catalog import softlayer as catalog
-
-
-@pytest.mark.parametrize(("flavor", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])
-def test_a_pair_with_disks_costs_what_the_procedure_states(flavor: str, dollars: int) -> None:
-    price = catalog.price_per_hour(flavor, (2000,), 1000)
-    assert price is not None
-    assert round(2 * price) == dollars
+from core.catalog import paperspace, softlayer
+from core.catalog.gpus import GPUS
+from core.catalog.paperspace import Cluster
 
 
 def test_a_flavor_that_is_not_known_has_no_price() -> None:
-    assert catalog.price_per_hour("AC9_1X1X1", (), 1000) is None
+    assert softlayer.price_per_hour("AC9_1X1X1", (), 1000) is None
 
 
 def test_a_disk_makes_a_guest_dearer() -> None:
-    bare = catalog.price_per_hour("AC1_8X60X25", (), 100)
+    bare = softlayer.price_per_hour("AC1_8X60X25", (), 100)
     assert bare == Decimal("1.948")
-    assert catalog.price_per_hour("AC1_8X60X25", (2000,), 100) > bare
+    assert softlayer.price_per_hour("AC1_8X60X25", (2000,), 100) > bare
 
 
-def test_lon06_sells_p100_only_and_dal10_v100_only() -> None:
-    assert {name[:3] for name in catalog.sold_in("lon06")} == {"AC1", "ACL"}
-    assert all("2_" in name for name in catalog.sold_in("dal10"))
+def test_the_published_example_costs_what_its_parts_cost_together() -> None:
+    cluster = Cluster("P4000x2", 2, 50, "dynamic", 250)
+    assert paperspace.prices(cluster).per_hour == Decimal("2.0891")
+    assert paperspace.prices(cluster).per_month == 2 * (5 + 3) + 16 + 1
 
 
-def test_two_terabytes_are_sold_as_2000() -> None:
-    assert 2000 in catalog.DATA_DISK_SIZES_GB
-    assert 2048 not in catalog.DATA_DISK_SIZES_GB
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        Cluster("P4000x3", 1, 50, "dynamic"),
+        Cluster("P4000", 1, 60, "dynamic"),
+        Cluster("P4000", 1, 50, "floating"),
+        Cluster("P4000", 1, 50, "none", 60),
+    ],
+)
+def test_what_is_not_sold_has_no_price(cluster: Cluster) -> None:
+    assert paperspace.prices(cluster) is None
+
+
+@pytest.mark.parametrize("given", ["ny2", "NY2", "East Coast (NY2)"])
+def test_a_region_has_one_slug_however_it_is_written(given: str) -> None:
+    assert paperspace.slug(given) == "ny2"
+
+
+def test_every_machine_type_has_a_known_gpu_or_none_and_is_sold_somewhere() -> None:
+    assert {each.gpu for each in paperspace.MACHINE_TYPES.values()} <= {None, *GPUS}
+    assert all(
+        set(each.regions) <= set(paperspace.REGIONS) and each.regions for each in paperspace.MACHINE_TYPES.values()
+    )

@@ -1,10 +1,13 @@
-"""The machines' nvidia runtime brings the GPU tool into a container and becomes runc."""
+"""The machines' nvidia runtime becomes runc, with the GPU tool in a new container and limits that this host may give."""
 
 import importlib.util
 import json
+import resource
 from pathlib import Path
 
 import pytest
+
+from emulator.machines.container import isolation, may_raise_limits
 
 STUB = Path(__file__).parents[2] / "images/machine/nvidia_container_runtime.py"
 
@@ -35,3 +38,68 @@ def test_a_container_that_is_made_gets_the_tool_read_only(runtime, tmp_path):
 def test_every_other_command_is_passed_on_as_it_is(runtime):
     runtime.main(["state", "abc"])
     assert runtime.became == [["runc", "state", "abc"]]
+
+
+UNLIMITED = 2**64 - 1
+
+
+def asked_for(memlock):
+    limits = [
+        {"type": "RLIMIT_MEMLOCK", "hard": memlock, "soft": memlock},
+        {"type": "RLIMIT_STACK", "hard": 1 << 20, "soft": 1 << 20},
+    ]
+    return {"args": ["sh"], "rlimits": limits}
+
+
+def test_a_host_that_may_not_raise_a_limit_gives_what_it_has(runtime, monkeypatch):
+    def refuse(*_):
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 8 << 20))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    given = runtime.with_possible_limits(asked_for(UNLIMITED))
+    assert [(one["hard"], one["soft"]) for one in given["rlimits"]] == [(8 << 20, 8 << 20), (1 << 20, 1 << 20)]
+    assert given["args"] == ["sh"]
+
+
+def test_a_host_that_may_raise_a_limit_raises_its_own_and_gives_what_was_asked_for(runtime, monkeypatch):
+    raised = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 8 << 20))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: raised.append((kind, both)))
+    assert runtime.with_possible_limits(asked_for(UNLIMITED)) == asked_for(UNLIMITED)
+    assert raised == [(resource.RLIMIT_MEMLOCK, (1 << 16, resource.RLIM_INFINITY))]
+
+
+def test_a_process_without_limits_stays_without_them(runtime):
+    assert runtime.with_possible_limits({"args": ["sh"]})["rlimits"] == []
+
+
+def test_limits_are_lowered_for_a_new_container_and_for_what_is_started_in_one(runtime, monkeypatch, tmp_path):
+    bundle, process = tmp_path / "config.json", tmp_path / "process"
+    bundle.write_text(json.dumps({"mounts": [], "process": asked_for(UNLIMITED)}))
+    process.write_text(json.dumps(asked_for(UNLIMITED)))
+    monkeypatch.setattr(runtime, "possible", lambda kind, wanted: 7)
+    runtime.main(["--root", "r", "create", "--bundle", str(tmp_path), "name"])
+    runtime.main(["--root", "r", "exec", "--process", str(process), "name"])
+    for limits in (json.loads(bundle.read_text())["process"]["rlimits"], json.loads(process.read_text())["rlimits"]):
+        assert {(one["hard"], one["soft"]) for one in limits} == {(7, 7)}
+    assert [words[0] for words in runtime.became] == ["runc", "runc"]
+
+
+@pytest.mark.parametrize(("capabilities", "may"), [("000001ffffffffff", True), ("000001fffeffffff", False)])
+def test_a_machine_gets_all_locked_memory_where_the_host_may_give_it(tmp_path, capabilities, may):
+    (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
+    assert may_raise_limits(str(tmp_path / "status")) is may
+    ulimits = [
+        (one["Name"], one["Soft"], one["Hard"])
+        for one in isolation(raises_limits=may, filters_packets=False)["ulimits"]
+    ]
+    assert ulimits == ([("memlock", -1, -1)] if may else [])
+
+
+@pytest.mark.parametrize(("own_rules", "refused"), [(True, []), (False, ["socket", "setsockopt"])])
+def test_a_machines_root_sets_rules_for_packets_only_where_no_security_group_guards_it(own_rules, refused):
+    [seccomp, _] = isolation(raises_limits=False, filters_packets=own_rules)["security_opt"]
+    profile = json.loads(seccomp.removeprefix("seccomp="))
+    assert profile["defaultAction"] == "SCMP_ACT_ALLOW"
+    assert [name for rule in profile["syscalls"] for name in rule["names"]] == refused

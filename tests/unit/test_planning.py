@@ -31,20 +31,6 @@ def per_hour(setting: TrainingSetup) -> Decimal:
 
 
 @pytest.mark.parametrize(
-    ("setting", "link", "predicted", "observed"),
-    [
-        (V100, None, 1.74, (1.710, 1.718, 1.714, 1.798, 1.625)),
-        (P100, None, 1.90, (1.900,)),
-        (V100, 100, 31.3, (29.6, 30.0)),
-    ],
-    ids=["2x2 V100 mixed", "2x2 P100", "2x2 V100, 100 Mb/s"],
-)
-def test_published_runs_are_predicted_within_the_band(setting, link, predicted, observed) -> None:
-    assert seconds(setting, link) == pytest.approx(predicted, rel=0.01)
-    assert all(abs(seconds(setting, link) / one - 1) < BAND for one in observed)
-
-
-@pytest.mark.parametrize(
     ("mbps", "ranks", "parameter_bytes", "measured_s"),
     [
         (100, 4, 243.5e6, 31.9),

@@ -15,6 +15,15 @@ from microcluster.config.stack import Owner
 from microcluster.jobs.run_spec import decided
 
 OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
+MACHINE = {"publicIp": "203.0.113.9", "privateIp": "10.64.21.3", "hostKey": "ssh-ed25519 BBBB"}
+OUTPUTS = {
+    "softlayer:index:VirtualGuest": MACHINE,
+    "softlayer:index:Ledger": {"backendRouterId": "7", "pricePerHour": "8.99"},
+    "paperspace:index:Machine": MACHINE,
+    "paperspace:index:PrivateNetwork": {"subnet": "10.64.21.0/24"},
+    "paperspace:index:SharedDrive": {"address": "10.64.21.9", "share": "sdshare", "username": "u1"},
+    "paperspace:index:Ledger": {"pricePerHour": "2.09"},
+}
 
 
 def run_of(stack: config.Stack) -> str | None:
@@ -29,36 +38,30 @@ class Account(pulumi_mocks.Mocks):
 
     def new_resource(self, args: pulumi_mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         self.made[args.name] = args
-        outputs = dict(args.inputs)
-        if args.typ == "softlayer:index:VirtualGuest":
-            number = len(self.made)
-            outputs |= {
-                "publicIp": f"203.0.113.{number}",
-                "privateIp": f"10.0.0.{number}",
-                "hostKey": "ssh-ed25519 BBBB",
-            }
-        if args.typ == "softlayer:index:Ledger":
-            outputs |= {"backendRouterId": "7", "pricePerHour": "8.99"}
-        return f"{args.name}-id", outputs
+        return f"{args.name}-id", {**args.inputs, **OUTPUTS.get(args.typ, {})}
 
     def call(self, args: pulumi_mocks.MockCallArgs) -> dict[str, Any]:
         raise AssertionError(f"the program calls {args.token}, which a preview could not")
 
 
-def declare(preview: bool = False, **changes: Any) -> dict[str, Any]:
-    """Run the program on a stack and return what it declared, by name."""
+def declared(stack: config.Stack, jobs: list[TrainingJob] | None = None, *, preview: bool = False) -> dict[str, Any]:
+    """Run the program on a stack; return what it declared, by name, and add its job to ``jobs``."""
     asyncio.set_event_loop(asyncio.new_event_loop())
     account = Account()
-    pulumi.runtime.set_mocks(account, project="microcluster", stack="dev", preview=preview)
-    stack = config.parse("dev", written(**changes))
+    pulumi.runtime.set_mocks(account, project="microcluster", stack=stack.name, preview=preview)
 
     @pulumi.runtime.test
     def program() -> None:
         args = TrainingClusterArgs(stack, OWNER)
-        TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args)))
+        job = TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args)))
+        (jobs if jobs is not None else []).append(job)
 
     program()
     return account.made
+
+
+def declare(preview: bool = False, **changes: Any) -> dict[str, Any]:
+    return declared(config.parse("dev", written(**changes)), preview=preview)
 
 
 def of_type(made: dict[str, Any], kind: str) -> list[Any]:
@@ -193,27 +196,13 @@ SHOWN = 150
 """Characters of an output that Pulumi shows."""
 
 
-def previewed(known: config.Stack, said: list[TrainingJob]) -> None:
-    """Declare a stack as a preview does, and add its job to ``said``."""
-    asyncio.set_event_loop(asyncio.new_event_loop())
-    pulumi.runtime.set_mocks(Account(), project="microcluster", stack=known.name, preview=True)
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = TrainingClusterArgs(known, OWNER)
-        said.append(TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args))))
-
-    program()
-
-
 @pytest.mark.parametrize(("stack", "starts_over"), [("texar-p100", True), ("texar-local", False)])
 def test_the_preview_says_that_a_program_without_checkpoints_starts_over(
     stack: str, starts_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))  # Whose local image holds our own programs alone.
-    said = []
-    previewed(config.read_file(stack), said)
-    assert ("starts over" in said[0].at_risk) is starts_over
+    declared(config.read_file(stack), jobs := [], preview=True)
+    assert ("starts over" in jobs[0].at_risk) is starts_over
 
 
 def test_the_preview_says_that_a_program_saves_nothing_and_that_no_bar_and_no_loss_can_be_shown() -> None:
@@ -223,7 +212,6 @@ def test_the_preview_says_that_a_program_saves_nothing_and_that_no_bar_and_no_lo
         "script": "train.py",
         "progress": r"#(?P<step>\d+)",
     }
-    said = []
-    previewed(config.with_files(config.parse("dev", written() | {"microcluster:job": job})), said)
-    assert "starts over" in said[0].at_risk
-    assert "no progress bar" in said[0].plan and "no loss" in said[0].plan and len(said[0].plan) <= SHOWN
+    declared(config.with_files(config.parse("dev", written() | {"microcluster:job": job})), jobs := [], preview=True)
+    assert "starts over" in jobs[0].at_risk
+    assert "no progress bar" in jobs[0].plan and "no loss" in jobs[0].plan and len(jobs[0].plan) <= SHOWN

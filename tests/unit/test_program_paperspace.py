@@ -1,20 +1,14 @@
 """What the program declares for a stack at Paperspace."""
 
-import asyncio
 import json
 from typing import Any
 
-import pulumi
 import pytest
-from pulumi.runtime import mocks as pulumi_mocks
 from test_config import problems
+from test_program import declared
 
-from components.cluster import TrainingClusterArgs, declare_cluster
-from components.job import TrainingJob, TrainingJobArgs
 from microcluster.config import stack as config
-from microcluster.config.stack import Owner
 
-OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 CLUSTER = {"account": "paperspace", "region": "ny2", "machineType": "P4000x2", "adminCidrs": ["198.51.100.7/32"]}
 JOB = {
     "kind": "torchrun",
@@ -23,26 +17,6 @@ JOB = {
     "checkpoints": r"tmodel_(?P<step>\d+)\.pt",
     "maxSteps": 240,
 }
-OUTPUTS = {
-    "Machine": {"publicIp": "203.0.113.9", "privateIp": "10.64.21.3", "hostKey": "ssh-ed25519 BBBB"},
-    "PrivateNetwork": {"subnet": "10.64.21.0/24"},
-    "SharedDrive": {"address": "10.64.21.9", "share": "sdshare", "username": "u1"},
-    "Ledger": {"pricePerHour": "2.09"},
-}
-
-
-class Account(pulumi_mocks.Mocks):
-    """An account in which everything is there at once."""
-
-    def __init__(self) -> None:
-        self.made: dict[str, Any] = {}
-
-    def new_resource(self, args: pulumi_mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        self.made[args.name] = args
-        return f"{args.name}-id", {**args.inputs, **OUTPUTS.get(args.typ.rpartition(":")[2], {})}
-
-    def call(self, args: pulumi_mocks.MockCallArgs) -> dict[str, Any]:
-        raise AssertionError(f"the program calls {args.token}, which a preview could not")
 
 
 def written(**cluster: Any) -> dict[str, Any]:
@@ -50,19 +24,7 @@ def written(**cluster: Any) -> dict[str, Any]:
 
 
 def declare(**cluster: Any) -> dict[str, Any]:
-    """Run the program on a stack and return what it declared, by name."""
-    asyncio.set_event_loop(asyncio.new_event_loop())
-    account = Account()
-    pulumi.runtime.set_mocks(account, project="microcluster", stack="dev")
-    stack = config.parse("dev", written(**cluster))
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = TrainingClusterArgs(stack, OWNER)
-        TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args)))
-
-    program()
-    return account.made
+    return declared(config.parse("dev", written(**cluster)))
 
 
 def steps(made: dict[str, Any]) -> list[str]:

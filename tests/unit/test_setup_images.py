@@ -20,10 +20,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_hash_stays_while_nothing_changes(folder):
-    assert input_hash(folder, "parent") == input_hash(folder, "parent")
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -153,7 +153,3 @@ def test_what_the_image_can_train_with_is_written_down_and_taken_back(tmp_path):
     assert inputs(sources)[f"{CONTEXT}/TRAINER"] == file.read_bytes()
     _write_trainers(file, [])
     assert not file.exists()
-
-
-def test_the_short_commit_that_the_images_name_is_the_pinned_one():
-    assert SOURCE.commit.startswith(COMMIT)

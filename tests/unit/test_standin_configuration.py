@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from launching import transformer
-from standin.configuration import check, merge, overridden, parse_options, read_config
+from standin.configuration import check, overridden, parse_options, read_config
 from standin.upstream_names import DType, LazyAdamOptimizer, Text2Text
 
 
@@ -37,12 +37,6 @@ def test_a_modes_parameters_win_over_the_base_and_the_command_line(config_file):
     assert config.merged("train")["batch_size_per_gpu"] == 4
     assert config.merged("eval")["batch_size_per_gpu"] == 16
     assert config.merged("train")["lr_policy_params"]["learning_rate"] == 1.5
-
-
-def test_merging_reaches_into_nested_parameters_and_leaves_the_base_alone():
-    base = {"a": {"b": 1, "c": 2}}
-    assert merge(base, {"a": {"c": 3}}) == {"a": {"b": 1, "c": 3}}
-    assert base == {"a": {"b": 1, "c": 2}}
 
 
 @pytest.mark.parametrize(("word", "value"), [("--use_horovod=True", True), ("--use_horovod=False", False)])

@@ -49,8 +49,3 @@ def test_the_learning_rate_rises_falls_and_matches_the_published_peak():
     assert rate(7999) == pytest.approx(9.88e-4, rel=1e-3)
     assert rate(50000) == pytest.approx(3.95e-4, rel=1e-3)
     assert rate(100) < rate(7999) > rate(9000)
-
-
-def test_a_wrong_learning_rate_parameter_is_a_type_error():
-    with pytest.raises(TypeError):
-        transformer_policy(0, learning_rate=2.0, d_model=512, warmup_steps=8000, decay=1)

@@ -1,4 +1,4 @@
-"""Unit tests run on every supported Python that is installed here."""
+"""What `make test` chooses and says, and on which Pythons the unit tests run."""
 
 import sys
 import tomllib
@@ -9,7 +9,29 @@ import pytest
 from core.home import Home
 from microcluster.setup import venv
 from microcluster.setup.environment import PROJECT
+from microcluster.setup.errors import CommandFailed
 from tools import testing
+from tools.testing import planned
+
+
+def test_fast_is_unit_and_integration_on_our_own_python() -> None:
+    assert [suite.title for suite in planned(["3.12"], fast=True, containers=True)] == ["integration unit"]
+
+
+def test_all_is_every_suite_and_the_unit_tests_on_every_other_python() -> None:
+    titles = [suite.title for suite in planned(["3.12", "3.13"], fast=False, containers=True)]
+    assert titles == ["integration unit", "commands", "chaos", "unit on 3.12", "unit on 3.13", "e2e"]
+    assert "e2e" not in [suite.title for suite in planned([], fast=False, containers=False)]
+
+
+def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.delenv("FAST", raising=False)
+    monkeypatch.setattr(testing, "other_pythons", dict)
+    monkeypatch.setattr(testing.docker, "why_no_containers", lambda: "machines need root")
+    with pytest.raises(CommandFailed, match="machines need root. In CI they must"):
+        testing.test(Home(tmp_path, tmp_path))
+
 
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHER = next(series for series in testing.SERIES if series != OURS)
