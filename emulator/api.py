@@ -136,20 +136,12 @@ class Api(ABC):
         """Carry out the call; lists are filtered and paged."""
 
     @abstractmethod
-    def record_id(self, call: Any) -> int | None:
-        """The id of the record that a call is about."""
-
-    @abstractmethod
     def about(self, call: Any) -> str | None:
         """The name of what a call is about: faults are counted by it, because ids depend on the order of threads."""
 
     @abstractmethod
     def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
         """The events that lead from one state of a record to the next; None where it was not there."""
-
-    @abstractmethod
-    def too_new(self, call: Any) -> Refusal:
-        """The object is too new to be read."""
 
     @abstractmethod
     def rate_limited(self) -> Refusal:
@@ -196,7 +188,6 @@ class Api(ABC):
             if not call.is_read:
                 with account.change():
                     return self.carry_out(account, call, injected)
-            self._check_age(call)
             try:
                 return self.carry_out(self.seen_by(self._lagging(call, injected), caller), call, injected)
             finally:
@@ -252,14 +243,6 @@ class Api(ABC):
         behind_s = injected.seconds if injected.kind == STALE else 0.0
         lag = max(account.settings.list_lag_s, behind_s)
         return account.with_tables(self._versions.tables_at(account.now - lag)) if lag and call.is_list else account
-
-    def _check_age(self, call: Any) -> None:
-        """Refuse to read an object that is too new."""
-        fresh_s = self.account.settings.read_lag_s
-        number = self.record_id(call) if fresh_s else None
-        created = None if number is None else self._versions.created_at(number)
-        if created is not None and self.account.now - created < fresh_s:
-            raise self.too_new(call)
 
     def _record(self, call: Any, refused: Refusal | None, injected: InjectedFault) -> None:
         if self.history:

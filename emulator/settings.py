@@ -55,7 +55,6 @@ class Settings:
     history: bool = False  # write every call and every event to history.jsonl
     calls_per_second: int = 50  # of the whole account, in real seconds; 0: no limit
     faults: FaultRates = field(default_factory=FaultRates)  # the table ``faults``; see fault_injection.py
-    read_lag_s: float = 0.0  # a new object cannot be read by its id for so long
     list_lag_s: float = 0.0  # lists show everything so much later: orders as well as cancellations
 
     @property

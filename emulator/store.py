@@ -219,14 +219,6 @@ class RecordVersions:
             self._versions[each.kind][each.id] = [_Version(ALWAYS, each.after)]
         store.watchers.append(self._changed)
 
-    def created_at(self, number: int) -> float | None:
-        """When the object with this id was created; None when that is long ago or it never was."""
-        for versions in self._versions.values():
-            if number in versions:
-                first = versions[number][0].since
-                return None if first == ALWAYS else first
-        return None
-
     def tables_at(self, moment: float) -> dict[str, Table[Any]]:
         """The tables as they were at a moment, for reading."""
         tables: dict[str, Table[Any]] = {}

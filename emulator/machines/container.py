@@ -1,16 +1,14 @@
-"""The containers that are an account's machines: their rights, create, start, stop, remove, and watch for starts by others."""
+"""The containers that are an account's machines: their rights, create, start, stop, remove."""
 
 import json
-import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import docker
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 from docker.types import EndpointConfig, LogConfig, Ulimit
-from requests.exceptions import RequestException
 
 from emulator.machines.host_tools import docker_doing, wait_until
 from emulator.machines.network_access import PRIVATE, PUBLIC, Attachment
@@ -22,14 +20,11 @@ MACHINE_MOUNT = "/var/lib/machine"
 DOCKER_MOUNT, SHARE_MOUNT = "/var/lib/docker", "/srv/share"
 STOP_S = 5  # Then it is killed, which its file systems survive.
 REMOVAL_S = 60
-AGAIN_S = 1  # After Docker has gone away.
-CLOSE_S = 60
 IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
 # Enough for mounts, a nested Docker daemon and MPI. --privileged fails on hosts that lack a right themselves.
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
 AF_NETLINK, NETLINK_NETFILTER, SOL_IP, IPT_SO_SET_REPLACE = 16, 12, 0, 64  # linux/{socket,netlink,in,ip_tables}.h
 CAP_SYS_RESOURCE = 24  # linux/capability.h
-logger = logging.getLogger(__name__)
 
 
 class Containers:
@@ -189,55 +184,6 @@ def _remove(container: Container) -> None:
     except APIError as refused:
         if refused.status_code != 409:  # Somebody else is removing it already.
             raise
-
-
-class StartWatch:
-    """A thread that calls ``missed`` when it begins, and ``started`` for every container that starts."""
-
-    def __init__(
-        self, client: docker.DockerClient, label: str, missed: Callable[[], None], started: Callable[[int], None]
-    ) -> None:
-        self._client, self._label = client, label
-        self._missed, self._started = missed, started
-        self._closed = threading.Event()
-        self._events = None
-        self._thread = threading.Thread(target=self._run, name="machine-starts", daemon=True)
-
-    def open(self) -> None:
-        """Begin to watch."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop watching; once this returns, no gate is being opened."""
-        self._closed.set()
-        if self._events is not None:
-            self._events.close()
-        self._thread.join(CLOSE_S)
-
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self._watch()
-            except (DockerException, RequestException, OSError, ValueError) as gone:  # ValueError: closed while read.
-                if not self._closed.is_set():
-                    logger.warning("Watching for starting machines: %s. Trying again.", gone)
-            self._closed.wait(AGAIN_S)
-
-    def _watch(self) -> None:
-        filters = {"label": self._label, "type": "container", "event": "start"}
-        self._events = self._client.events(decode=True, filters=filters)
-        if self._closed.is_set():  # Meanwhile, and whoever closed it could not see what to close.
-            self._events.close()
-            return
-        self._guarded(self._missed)  # After the subscription, so that no start falls in between.
-        for event in self._events:
-            self._guarded(self._started, int(event["Actor"]["Attributes"][GUEST_LABEL]))
-
-    def _guarded(self, action: Callable[..., None], *arguments: int) -> None:
-        try:
-            action(*arguments)
-        except MachineError as failed:
-            logger.warning("A machine was started by others and stays without network: %s", failed)
 
 
 def isolation(*, raises_limits: bool, filters_packets: bool) -> dict[str, object]:

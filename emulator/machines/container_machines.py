@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 
 from emulator.machines import host_tools, machine_mount, network_access
-from emulator.machines.container import Containers, StartWatch
+from emulator.machines.container import Containers
 from emulator.machines.disks import DiskFolder
 from emulator.machines.host_tools import connect
 from emulator.machines.network_access import Attachment
@@ -49,7 +49,6 @@ class ContainerMachines(Machines):
         self._disks = DiskFolder(self._state / "disks")
         self._locks: dict[int, threading.RLock] = {}
         self._starting = threading.BoundedSemaphore(AT_THE_SAME_TIME)
-        self._watch: StartWatch | None = None
 
     def open(self) -> None:
         host_tools.require_all()
@@ -57,9 +56,6 @@ class ContainerMachines(Machines):
         self._networks.ensure()
         if self._registry_name:
             self._registry.open()
-        if self._watch is None:
-            self._watch = StartWatch(self._docker, self._containers.label, self._open_all_gates, self._open_gate)
-            self._watch.open()
 
     def require_way_to(self, port: int) -> None:
         """Fail if this host's firewall keeps machines from the API on ``port``, or from the registry."""
@@ -105,9 +101,6 @@ class ContainerMachines(Machines):
         return self._containers.guests(running=True)
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
         if self._registry_name:
             self._registry.close()
 
@@ -148,12 +141,8 @@ class ContainerMachines(Machines):
     def _folder(self, guest_id: int) -> Path:
         return self._state / "machines" / str(guest_id)
 
-    def _open_all_gates(self) -> None:
-        for guest_id in self.alive():
-            self._open_gate(guest_id)
-
     def _open_gate(self, guest_id: int) -> None:
-        """Give a started machine its rules, then open its gate; one that has them already is left alone."""
+        """Give a started machine its rules, then open its gate; one that somebody else starts has to be booted again."""
         with self._lock(guest_id):
             machine = self._containers.attachment(guest_id)
             gate = self._folder(guest_id) / "given" / machine_mount.GATE

@@ -132,11 +132,6 @@ class Paperspace(api.Api):
         shuffle = self.account.fault_injector.random_for("order", call.name) if reordered else None
         return operations.page(found, call, shuffle)
 
-    def record_id(self, call: Call) -> int | None:
-        """The number of the record with the id that the API shows."""
-        record = self._record_of(call)
-        return record.id if record else None
-
     def about(self, call: Call) -> str | None:
         """The name of the object that a call is about, as far as it has one."""
         if "id" not in call.path:
@@ -150,9 +145,6 @@ class Paperspace(api.Api):
         bills = {"bills": record.kind, "per_hour": record.per_hour} if kind == "billing_items" else {}
         facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", getattr(record, "ip", None))}
         return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]
-
-    def too_new(self, call: Call) -> ApiError:
-        return not_found("Object", call.path["id"])
 
     def rate_limited(self) -> ApiError:
         return ApiError("TOO_MANY_REQUESTS", "Too many requests.")

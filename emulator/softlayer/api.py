@@ -26,8 +26,6 @@ from emulator.softlayer.faults import (
     Fault,
     insufficient_capacity,
     not_emulated,
-    not_found,
-    not_ready_to_read,
     rate_limited,
     unauthorized,
 )
@@ -110,10 +108,6 @@ class SoftLayer(api.Api):
         answer = self._shaped(find_method(call)(account, call), call)
         return _without_guests(answer) if injected.kind == "bare_receipt" else answer
 
-    def record_id(self, call: Call) -> int | None:
-        """The id, which is the one of the API."""
-        return int(call.identifier) if str(call.identifier).isdigit() else None
-
     def about(self, call: Call) -> str | None:
         """The name of the guest, or the label of the object, that a call is about."""
         if call.identifier not in (None, ""):
@@ -136,11 +130,6 @@ class SoftLayer(api.Api):
             "notes": next((text for text in texts if text), None),
         }
         return [{"event": name, **facts} for name in names]
-
-    def too_new(self, call: Call) -> Fault:
-        """One of two faults that the vendor has for it."""
-        random = self.account.fault_injector.random_for("fresh", self.fault_key(call))
-        return random.choice((not_found(call.identifier), not_ready_to_read(call.name)))
 
     def rate_limited(self) -> Fault:
         """More calls in one second than the account may send."""
@@ -182,9 +171,9 @@ class SoftLayer(api.Api):
         return self.account.fault_injector.random_for("order", call.name).sample(views, len(views))
 
     def _named(self, call: Call) -> str | None:
-        number = self.record_id(call)
-        if number is None:
+        if not str(call.identifier).isdigit():
             return None
+        number = int(call.identifier)
         if call.service == "SoftLayer_Billing_Item":
             item = self.account.store.billing_items.read(number)
             return f"{item.hostname}.{item.domain}" if item else None

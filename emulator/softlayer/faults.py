@@ -13,7 +13,6 @@ OBJECT_MASK = "SoftLayer_Exception_WebService_ObjectMask"
 NO_CAPACITY = "SoftLayer_Exception_InsufficientCapacity"
 NO_CAPACITY_OLD = "SoftLayer_Exception_Virtual_Host_Pool_InsufficientResources"  # what it was called until about 2018
 RATE_LIMIT = "SoftLayer_Exception_WebService_RateLimitExceeded"
-NOT_IMPLEMENTED = "SoftLayer_Exception_NotImplemented"
 BAD_REQUEST = "SoftLayer_Exception_WebService_BadRequest"
 METHOD_NOT_FOUND = "-32601"
 INVALID_PARAMETERS = "-32602"
@@ -95,11 +94,6 @@ def insufficient_capacity(text: str, code: str) -> Fault:
 def rate_limited() -> Fault:
     """More calls in one second than the account may send."""
     return Fault(RATE_LIMIT, "Rate limit exceeded. Please reduce the number of requests per second.")
-
-
-def not_ready_to_read(method: str) -> Fault:
-    """The object is too new to be read."""
-    return Fault(NOT_IMPLEMENTED, f"{method} is not implemented for an object that is being provisioned.")
 
 
 def unauthorized() -> Fault:

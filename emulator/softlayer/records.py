@@ -73,7 +73,6 @@ class Transaction:
     group: str
     started: float
     duration_s: float
-    stalls_s: float = 0.0  # how long it stays in one step, half-way, beyond its time
 
 
 @dataclass
@@ -136,7 +135,7 @@ class Guest:
     modified: float | None = None
     cancelled: float | None = None
     transaction: Transaction | None = None
-    begun: bool = True  # not while its order waits for approval, nor if it is never carried out
+    begun: bool = True  # not while its order waits for approval
     later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1

@@ -37,10 +37,6 @@ class Settings(settings.Settings):
     # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)
     capacity_code: str = "new"  # or "old": the fault for a lack of room as it was called until about 2018
-    never_rate: float = 0.0  # of orders that are accepted and then never carried out
-    stuck_rate: float = 0.0  # of transactions that stay in one step for ``stuck_s`` longer
-    stuck_s: float = 3600.0
-    late_work_rate: float = 0.0  # of guests that get one more transaction, half a minute after they are ready
     approval: str = "auto"  # or "pending": orders wait for `python -m emulator approve ORDER` or `refuse ORDER`
 
     @property

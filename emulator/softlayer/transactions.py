@@ -6,7 +6,6 @@ from emulator.softlayer.records import Guest, LaterWork, Transaction
 
 PROVISION = "Cloud Instance Provision"
 SETUP = "Service Setup"
-MONITORING = "Monitoring Setup"
 RECLAIM = "Cloud Instance Reclaim"
 
 STEPS = {
@@ -20,43 +19,32 @@ STEPS = {
         "INSTALL_COMPLETE",
     ),
     SETUP: ("SERVICE_SETUP",),
-    MONITORING: ("MONITORING_SETUP",),
     RECLAIM: ("CLOUD_ISO_BOOT_TEAR_DOWN", "CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK"),
 }
 SETUP_SHARE = 1 / 8  # of the time that provisioning takes
-MONITORING_S = 30.0
 
 
 def provision(account: Account, guest: Guest) -> None:
-    """Begin to build a guest, unless an injected fault keeps its order from being carried out."""
-    if not injects(account, "never", guest):
-        begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
+    """Begin to build a guest."""
+    begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
 
 
 def begin(account: Account, guest: Guest, group: str, duration_s: float) -> None:
-    """Begin a transaction on a guest; an injected fault may make it hang for a while."""
-    stalls_s = account.settings.stuck_s if injects(account, "stuck", guest) else 0.0
-    guest.transaction = Transaction(account.next_id(), group, account.now, duration_s, stalls_s=stalls_s)
+    """Begin a transaction on a guest."""
+    guest.transaction = Transaction(account.next_id(), group, account.now, duration_s)
     guest.later, guest.begun = None, True
-
-
-def injects(account: Account, what: str, guest: Guest) -> bool:
-    """Whether a fault of this kind is injected for a guest now; the settings have its rate."""
-    rate = getattr(account.settings, f"{what}_rate")
-    return rate > 0 and account.fault_injector.random_for(what, guest.name).random() < rate
 
 
 def step(transaction: Transaction, now: float) -> str:
     """The current step of a transaction; it stays in the last one until its end."""
-    steps, elapsed, half = STEPS[transaction.group], now - transaction.started, transaction.duration_s / 2
-    worked = elapsed if elapsed < half else max(half, elapsed - transaction.stalls_s)
-    share = worked / transaction.duration_s if transaction.duration_s else 1.0
+    steps = STEPS[transaction.group]
+    share = (now - transaction.started) / transaction.duration_s if transaction.duration_s else 1.0
     return steps[min(len(steps) - 1, int(max(0.0, share) * len(steps)))]
 
 
 def due_at(transaction: Transaction) -> float:
     """When a transaction ends, if its machine is ready by then."""
-    return transaction.started + transaction.duration_s + transaction.stalls_s
+    return transaction.started + transaction.duration_s
 
 
 def advance(account: Account) -> bool:
@@ -125,8 +113,6 @@ def _end_provision(account: Account, guest: Guest) -> None:
 
 def _end_setup(account: Account, guest: Guest) -> None:
     guest.provisioned = guest.modified = account.now
-    if injects(account, "late_work", guest):
-        guest.later = LaterWork(MONITORING, account.now + MONITORING_S, MONITORING_S)
 
 
 def _end_reclaim(account: Account, guest: Guest) -> None:
@@ -134,13 +120,8 @@ def _end_reclaim(account: Account, guest: Guest) -> None:
     networks.release(account)
 
 
-def _end_monitoring(account: Account, guest: Guest) -> None:
-    guest.modified = account.now
-
-
 _ENDINGS = {
     PROVISION: _end_provision,
     SETUP: _end_setup,
-    MONITORING: _end_monitoring,
     RECLAIM: _end_reclaim,
 }

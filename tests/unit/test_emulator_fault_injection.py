@@ -146,18 +146,6 @@ def test_a_stale_list_misses_what_is_new(tmp_path):
     assert len(emulated.call("Account", "getVirtualGuests")) == 1
 
 
-def test_a_fresh_guest_cannot_be_read_for_a_while_but_can_be_changed(tmp_path):
-    emulated = Emulated(tmp_path, read_lag_s=5.0)
-    guest_id = emulated.order()
-    with pytest.raises(Fault) as refused:
-        emulated.call("Virtual_Guest", "getObject", identifier=guest_id)
-    assert refused.value.code in ("SoftLayer_Exception_ObjectNotFound", "SoftLayer_Exception_NotImplemented")
-    assert emulated.call("Virtual_Guest", "setTags", "a", identifier=guest_id) is True
-    while emulated.history("call")[-1]["at"] - emulated.history("call")[0]["at"] < 4:
-        emulated.call("Account", "getSshKeys")
-    assert emulated.call("Virtual_Guest", "getObject", identifier=guest_id)["id"] == guest_id
-
-
 def test_room_is_limited_per_datacenter_and_per_flavor_in_it(tmp_path):
     emulated = Emulated(tmp_path, capacity={"lon04/AC1_16X120X100": 1}, capacity_code="old")
     emulated.order("gpu-0")

@@ -1,4 +1,4 @@
-"""What becomes of an accepted order: built with a gap, held for a person, stuck, forgotten, changed late."""
+"""What becomes of an accepted order: built with a gap, held for a person."""
 
 import pytest
 
@@ -110,37 +110,6 @@ def test_cancelling_every_guest_that_waits_cancels_the_order(tmp_path):
     emulated.call("Virtual_Guest", "deleteObject", identifier=made[1]["id"])
     assert order.status == "CANCELLED"
     assert len(emulated.account.store.guests) == len(emulated.account.store.billing_items) == 0
-
-
-def test_a_forgotten_order_is_billed_and_never_built_and_can_be_cancelled(tmp_path):
-    emulated = Emulated(tmp_path, never_rate=1.0)
-    guest_id = emulated.order()
-    forgotten = seen(emulated, guest_id, 60)[-1]
-    assert not forgotten["provisionDate"]
-    assert "activeTransaction" not in forgotten
-    assert forgotten["billingItem"]["id"]
-    assert emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id) is True
-    assert "billingItem" not in seen(emulated, guest_id, 1)[0]
-
-
-def test_a_stuck_transaction_stays_in_one_step_and_then_goes_on(tmp_path):
-    emulated = Emulated(tmp_path, stuck_rate=1.0, stuck_s=50.0)
-    guest_id = emulated.order()
-    mask = "provisionDate,activeTransaction[transactionStatus[name]]"
-    names = []
-    while "activeTransaction" in (guest := emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=mask)):
-        names.append(guest["activeTransaction"]["transactionStatus"]["name"])
-    assert max(names.count(name) for name in set(names)) > 45
-    assert names[-1] == "INSTALL_COMPLETE"
-
-
-def test_work_may_begin_on_a_guest_that_was_ready_and_then_it_cannot_be_cancelled(tmp_path):
-    emulated = Emulated(tmp_path, late_work_rate=1.0)
-    guest_id = emulated.ready()
-    groups = [group_of(each) for each in seen(emulated, guest_id, 40)]
-    assert list(dict.fromkeys(groups)) == [None, "Monitoring Setup"]
-    with pytest.raises(Fault, match="cannot be cancelled while transaction"):
-        emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
 
 
 def test_tags_in_an_order_are_ignored_and_come_by_a_call_of_their_own(tmp_path):
