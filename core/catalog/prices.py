@@ -19,7 +19,7 @@ class Rate:
         """Add up started hours; the first one counts from the first second."""
         total, begin = Decimal(0), opened
         while True:
-            until = closed if self.per_month is None else max(begin, min(closed, _next_month(begin)))
+            until = max(begin, min(closed, _next_month(begin)))
             hours = max(1, math.ceil((until - begin) / HOUR))
             amount = self.per_hour * hours
             total += amount if self.per_month is None else min(amount, self.per_month)
