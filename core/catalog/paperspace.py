@@ -29,33 +29,42 @@ class MachineType:
     """Of the machine alone, and without a limit a month."""
     regions: tuple[str, ...]
 
+    @property
+    def rate(self) -> Rate:
+        """Its price without a limit a month."""
+        return Rate(self.per_hour, by_month=True)
+
     def describe(self) -> str:
         """Return for example ``P4000x2 (2x P4000)``."""
         return f"{self.label} ({self.gpus}x {self.gpu})" if self.gpu else self.label
 
 
+def _rate(per_hour: str, per_month: int) -> Rate:
+    return Rate(Decimal(per_hour), Decimal(per_month), by_month=True)
+
+
 DISKS = {
-    50: Rate(Decimal("0.0074"), Decimal(5)),
-    100: Rate(Decimal("0.0104"), Decimal(7)),
-    250: Rate(Decimal("0.0149"), Decimal(10)),
-    500: Rate(Decimal("0.0372"), Decimal(25)),
-    1000: Rate(Decimal("0.0818"), Decimal(55)),
-    2000: Rate(Decimal("0.1786"), Decimal(120)),
+    50: _rate("0.0074", 5),
+    100: _rate("0.0104", 7),
+    250: _rate("0.0149", 10),
+    500: _rate("0.0372", 25),
+    1000: _rate("0.0818", 55),
+    2000: _rate("0.1786", 120),
 }
 """A machine's disk, by its GB."""
 DRIVES = {
-    250: Rate(Decimal("0.0238"), Decimal(16)),
-    500: Rate(Decimal("0.0491"), Decimal(33)),
-    1000: Rate(Decimal("0.0967"), Decimal(65)),
-    2000: Rate(Decimal("0.1935"), Decimal(130)),
-    4000: Rate(Decimal("0.3869"), Decimal(260)),
-    8000: Rate(Decimal("0.7738"), Decimal(520)),
-    12000: Rate(Decimal("1.1607"), Decimal(780)),
-    16000: Rate(Decimal("1.5476"), Decimal(1040)),
+    250: _rate("0.0238", 16),
+    500: _rate("0.0491", 33),
+    1000: _rate("0.0967", 65),
+    2000: _rate("0.1935", 130),
+    4000: _rate("0.3869", 260),
+    8000: _rate("0.7738", 520),
+    12000: _rate("1.1607", 780),
+    16000: _rate("1.5476", 1040),
 }
 """A shared drive, by its GB."""
-PUBLIC_IP = Rate(Decimal("0.0045"), Decimal(3))
-NETWORK = Rate(Decimal("0.0015"), Decimal(1))
+PUBLIC_IP = _rate("0.0045", 3)
+NETWORK = _rate("0.0015", 1)
 
 TEMPLATES = {"twnlo3zj": "ML-in-a-Box 20.04", "tvimtol9": "ML-in-a-Box 22.04"}
 """The vendor's machine learning images; the newer one is for A100 and H100 only."""
@@ -133,7 +142,7 @@ def machine_parts(of: str, machine_type: str, disk_gb: int, public_ip_type: str)
     kind, disk = MACHINE_TYPES.get(machine_type), DISKS.get(disk_gb)
     if kind is None or disk is None or public_ip_type not in PUBLIC_IP_TYPES:
         return None
-    parts = (Part(of, kind.describe(), Rate(kind.per_hour)), Part(of, f"its disk of {disk_gb} GB", disk))
+    parts = (Part(of, kind.describe(), kind.rate), Part(of, f"its disk of {disk_gb} GB", disk))
     return parts if public_ip_type == "none" else (*parts, Part(of, f"its {public_ip_type} address", PUBLIC_IP))
 
 

@@ -10,16 +10,21 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Rate:
-    """Dollars an hour, and at most in a calendar month; None where a month has no limit."""
+    """Dollars an hour, and at most in a calendar month; None where a month has no limit.
+
+    Attributes:
+        by_month: whether each calendar month is billed alone, so that the hour in which a month ends counts twice.
+    """
 
     per_hour: Decimal
     per_month: Decimal | None = None
+    by_month: bool = False
 
     def cost(self, opened: datetime, closed: datetime) -> Decimal:
         """Add up started hours; the first one counts from the first second."""
         total, begin = Decimal(0), opened
         while True:
-            until = max(begin, min(closed, _next_month(begin)))
+            until = max(begin, min(closed, _next_month(begin))) if self.by_month else closed
             hours = max(1, math.ceil((until - begin) / HOUR))
             amount = self.per_hour * hours
             total += amount if self.per_month is None else min(amount, self.per_month)

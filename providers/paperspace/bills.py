@@ -77,7 +77,7 @@ def _ended_machine(market: Any, machine_id: str, intent: Intent, life: Life) -> 
 def _machine(machine_id: str, host: str, sold: tuple[str, int, str], life: Life) -> list[Charge]:
     label, disk_gb, address = sold
     kind, disk = catalog.MACHINE_TYPES.get(label), catalog.DISKS.get(disk_gb)
-    found = [_charge(machine_id, label, (host, MACHINE), life, Rate(kind.per_hour if kind else Decimal(0)))]
+    found = [_charge(machine_id, label, (host, MACHINE), life, kind.rate if kind else Rate(Decimal(0)))]
     if disk:
         found.append(_charge(f"{machine_id}/disk", f"its disk of {disk_gb} GB", (host, "disk"), life, disk))
     if address != "none":

@@ -36,8 +36,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
     [
         (Rate(Decimal(2)), 0, "2"),
         (Rate(Decimal(2)), 1.01, "4"),
-        (Rate(Decimal("0.01"), Decimal(7)), 31 * 24, "7"),
-        (Rate(Decimal("0.01"), Decimal(7)), 32 * 24, "7.24"),
+        (Rate(Decimal("0.01"), Decimal(7), by_month=True), 31 * 24, "7"),
+        (Rate(Decimal("0.01"), Decimal(7), by_month=True), 32 * 24, "7.24"),
     ],
 )
 def test_a_started_hour_counts_whole_and_a_month_has_its_limit(rate: Rate, hours: float, cost: str) -> None:
