@@ -96,17 +96,7 @@ class Cluster(TrainingCluster):
 def ledger_spec(stack: Stack, owner: Owner) -> LedgerSpec:
     """Return the whole order, which the account checks and prices before any part is ordered."""
     cluster = stack.cluster
-    return LedgerSpec.declare(
-        mark=owner.mark,
-        stack=stack.name,
-        region=cluster.region,
-        machine_type=cluster.machine_type,
-        template_id=cluster.template,
-        nodes=cluster.nodes,
-        disk_gb=cluster.disk_gb,
-        public_ip_type=cluster.public_ip,
-        drive_gb=cluster.drive_gb or None,
-    )
+    return LedgerSpec.declare(mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **cluster.order())
 
 
 def machine_spec(args: PreparedMachineArgs) -> MachineSpec:

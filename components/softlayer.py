@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pulumi
 
@@ -222,11 +221,7 @@ def key_spec(stack: Stack, owner: Owner) -> KeySpec:
 def ledger_spec(stack: Stack, owner: Owner) -> LedgerSpec:
     """Return the whole order, which the account checks and prices before any part is ordered."""
     cluster = stack.cluster
-    router = str(cluster.router) if cluster.router else None
-    vlan = str(cluster.private_vlan) if cluster.private_vlan else None
-    return LedgerSpec.declare(
-        mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **hardware_values(cluster, router, vlan)
-    )
+    return LedgerSpec.declare(mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **cluster.order())
 
 
 def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> PrivateNetworkArgs:
@@ -258,6 +253,7 @@ def private_rules() -> tuple[RuleSpec, ...]:
 def guest_spec(args: GpuNodeArgs) -> GuestSpec:
     """Return the order of one node."""
     mark, network = Mark(args.stack, args.owner.mark), args.network
+    place = {"backend_router_id": network.backend_router_id, "private_vlan_id": network.private_vlan_id}
     return GuestSpec.declare(
         mark=mark.mark,
         hostname=args.hostname,
@@ -266,24 +262,8 @@ def guest_spec(args: GpuNodeArgs) -> GuestSpec:
         public_security_group_ids=(args.network.public_group_id,),
         private_security_group_ids=(args.network.private_group_id,),
         tags=mark.tags,
-        **hardware_values(args.hardware, network.backend_router_id, network.private_vlan_id),
+        **args.hardware.order() | place,
     )
-
-
-def hardware_values(
-    cluster: ClusterSection, router_id: pulumi.Input[str] | None, vlan_id: pulumi.Input[str] | None
-) -> dict[str, Any]:
-    """Return what the stack file says of every node, and the place on the private network."""
-    return {
-        "datacenter": cluster.datacenter,
-        "flavor": cluster.flavor,
-        "data_disks_gb": (cluster.data_disk_gb,),
-        "port_speed_mbps": cluster.port_speed_mbps,
-        "os": cluster.os,
-        "image_id": cluster.image,
-        "backend_router_id": router_id,
-        "private_vlan_id": vlan_id,
-    }
 
 
 def node_facts_of(args: GpuNodeArgs, host: Host) -> ClusterFacts:

@@ -108,6 +108,10 @@ class ClusterSection(BaseModel, ABC):
         """Return the keys of the section that choose machines, one mapping for each choice that is sold."""
         return ()
 
+    def order(self) -> Mapping[str, Any]:
+        """Return what an account that sells is asked for: the fields of its ledger, without the number of machines."""
+        return {}
+
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:
         """Return the fields of the cluster's facts that only such a section knows."""

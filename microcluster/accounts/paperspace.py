@@ -116,6 +116,17 @@ class Cluster(ClusterSection):
             for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
                 yield {"machineType": kind.label, "region": region, "nodes": nodes}
 
+    def order(self) -> Mapping[str, Any]:
+        """Return the machines and the drive."""
+        return {
+            "region": self.region,
+            "machine_type": self.machine_type,
+            "template_id": self.template,
+            "disk_gb": self.disk_gb,
+            "public_ip_type": self.public_ip,
+            "drive_gb": self.drive_gb or None,
+        }
+
     def facts(self) -> Mapping[str, Any]:
         """Return what steps and verbs need to know of such machines."""
         return {

@@ -128,6 +128,19 @@ class Cluster(ClusterSection):
                 for speed in (100, FAST_MBPS) if nodes == 1 else (FAST_MBPS,):
                     yield {"flavor": flavor.name, "datacenter": place, "nodes": nodes, "portSpeedMbps": speed}
 
+    def order(self) -> Mapping[str, Any]:
+        """Return the hardware of every guest, and its place on the private network."""
+        return {
+            "datacenter": self.datacenter,
+            "flavor": self.flavor,
+            "data_disks_gb": (self.data_disk_gb,),
+            "port_speed_mbps": self.port_speed_mbps,
+            "os": self.os,
+            "image_id": self.image,
+            "backend_router_id": str(self.router) if self.router else None,
+            "private_vlan_id": str(self.private_vlan) if self.private_vlan else None,
+        }
+
     def facts(self) -> Mapping[str, Any]:
         """Return the guest's port and disk."""
         return {"port_speed_mbps": self.port_speed_mbps, "data_disk_gb": self.data_disk_gb}

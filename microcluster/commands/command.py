@@ -59,6 +59,7 @@ HELP = {
     "model": "folder of a fetched run; default: the stack's own run",
     "yes": "do not ask",
     "budget": "dollars that the whole run may cost",
+    "live": "ask the stack's own account for its prices; it needs the account's key",
     "deadline": "hours from now in which the run has to be over",
     "unfetched": "only list what is not fetched yet, of every run on the machines",
     "everything": "also large files that nobody has named, and earlier runs on the machines",

@@ -4,7 +4,9 @@ import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from core.plain_text import count, say
@@ -16,6 +18,7 @@ from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
 from microcluster.config.variants import variants
+from microcluster.lifecycle.accounts import open_account, why_no_key
 from microcluster.planning.alternatives import (
     Alternative,
     Choice,
@@ -28,8 +31,11 @@ from microcluster.planning.alternatives import (
 )
 from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
+from providers.rental.errors import ProviderError
 
 WIDTH, KEYS_WIDTH = 160, 120
+WORKERS = 8
+"""Questions to an account at a time."""
 IN_STACK_FILE = " In the stack file: "
 PUBLISHED = "published runs"
 COLUMNS = (
@@ -49,21 +55,26 @@ class Row:
 
 
 @local_command
-def plan(stack: str = STACK, budget: float = 0.0, deadline: float = 0.0, as_json: bool = False) -> int:
-    """Compare what could be rented for the stack's job: hours, dollars, and the better buy; needs no account and no network."""
+def plan(
+    stack: str = STACK, budget: float = 0.0, deadline: float = 0.0, live: bool = False, as_json: bool = False
+) -> int:
+    """Compare what could be rented for the stack's job: hours, dollars, and the better buy; without --live needs no account."""
     own = config.read_file(stack)
     _refuse_unplannable(own, budget, deadline)
     measured = newest_run(stack)
-    rows = rows_of(own, measured)
+    prices = Asked(own) if live else Listed(own)
+    rows = rows_of(own, measured, prices)
     known = [row.found for row in rows if row.found]
     mine = next((row.found for row in rows if (row.stack.cluster, row.stack.job) == (own.cluster, own.job)), None)
     choice = choose(known, budget=budget or None, deadline_h=deadline or None)
     advice = advise(own, known, mine, choice, budget=budget, deadline=deadline)
+    advice.append(f"{prices}, without tax.")
     if as_json:
         print_json(
             {
                 "stack": stack,
-                "prices": _prices(own),
+                "prices": f"{prices}, without tax.",
+                "without_price": prices.missing,
                 "advice": advice,
                 "rows": [_facts(row, choice, mine) for row in rows],
             }
@@ -80,6 +91,7 @@ def plan(stack: str = STACK, budget: float = 0.0, deadline: float = 0.0, as_json
     unknown = sorted({_measure(row) for row in rows if not row.found})
     if unknown:
         say(f"Never measured, so without hours: {', '.join(unknown)}.")
+    say("".join(f"No price: {each}\n" for each in prices.missing), end="")
     for line in advice:
         found, _, keys = line.partition(IN_STACK_FILE)
         say(found)
@@ -122,12 +134,12 @@ def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:
     )
 
 
-def rows_of(own: Stack, measured: MeasuredRun | None) -> list[Row]:
+def rows_of(own: Stack, measured: MeasuredRun | None, prices: "Listed") -> list[Row]:
     """Return every choice that the stack's account sells, with what the stack's job takes there."""
     found, own_pace = [], _pace(own, measured)
     samples = own.job.max_steps * own_pace.samples if own_pace else 0
-    for other, keys in variants(own):
-        price = other.cluster.rent_per_hour
+    others = list(variants(own))
+    for (other, keys), price in zip(others, prices.of([other for other, _ in others]), strict=True):
         if price is None:
             continue
         hardware = other.cluster.hardware
@@ -167,7 +179,6 @@ def advise(
             f"Nothing like this job was ever measured. Train it once for a few steps, best on one machine: `make up STACK={own.name}`; "
             "from then on its report is the basis of this command."
         )
-    found.append(_prices(own))
     return found
 
 
@@ -221,8 +232,52 @@ def _title(own: Stack, row: Alternative, measured: MeasuredRun | None) -> str:
     return f"Stack {own.name}: {much}; hours from the order to the end, dollars in started hours; by {row.pace.basis}{emulated}."
 
 
-def _prices(own: Stack) -> str:
-    return f"List prices of {account_of(own.cluster.account).prices_as_of}, without tax."
+class Listed:
+    """The prices of the dated catalog."""
+
+    def __init__(self, own: Stack) -> None:
+        self.source = f"List prices of {account_of(own.cluster.account).prices_as_of}"
+        self.missing: list[str] = []
+        """What has no price, and why."""
+
+    def __str__(self) -> str:
+        """Say who gave them."""
+        return self.source
+
+    def of(self, stacks: Sequence[Stack]) -> list[Decimal | None]:
+        """Return the price of an hour for each; None where nobody names one."""
+        return [stack.cluster.rent_per_hour for stack in stacks]
+
+
+class Asked(Listed):
+    """The prices of the stack's own account, which verifies every order and takes none."""
+
+    def __init__(self, own: Stack) -> None:
+        super().__init__(own)
+        missing = why_no_key(own.cluster.account, own.account_config_file)
+        if missing:
+            raise UserMistake(f"{missing} Without --live the plan needs no key: fab plan --stack {own.name}")
+        self._account = open_account(own.cluster.account, own.account_config_file)
+
+    def of(self, stacks: Sequence[Stack]) -> list[Decimal | None]:
+        """Ask once for each choice of machines."""
+        orders = {repr((each.cluster.nodes, each.cluster.order())): each for each in stacks}
+        with ThreadPoolExecutor(WORKERS) as pool:
+            found = dict(zip(orders, pool.map(self._ask, orders.values()), strict=True))
+        return [found[repr((each.cluster.nodes, each.cluster.order()))] for each in stacks]
+
+    def _ask(self, stack: Stack) -> Decimal | None:
+        nodes, machine = stack.cluster.nodes, stack.cluster.hardware.name
+        try:
+            quote = self._account.quote(stack.name, nodes, stack.cluster.order())
+        except ProviderError as error:
+            self.missing.append(f"{nodes}x {machine}: {error}")
+            return None
+        if quote.per_hour is None:
+            self.missing.append(f"{nodes}x {machine}: {quote.source} names none.")
+        else:
+            self.source = f"Prices by {quote.source}"
+        return quote.per_hour
 
 
 def _cells(row: Alternative, choice: Choice, mine: Alternative | None) -> tuple[str, ...]:

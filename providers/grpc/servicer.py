@@ -229,7 +229,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """Adopt or order."""
         resource, inputs = self._resource(request), to_python(request.properties)
         if request.preview or has_unknown(inputs):
-            known = {**inputs, **resource.known_outputs(inputs, {})}
+            known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, {})}
             return provider_pb2.CreateResponse(properties=to_struct(known))
         made = resource.create(self._operation(request, context, resource), inputs)
         return provider_pb2.CreateResponse(id=made.resource_id, properties=to_struct({**inputs, **made.outputs}))
@@ -250,7 +250,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """Finish, or change in place."""
         resource, inputs, old = self._resource(request), to_python(request.news), to_python(request.olds)
         if request.preview or has_unknown(inputs):
-            known = {**inputs, **resource.known_outputs(inputs, old)}
+            known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, old)}
             return provider_pb2.UpdateResponse(properties=to_struct(known))
         outputs = resource.update(self._operation(request, context, resource), request.id, inputs, old)
         return provider_pb2.UpdateResponse(properties=to_struct({**inputs, **outputs}))

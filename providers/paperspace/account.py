@@ -12,13 +12,14 @@ from typing import Any
 
 from providers.paperspace import bills, credentials, names, views
 from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
+from providers.paperspace.specs import LedgerSpec
 from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
-from providers.rental.account import Claim, Found, Identity, Market, OrderRequest, OrderStatus, Resource
+from providers.rental.account import Claim, Found, Identity, Market, OrderRequest, OrderStatus, Quote, Resource
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.operation import Operation
 from providers.rental.order import adopt_or_order, within_lag
-from providers.rental.owner_mark import Owner
+from providers.rental.owner_mark import NOBODYS, Owner
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending, wait_until
 from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
@@ -123,6 +124,11 @@ class Paperspace(Market):
         """Read a machine's events; of one that is gone the account need not know any."""
         listed = self.api.found(lambda: self.api.list(EVENTS, machineId=machine_id)) or []
         return [each for each in listed if each.get("machineId") == machine_id]
+
+    def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
+        """Price it by the vendor's list: the API shows no price."""
+        prices = LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order).prices()
+        return Quote(prices.per_hour, prices.source)
 
     def order(self, order: Order) -> str:
         """Send an order, exactly once, and return the id of what it makes."""

@@ -92,8 +92,7 @@ def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
 
 
 def _price(spec: LedgerSpec) -> dict[str, Any]:
-    cluster = catalog.Cluster(spec.machine_type, spec.nodes, spec.disk_gb, spec.public_ip_type, spec.drive_gb)
-    prices = catalog.prices(cluster)
+    prices = spec.prices()
     return {
         "pricePerHour": f"{prices.per_hour:f}",
         "priceSource": prices.source,

@@ -6,6 +6,7 @@ import pulumi
 import pydantic
 
 from core.catalog import paperspace as catalog
+from core.catalog.prices import Prices
 from providers.grpc.declared import Declared
 from providers.paperspace.names import KEPT
 from providers.rental.spec import Mark, Spec
@@ -61,6 +62,12 @@ class LedgerSpec(InRegion):
     public_ip_type: PublicIp = "dynamic"
     drive_gb: Annotated[int | None, _sold("drive size", catalog.DRIVES)] = None
     """The size of the shared drive; None without one."""
+
+    def prices(self) -> Prices:
+        """Price it by the list; the fields take only what that knows."""
+        return catalog.prices(
+            catalog.Cluster(self.machine_type, self.nodes, self.disk_gb, self.public_ip_type, self.drive_gb)
+        )
 
 
 class Ledger(Declared):

@@ -30,6 +30,15 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Quote:
+    """What all machines of a stack would cost an hour, None where nobody names a price, and who says so."""
+
+    per_hour: Decimal | None
+    source: str
+    currency: str = "USD"
+
+
+@dataclass(frozen=True)
 class OrderStatus:
     """An order that was accepted."""
 
@@ -226,6 +235,17 @@ class Market(Account):
         Raises:
             OrderWithoutId: it was accepted, and the receipt names only the order.
             CallError: a refusal that is known, or anything else.
+        """
+
+    @abstractmethod
+    def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
+        """Say what machines would cost, and order nothing.
+
+        Args:
+            order: the other fields of the ledger that say what is rented.
+
+        Raises:
+            ProviderError: the account would refuse the order.
         """
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> Sequence[OrderStatus]:

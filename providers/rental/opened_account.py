@@ -1,12 +1,13 @@
 """An account that a person's command has opened: no engine is behind it, and it works with state and journal lost."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from providers.rental import order, sweep
-from providers.rental.account import Account, Identity, Market, Resource
+from providers.rental.account import Account, Identity, Market, Quote, Resource
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.journal import Journal
 from providers.rental.operation import Operation, Session
@@ -47,6 +48,11 @@ class OpenedAccount:
         """List the same from the account's lists alone: quick, and up to two minutes behind."""
         with self._reading("the bill"):
             return tuple(self.account.charges(owner, exact=False))
+
+    def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
+        """Ask what machines of a stack would cost; its account must sell."""
+        with self._reading("the price"):
+            return self.account.quote(stack, nodes, order)  # type: ignore[attr-defined]
 
     def everything(self) -> tuple[Resource, ...]:
         """List what bears any mark of microcluster."""

@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from providers.rental.account import Market
 from providers.rental.errors import EngineGoneError, ProviderError
@@ -11,6 +12,29 @@ from providers.rental.journal import Journal
 from providers.rental.owner_mark import Owner
 from providers.rental.redaction import redacted
 from providers.rental.waiting import Deadline
+
+Answer = TypeVar("Answer")
+
+
+def answered(limit_s: float, ask: Callable[[], Answer]) -> Answer:
+    """Return an answer that comes in time; a call that is late goes on behind and hinders nobody.
+
+    Raises:
+        ProviderError: there is none yet, or what the call raised.
+    """
+    done: Future[Answer] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(ask())
+        except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return done.result(limit_s)
+    except TimeoutError as late:
+        raise ProviderError(f"it did not answer within {limit_s:g} s.") from late
 
 
 class Log(Protocol):

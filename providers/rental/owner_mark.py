@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 ZONE = "microcluster"
+NOBODYS = "0" * 8
+"""The mark of what is only priced."""
 ANY_STACK = "unknown"
 """The stack of what bears a mark alone."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"

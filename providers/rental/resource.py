@@ -54,6 +54,10 @@ class Managed(ABC):
         """Tell a preview the outputs that are known already; ``old`` is empty for a new object."""
         return {key: old.get(key) for key in self.OUTPUTS} if old else {}
 
+    def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
+        """Tell a preview the outputs; what it asks an account for, it must do without in a few seconds."""
+        return self.known_outputs(inputs, old)
+
     @abstractmethod
     def create(self, op: Operation, inputs: Values) -> Created:
         """Adopt or order it, and return it ready."""

@@ -8,19 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
-from providers.rental.account import Claim, Found, Identity, Market, OrderStatus, Resource
+from providers.rental.account import Claim, Found, Identity, Market, OrderStatus, Quote, Resource
 from providers.rental.errors import AccountError, ProviderError, unreadable
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import ZONE, Owner, owner_in_domain, owner_in_notes
+from providers.rental.owner_mark import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental.receipt import Charge
 from providers.rental.redaction import without_secrets
 from providers.rental.waiting import Pending
 from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
-from providers.softlayer import billing, credentials, guest_view, orders, rights
+from providers.softlayer import billing, credentials, guest_order, guest_view, orders, rights
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_view import GUEST, GUEST_MASK
 from providers.softlayer.orders import BILL_MASK, ORDER_MASK, Order
+from providers.softlayer.specs import LedgerSpec
 
 KEY, GROUP, ITEM = "key", "group", "item"
 KEY_MASK = "mask[id,fingerprint,key,label,notes,createDate]"
@@ -108,6 +109,10 @@ class SoftLayer(Market):
     def order(self, order: Order) -> str:
         """Send an order, exactly once, and return the id of what it makes."""
         return orders.send(self.api, order)
+
+    def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
+        """Let the account verify the order of one guest: all are equal."""
+        return guest_order.quote(self.api, LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order))
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> list[OrderStatus]:
         """List the orders of a stack, oldest first."""

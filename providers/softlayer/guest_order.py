@@ -1,15 +1,18 @@
 """The order of a guest, in SoftLayer's words: what it asks for, and what the account says to it before it is sent."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from core.catalog import softlayer as catalog
+from providers.rental.account import Quote
 from providers.rental.errors import CallError, ProviderError
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 from providers.softlayer.orders import Order
-from providers.softlayer.specs import GuestSpec
+from providers.softlayer.specs import GuestSpec, LedgerSpec
 
+ACCOUNT_PRICE = "the account's answer to verifyOrder"
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
 """Device 0 is the flavor's boot disk, 1 the swap."""
@@ -80,6 +83,31 @@ def verify(api: Api, specs: Sequence[GuestSpec]) -> dict[str, Any]:
     described = [{"hostname": spec.hostname, "domain": spec.domain, **_lost(template)} for spec in specs]
     whole = {**container, "quantity": len(specs), "useHourlyPricing": True, "virtualGuests": described}
     return api.read("Product_Order", "verifyOrder", whole)
+
+
+def quote(api: Api, spec: LedgerSpec, router: str | None = None, count: int = 1) -> Quote:
+    """Let the account verify the order of ``count`` guests, and say what all guests of the stack cost.
+
+    Raises:
+        ProviderError: the account would refuse it.
+    """
+    planned = spec.planned(router or spec.backend_router_id, count)
+    try:
+        answer = verify(api, planned)
+    except ApiError as error:
+        advice = where_else(spec.stack, planned[0], error)
+        raise ProviderError(
+            f"verifying the order of {count} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
+            f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
+        ) from error
+    hourly, monthly = (_total(answer, f"Recurring{unit}") / count * spec.nodes for unit in ("Hourly", "Monthly"))
+    more = f", and {monthly.normalize():f} a month for what it bills by the month" if monthly else ""
+    currency = str(answer.get("currencyShortName") or "USD")
+    return Quote(hourly.normalize() or None, f"{ACCOUNT_PRICE}{more}", currency)
+
+
+def _total(answer: Mapping[str, Any], what: str) -> Decimal:
+    return Decimal(str(answer.get(f"postTax{what}") or answer.get(f"preTax{what}") or 0))
 
 
 def where_else(stack: str, spec: GuestSpec, error: CallError) -> str | None:

@@ -1,25 +1,26 @@
 """The Ledger resource: what an account is checked for before the first order, with the one router of the cluster."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from core.catalog import softlayer as catalog
 from providers.rental import resource
+from providers.rental.account import Quote
 from providers.rental.errors import ProviderError
-from providers.rental.operation import Operation
+from providers.rental.key_file import CredentialsError
+from providers.rental.operation import Operation, answered
 from providers.rental.owner_mark import Owner
-from providers.rental.spec import Values
+from providers.rental.spec import Values, problems
 from providers.softlayer import guest_order, guest_view, rights
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
-from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_view import Guest, live_inputs
 from providers.softlayer.specs import Ledger, LedgerSpec
 
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
-ACCOUNT_PRICE = "the account's answer to verifyOrder"
+PREVIEW_LIMIT_S = 3.0
+"""So long a preview waits for the account's price."""
 CLOSING = "CLOSURE_ANNOUNCED"
 VLAN_MASK = "mask[id,networkSpace,primaryRouter[id,datacenter[name]]]"
 
@@ -42,6 +43,22 @@ class Ledgers(resource.Ledger):
         kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
         return {**kept, **known}
 
+    def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
+        """Let the account price the cluster where there is a key and an answer comes soon; the catalog does otherwise."""
+        known = self.known_outputs(inputs, old)
+        if problems(LedgerSpec, inputs):
+            return known
+        try:
+            spec, account_id = LedgerSpec.of(inputs), old.get("accountId")
+            quote = answered(PREVIEW_LIMIT_S, lambda: guest_order.quote(op.market(account_id).api, spec))
+            return known | _priced(quote)
+        except CredentialsError:
+            why = "there is no key"
+        except (ProviderError, ArithmeticError) as error:
+            op.log.info(f"The account gave no price: {error}")
+            why = "the account gave no price"
+        return {**known, "priceSource": f"{catalog.PRICE_SOURCE}, as {why}"}
+
     def checked(self, op: Operation, market: SoftLayer, spec: LedgerSpec, old: Values) -> dict[str, Any]:
         """Check the key, the catalog, the network and the price of the whole cluster."""
         router = old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None
@@ -61,16 +78,20 @@ class Ledgers(resource.Ledger):
             _check_image(op, market, spec.image_id)
         missing = max(spec.nodes - len(living), 1)
         _check_room(op, market, missing)
-        price, currency = _price(market, spec, chosen, missing=missing)
+        # Only what is missing is verified: a quota that is nearly used up would count our own guests twice.
+        quote = guest_order.quote(market.api, spec, chosen, missing)
         return {
             "accountId": identity.account_id,
             "endpoint": identity.endpoint,
             "username": identity.username,
             "backendRouterId": chosen,
-            "pricePerHour": f"{price:f}",
-            "priceSource": ACCOUNT_PRICE,
-            "currency": currency,
+            **_priced(quote),
         }
+
+
+def _priced(quote: Quote) -> dict[str, Any]:
+    price = "" if quote.per_hour is None else f"{quote.per_hour:f}"
+    return {"pricePerHour": price, "priceSource": quote.source, "currency": quote.currency}
 
 
 def _check_room(op: Operation, market: SoftLayer, missing: int) -> None:
@@ -91,21 +112,6 @@ def _check_image(op: Operation, market: SoftLayer, image_id: str) -> None:
             f"Image {image_id} does not use cloud-init: its machines show host keys of their own, and connections to them "
             "are refused until 'fab trust NODE' records the key on your word."
         )
-
-
-def _price(market: SoftLayer, spec: LedgerSpec, router: str, *, missing: int) -> tuple[Decimal, str]:
-    """Ask for the order of what is missing, so that a quota that is nearly used up does not count our own guests twice."""
-    planned = spec.planned(router, missing)
-    try:
-        answer = guest_order.verify(market.api, planned)
-    except ApiError as error:
-        advice = guest_order.where_else(spec.stack, planned[0], error)
-        raise ProviderError(
-            f"verifying the order of {missing} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
-            f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
-        ) from error
-    whole = Decimal(str(answer.get("postTaxRecurringHourly") or answer.get("preTaxRecurringHourly") or 0))
-    return (whole / missing * spec.nodes).normalize(), str(answer.get("currencyShortName") or "USD")
 
 
 def choose_router(api: Api, datacenter: str, wanted: str | None, recorded: str | None, living: Sequence[Guest]) -> str:

@@ -105,7 +105,7 @@ class LedgerSpec(Hardware):
     stack: str
     nodes: int = pydantic.Field(ge=1, le=64)
 
-    def planned(self, router: str, count: int) -> list[GuestSpec]:
+    def planned(self, router: str | None, count: int) -> list[GuestSpec]:
         """Describe nodes to come, as far as their order can be verified before keys and groups exist."""
         asked = self.model_dump(include=set(Hardware.model_fields))
         # What is verified is a stock system in the image's place.

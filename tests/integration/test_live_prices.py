@@ -1,0 +1,85 @@
+"""The account's own prices, in a preview and in `fab plan --live`: asked where there is a key, and never waited for."""
+
+import json
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from core.catalog import softlayer as catalog
+from microcluster.commands import plan
+from microcluster.config import stack as config
+from providers.softlayer.guest_order import ACCOUNT_PRICE
+from tests.integration.provider_cluster import LEDGER
+from tests.integration.provider_driver import Driver
+
+LIST_PRICE = float(catalog.price_per_hour(LEDGER["flavor"], tuple(LEDGER["dataDisksGb"]), LEDGER["portSpeedMbps"]))
+
+
+def previewed(config_file: Path | str) -> dict:
+    with Driver(config_file) as driver:
+        return driver.create("Ledger", "ledger", LEDGER, preview=True).outputs
+
+
+def test_a_preview_with_a_key_shows_the_account_s_price_of_all_nodes(account_emulator, onlooker) -> None:
+    shown = previewed(account_emulator.config_file)
+    assert shown["priceSource"] == ACCOUNT_PRICE
+    assert float(shown["pricePerHour"]) == pytest.approx(2 * LIST_PRICE, rel=0.01)
+    assert onlooker.billed() == []
+
+
+def test_a_preview_without_a_key_shows_the_dated_catalog_and_says_so(tmp_path) -> None:
+    shown = previewed(tmp_path / "none.conf")
+    assert (float(shown["pricePerHour"]), shown["currency"]) == (2 * LIST_PRICE, "USD")
+    assert shown["priceSource"] == f"{catalog.PRICE_SOURCE}, as there is no key"
+
+
+def test_a_preview_waits_three_seconds_at_most_for_an_account_that_says_nothing(tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        key_file = tmp_path / "softlayer.conf"
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/xmlrpc/v3.1/"
+        key_file.write_text(f"[softlayer]\nusername = local\napi_key = local\nendpoint_url = {address}\n")
+        key_file.chmod(0o600)
+        with Driver(key_file) as driver:
+            began = time.monotonic()
+            shown = driver.create("Ledger", "ledger", LEDGER, preview=True).outputs
+            assert time.monotonic() - began < 20
+            assert "did not answer within 3 s" in driver.said()
+    assert shown["priceSource"] == f"{catalog.PRICE_SOURCE}, as the account gave no price"
+
+
+@pytest.fixture
+def stacks(tmp_path, monkeypatch) -> Path:
+    """The folder of stack files, and nothing that was fetched."""
+    shutil.copytree(config.path_of("v100").parent, tmp_path / "stacks")
+    monkeypatch.setattr(config, "path_of", lambda name: tmp_path / "stacks" / f"Pulumi.{name}.yaml")
+    monkeypatch.setattr(plan, "ARTIFACTS", tmp_path)
+    return tmp_path / "stacks"
+
+
+def with_key(stacks: Path, key_file: Path) -> None:
+    path = stacks / "Pulumi.v100.yaml"
+    values = yaml.safe_load(path.read_text())
+    values["config"]["softlayer:configFile"] = str(key_file)
+    path.write_text(yaml.safe_dump(values))
+
+
+def test_a_live_plan_has_the_account_s_prices_and_names_what_has_none(stacks, emulator_with, capsys) -> None:
+    account = emulator_with()
+    account.script("Product_Order::verifyOrder", "error", way="system_error", times=8)
+    with_key(stacks, account.config_file)
+    assert plan.plan.code(stack="v100", live=True, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["prices"] == f"Prices by {ACCOUNT_PRICE}, without tax."
+    assert all(float(row["per_hour"]) > 1 for row in found["rows"])
+    (refused,) = found["without_price"]
+    assert "verifying the order of 1 x" in refused
+
+
+def test_a_live_plan_without_a_key_is_refused_with_the_next_command(stacks, tmp_path, capsys) -> None:
+    with_key(stacks, tmp_path / "none.conf")
+    assert plan.plan.code(stack="v100", live=True) == 2
+    assert "fab plan --stack v100" in capsys.readouterr().err
