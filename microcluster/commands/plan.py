@@ -12,7 +12,7 @@ from typing import Any
 from core.plain_text import count, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis import bottleneck
-from microcluster.commands.command import STACK, UserMistake, local_command, print_json
+from microcluster.commands.command import STACK, CommandFailed, UserMistake, local_command, print_json
 from microcluster.commands.report import FACTS
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
@@ -64,6 +64,10 @@ def plan(
     measured = newest_run(stack)
     prices = Asked(own) if live else Listed(own)
     rows = rows_of(own, measured, prices)
+    if not rows and prices.missing:
+        raise CommandFailed(
+            f"The account has no price for any choice. {prices.missing[0]} Without it: fab plan --stack {stack}"
+        )
     known = [row.found for row in rows if row.found]
     mine = next((row.found for row in rows if (row.stack.cluster, row.stack.job) == (own.cluster, own.job)), None)
     choice = choose(known, budget=budget or None, deadline_h=deadline or None)

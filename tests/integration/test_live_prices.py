@@ -12,6 +12,7 @@ import yaml
 from core.catalog import softlayer as catalog
 from microcluster.commands import plan
 from microcluster.config import stack as config
+from microcluster.config import variants
 from providers.softlayer.guest_order import ACCOUNT_PRICE
 from tests.integration.provider_cluster import LEDGER
 from tests.integration.provider_driver import Driver
@@ -55,28 +56,34 @@ def test_a_preview_waits_three_seconds_at_most_for_an_account_that_says_nothing(
 def stacks(tmp_path, monkeypatch) -> Path:
     """The folder of stack files, and nothing that was fetched."""
     shutil.copytree(config.path_of("v100").parent, tmp_path / "stacks")
-    monkeypatch.setattr(config, "path_of", lambda name: tmp_path / "stacks" / f"Pulumi.{name}.yaml")
+    for module in (config, variants):
+        monkeypatch.setattr(module, "path_of", lambda name: tmp_path / "stacks" / f"Pulumi.{name}.yaml")
     monkeypatch.setattr(plan, "ARTIFACTS", tmp_path)
     return tmp_path / "stacks"
 
 
-def with_key(stacks: Path, key_file: Path) -> None:
+def with_key(stacks: Path, key_file: Path, **cluster: object) -> None:
     path = stacks / "Pulumi.v100.yaml"
     values = yaml.safe_load(path.read_text())
     values["config"]["softlayer:configFile"] = str(key_file)
+    values["config"]["microcluster:cluster"] |= cluster
     path.write_text(yaml.safe_dump(values))
 
 
-def test_a_live_plan_has_the_account_s_prices_and_names_what_has_none(stacks, emulator_with, capsys) -> None:
-    account = emulator_with()
-    account.script("Product_Order::verifyOrder", "error", way="system_error", times=8)
-    with_key(stacks, account.config_file)
+def test_a_live_plan_has_the_account_s_prices(stacks, account_emulator, capsys) -> None:
+    with_key(stacks, account_emulator.config_file)
     assert plan.plan.code(stack="v100", live=True, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["prices"] == f"Prices by {ACCOUNT_PRICE}, without tax."
-    assert all(float(row["per_hour"]) > 1 for row in found["rows"])
-    (refused,) = found["without_price"]
-    assert "verifying the order of 1 x" in refused
+    assert found["without_price"] == []
+    assert all(float(row["per_hour"]) > 1.9 * row["nodes"] for row in found["rows"])
+
+
+def test_what_the_account_refuses_has_no_price_and_the_reason(stacks, account_emulator, capsys) -> None:
+    with_key(stacks, account_emulator.config_file, privateVlan=999999)
+    assert plan.plan.code(stack="v100", live=True) == 1
+    told = capsys.readouterr().err
+    assert "no price for any choice" in told and "verifying the order of 1 x" in told
 
 
 def test_a_live_plan_without_a_key_is_refused_with_the_next_command(stacks, tmp_path, capsys) -> None:
