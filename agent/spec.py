@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from agent.batch import grant
 
-VERSION = 6
+VERSION = 7
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
@@ -35,6 +35,8 @@ PROCESS = {
 """``name`` is what a person knows it by, such as "server 1"; empty where the role says enough."""
 METRIC = {"name": str, "label": str, "event": str, "key": str, "scalar": (str, None), "note": str}
 """A figure that a program shows beside its losses: the event and key that hold it, or its name in TensorBoard's files."""
+GUARD = {"stop_at": (NUMBER, None), "idle_s": (NUMBER, None)}
+"""When the program has to stop, in seconds since 1970, and after how many idle seconds."""
 FIELDS = {
     "version": int,
     # What the run is.
@@ -73,6 +75,7 @@ FIELDS = {
     "checkpoint_options": {str: str},
     "shared": (str, None),  # Where the checkpoints lie, on a drive that every node mounts.
     "stop_order": [str],
+    "stop_grace_s": NUMBER,  # For a program that ends by itself once STOP_FILE is there.
     "artifacts": [str],
     "metrics": [METRIC],
     "unit": str,  # What a step is.
@@ -81,6 +84,7 @@ FIELDS = {
     "keep": [str],  # Patterns of what is fetched beside them, below the log folder and the program's folder.
     # What is expected.
     "stall_s": NUMBER,
+    "guard": (GUARD, None),
     "predicted_s": (NUMBER, None),
     "compute_s": (NUMBER, None),
     "wire_bytes": NUMBER,

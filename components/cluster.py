@@ -11,7 +11,7 @@ from pulumi_command import local
 from core.home import Home
 from microcluster.config.model import Container as ContainerSection
 from microcluster.config.stack import Owner, Stack
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host, Prediction
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
 from microcluster.jobs.contract import Plan
 from microcluster.jobs.run_spec import decided
 
@@ -36,7 +36,7 @@ class TrainingClusterArgs:
     @property
     def facts(self) -> ClusterFacts:
         """Those of the cluster: a step on it must not run again when something about the job changes."""
-        return replace(self.decided[0], job=None, data=None, texts=(), run=None, prediction=None)
+        return replace(self.decided[0], job=None, data=None, texts=(), run=None, prediction=None, guard=None)
 
     @property
     def image_facts(self) -> ClusterFacts:
@@ -98,6 +98,8 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
         data=stack.data,
         texts=stack.texts,
         prediction=Prediction(expected.seconds, expected.compute_s, expected.wire_bytes) if expected else None,
+        # When the lease ends is known once the first machine is there.
+        guard=Guard(idle_s=stack.guard.idle * 60) if stack.guard and stack.guard.idle else None,
         **stack.cluster.facts(),
     )
 

@@ -37,7 +37,7 @@ class TrainingJob(pulumi.ComponentResource):
         super().__init__("microcluster:index:TrainingJob", name, {}, opts)
         decided, plan = args.of.decided
         self.run = str(decided.run)
-        own = {name: getattr(decided, name) for name in ("job", "data", "texts", "run", "prediction")}
+        own = {name: getattr(decided, name) for name in ("job", "data", "texts", "run", "prediction", "guard")}
         self.facts = pulumi.Output.all(args.cluster.facts, args.cluster.price_per_hour).apply(
             lambda known: replace(known[0], **own, per_hour=float(known[1]) if known[1] else None).to_json()
         )

@@ -84,8 +84,7 @@ class CheckpointWatch:
 
     def _announce(self, step, name):
         size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
-        self.rules.checkpoint_bytes = size
-        self.rules.show_life(time.monotonic())
+        self.rules.see_checkpoint((step, name), size, time.monotonic())
         self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
 
     def _prove_taken(self, state, last):

@@ -1,7 +1,7 @@
 """Print what one node is and has as one JSON line, or its address alone.
 
 Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs,
-the folder on a drive that all nodes mount, or nothing.
+the folder on a drive that all nodes mount, or nothing, and the folder of the machine's terminals.
 """
 
 import fcntl
@@ -14,6 +14,7 @@ import subprocess
 import time
 
 from agent.machine import hash_of, why_silent
+from agent.nodes import activity
 
 SIOCGIFADDR = 0x8915
 GPU_FIELDS = ("name", "memory.total", "driver_version", "utilization.gpu")
@@ -99,16 +100,15 @@ def traffic(interface):
 def argv_of(run):
     """Return the words that print the facts of a node of a run."""
     known = run.spec
-    return run.program(
-        "nodes.node_facts", known.interface, run.folder, known.data or "", str(known.probe_port), known.shared or ""
-    )
+    words = [known.interface, run.folder, known.data or "", str(known.probe_port), known.shared or ""]
+    return run.program("nodes.node_facts", *(words + [run.runtime.terminals]))
 
 
 def main(interface, *where):
     """Print the facts, or where nothing but the card is named its address alone."""
     if not where:
         return print_address(interface)
-    folder, data, port, shared = where
+    folder, data, port, shared, terminals = where
     address, sums = address_or_none(interface), hash_of(os.path.join(data, "SHA256SUMS")) if data else None
     facts = {
         "host": socket.gethostname(),
@@ -122,6 +122,7 @@ def main(interface, *where):
         "port": why_not_free(address, int(port)) if address else "",
         "drive": why_silent(shared) if shared else "",
         "time": time.time(),
+        "activity": activity.reading(terminals),
     }
     facts.update(traffic(interface))
     print(json.dumps(facts, sort_keys=True))

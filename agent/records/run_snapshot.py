@@ -7,8 +7,9 @@ import time
 
 from agent import spec
 from agent.checkpoints import checkpoints_in, why_checkpoints_silent
-from agent.machine import is_locked
+from agent.machine import is_locked, read_json
 from agent.records import event_summary
+from agent.supervise.guard import ACTIVITY
 
 
 def text_of(path):
@@ -29,6 +30,13 @@ def silence(folder):
     """Return for how many seconds its supervisor has shown no sign of life; None where it has never shown one."""
     marked = text_of(os.path.join(folder, "alive_at"))
     return time.monotonic() - float(marked) if marked else None
+
+
+def activity(folder):
+    """Return what the newest samples of the nodes say, with their age; nothing where there was none."""
+    path = os.path.join(folder, ACTIVITY)
+    found = read_json(path)
+    return dict(found, age_s=time.time() - os.path.getmtime(path)) if found else {}
 
 
 def observe(folder):
@@ -55,6 +63,7 @@ def observe(folder):
         "preflight": json.loads(checked) if checked else None,
         "events": event_summary.read(folder)[1],
         "silent_s": silence(folder),
+        "activity": activity(folder),
         "drive_silent": silent,
         "checkpoints": sorted(set(step for step, name in found if not checkpoints.is_best(name))),
         "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),

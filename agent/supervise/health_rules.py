@@ -11,6 +11,7 @@ NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
+HUNG = "hung"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
 ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
@@ -26,6 +27,8 @@ LOST_S = 90.0
 """A machine whose processors are all busy answers late, and its ranks go on; one that is lost lets nobody go on."""
 DRIVE_LOST_S = 60.0
 """A program may wait so long for a busy drive; checkpoints that nobody keeps are worth nothing."""
+HUNG_S, HUNG_GAPS = 300.0, 3.0
+"""Without a step for both, a run hangs that prints, or whose GPUs all work, as in a collective that never ends; any other stalls."""
 REST_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
@@ -57,7 +60,7 @@ class HealthRules:
         """
         self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
         self.per_hour, self.max_steps, self.print_steps = per_hour, max_steps, print_steps
-        self.checkpoint_bytes = checkpoint_bytes
+        self.checkpoint_bytes, self.newest, self.saved_at = checkpoint_bytes, None, now
         self.progressed, self.lived, self.gaps = now, now, []
         self.paces, self.clean, self.evaluating = [], False, False
         self.step = None
@@ -96,8 +99,13 @@ class HealthRules:
             self.final[kind] = event["text"]
 
     def show_life(self, now):
-        """Record output, or a new checkpoint: not every program says its steps, or says them often."""
+        """Record output: not every program says its steps, or says them often."""
         self.lived = now
+
+    def see_checkpoint(self, newest, size, now):
+        """Record a new checkpoint, and its size in bytes."""
+        self.newest, self.checkpoint_bytes = newest, size
+        self.lived = self.saved_at = now
 
     def observe_sample(self, node, facts, now):
         """Record how a node answered; ``facts`` is None when it did not."""
@@ -141,6 +149,7 @@ class HealthRules:
         resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
         if resting:
             found[GPUS_AT_REST] = "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S)
+        found.update(self._hung(now))
         found.update(self._disks())
         found.update(self._pace() or self._overdue(now - self.progressed))
         if self.not_copied:
@@ -174,6 +183,13 @@ class HealthRules:
         where = ": " + ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full) if full else ""
         told = ended and now - self.said_full < FULL_EXPLAINS_S
         return "no space is left on a disk that a rank writes to" + where if full or told else ""
+
+    def _hung(self, now):
+        stepless = now - max(self.progressed, self.saved_at)
+        goes_on = now - max(self.lived, self._all_worked()) < HUNG_S
+        if self.step is None or self.evaluating or stepless <= max(HUNG_S, HUNG_GAPS * median(self.gaps or [0])):
+            return {}
+        return {HUNG: "it prints or computes, and makes no step since step " + str(self.step)} if goes_on else {}
 
     def _disks(self):
         needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)

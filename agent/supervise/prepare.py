@@ -15,6 +15,7 @@ from agent.data import distribute_data, ensure_data
 from agent.launch import script_imports
 from agent.machine import parallel
 from agent.supervise import health_rules, shared_folder
+from agent.supervise.guard import Guard
 from agent.supervise.health_rules import Failed, cause_of
 
 SSH_FAILED = 255
@@ -110,6 +111,7 @@ class IdleWatch:
 
     def __init__(self, run):
         self.run, self.over = run, threading.Event()
+        self.guard, self.guarded = Guard(run), None
 
     def begin(self):
         threading.Thread(target=self._look_on, daemon=True).start()
@@ -119,6 +121,8 @@ class IdleWatch:
 
     def verdict(self):
         """Return (cause, sentence) when the step that the run is in has been ended, else None."""
+        if self.guarded:
+            return self.guarded
         if self.run.stuck != self.run.doing:
             return None
         text = "{}: nothing was read, written or computed for {} s".format(self.run.doing, IDLE_S)
@@ -139,7 +143,8 @@ class IdleWatch:
             before = now
             if moved[0] >= MOVED_BYTES or moved[1] >= MOVED_TICKS:
                 moved, moved_at = (0, 0), time.monotonic()
-            if time.monotonic() - moved_at >= IDLE_S:
+            self.guarded = self.guard.verdict()
+            if self.guarded or time.monotonic() - moved_at >= IDLE_S:
                 self.run.stuck = self.run.doing
                 kill_run.end("only", self.run.spec.run)
                 moved_at = time.monotonic()

@@ -15,6 +15,7 @@ from agent import program, spec
 from agent.checkpoints import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.machine import write_whole
+from agent.nodes import activity
 from agent.records import event_summary
 from agent.supervise.processes import LINE_BYTES
 
@@ -177,6 +178,8 @@ def runtime_of(spec):
 class Container:
     """`docker exec`. From the launcher's container ssh reaches the others, and hands the run's mark on."""
 
+    terminals = activity.OF_THE_MACHINE
+
     def __init__(self, spec):
         self.spec = spec
 
@@ -192,6 +195,8 @@ class Container:
 
 class Host:
     """The machine itself, with the run's own environment of Python first in the path."""
+
+    terminals = activity.TERMINALS
 
     def __init__(self, spec):
         self.spec = spec

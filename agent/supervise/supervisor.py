@@ -17,6 +17,7 @@ import time
 from agent import spec
 from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
+from agent.supervise import guard
 from agent.supervise.health_rules import Failed, Stopped, explained
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
@@ -119,7 +120,7 @@ class Liveness:
 
 def carry_out(run):
     """Take the run from where it stands to its end."""
-    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", "ranks_ended.jsonl")
+    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", "ranks_ended.jsonl", guard.ACTIVITY)
     run.enter("preparing")
     with contextlib.suppress(OSError):  # On a full disk, removing old checkpoints makes room before it is tried again.
         run.keep_ballast()
@@ -162,6 +163,8 @@ def end(run):
     except Failed as failed:
         cause, sentence, code, lines = failed.args
         failure = {"cause": cause, "sentence": sentence, "lines": lines}
+        if cause in guard.CAUSES:
+            run.write(STOP_FILE, "")
     except Stopped:
         code = TERMINATED
         run.write(STOP_FILE, "")

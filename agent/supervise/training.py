@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 
+from agent import kill_run
 from agent.batch import grant
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
@@ -15,8 +16,9 @@ from agent.nodes import node_facts
 from agent.readers import reader_of
 from agent.readers.ranks import speaker_of
 from agent.step_time_model import expected_step
-from agent.supervise import health_rules
+from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
+from agent.supervise.idle import Idleness
 from agent.supervise.processes import end_all, run_all
 
 LAST_LINES, LINE_SHOWN = 20, 1000
@@ -92,6 +94,8 @@ class Monitor:
             max_steps=spec.max_steps,
             print_steps=spec.print_steps,
         )
+        self.idleness = Idleness(spec.names, spec.sample_every_s, wants_gpus=spec.gpu is not None)
+        self.guard = guard.Guard(run)
         granted = grant.read(run.folder)
         self.walltime = grant.Walltime(granted.ends_at, time.monotonic()) if granted else None
         self.looking = threading.Thread(target=self._look_on, daemon=True)
@@ -123,6 +127,7 @@ class Monitor:
         with self.lock:
             if self.reader.shows_life(line):
                 self.rules.show_life(time.monotonic())
+                self.idleness.hear(line, events)
             if not line.endswith("\r") and self.reader.explains(line):
                 self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
@@ -261,6 +266,10 @@ class Monitor:
             if self.judgement() or self._is_over():
                 end_all(self.run)
                 return
+            if self._is_guarded():
+                self._let_end()
+                end_all(self.run)
+                return
             self.call.wait(self.run.spec.watch_every_s)
             self.call.clear()
 
@@ -271,6 +280,20 @@ class Monitor:
         if sentence:
             self.verdict = (grant.CAUSE, sentence, [])
         return bool(sentence)
+
+    def _is_guarded(self):
+        """Whether the stack's guard has the program stopped now, which the verdict then says."""
+        with self.lock:
+            found = self.guard.verdict(self.idleness.idle_s(), self.rules.step is not None)
+        if found:
+            self.verdict = found + ([],)
+        return found is not None
+
+    def _let_end(self):
+        """Leave the word on every node that the run is to end, and wait for a program that looks for it, as `fab stop` does."""
+        if self.run.spec.stop_grace_s:
+            self._ask_all(["sh", "-c", kill_run.STOPPED, self.run.folder])
+            self.over.wait(self.run.spec.stop_grace_s)
 
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
@@ -305,10 +328,15 @@ class Monitor:
             name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
             with self.lock:
                 self.rules.observe_sample(name, facts, time.monotonic())
+                self.idleness.observe(name, facts, guard.boottime())
             if facts is not None:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
                 self.run.sample(dict(kept, event="sample", node=name, gpus=used))
+        with self.lock:
+            self.idleness.see_checkpoint(self.rules.newest)
+            known = {"idle_s": self.idleness.idle_s(), "armed": self.rules.step is not None}
+        self.run.write(guard.ACTIVITY, json.dumps(known))
 
 
 def passes(error):

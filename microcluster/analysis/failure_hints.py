@@ -20,6 +20,14 @@ NEXT = {
     + LOOK
     + ", and correct job.progress in the stack file",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
+    "hung": "See what it does: fab logs --follow --stack {stack}; if it hangs, stop it: fab stop --stack {stack}. Then "
+    + GO_ON,
+    "lease-over": "Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or rent for longer: "
+    "fab extend --hours 6 --stack {stack}, then " + GO_ON,
+    "idle": "See why nothing happened: "
+    + LOOK
+    + ". Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or "
+    + GO_ON,
     "slow": "See where the time goes: fab report --stack {stack}; stop paying for it: make down STACK={stack} FETCH=1",
     "not-copied": "If the first machine is lost now, the run is lost; see whether the other one, or the drive, is full: "
     "fab ssh gpu-1 --stack {stack}",

@@ -13,7 +13,7 @@ from microcluster.jobs.contract import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"
-SUPERVISOR_SILENT_S = 120.0
+SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 
 
@@ -65,6 +65,10 @@ class Outcome:
     """Tells this training from others of the same configuration."""
     remark: str | None = None
     """Of a run that finished: what a person has to know before the machines go."""
+    idle_s: float | None = None
+    """For how long nothing has happened on any of its machines; None where that is not known of each of them now."""
+    armed: bool = False
+    """Whether it has made a step, so that being idle is not its start."""
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -84,6 +88,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     state, cause, reason = _state(seen, losses)
     left = max(job["max_steps"] - step, 0) if step is not None and job["max_steps"] else None
     predicted_s, predicted_source = _prediction(seen)
+    activity = _activity(seen)
     queued = bool(seen.get("queue"))
     return Outcome(
         state=state,
@@ -108,6 +113,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
         cause=cause,
+        idle_s=activity.get("idle_s"),
+        armed=bool(activity.get("armed")),
         last_lines=tuple(filter(str.strip, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
         alarms=(*_alarms(events), *_drive_alarm(seen)) if state in ("running", "stalled") else (),
         put_aside=_put_aside(events),
@@ -127,7 +134,8 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Event]) -> tuple[State, str
     if seen["alive"]:
         return _living_state(seen)
     if seen["stopped"]:
-        return "stopped", None, None
+        by_guard = seen["failure"] or {}
+        return "stopped", by_guard.get("cause"), by_guard.get("sentence")
     if seen["exit_code"] is None:
         return "failed", "supervisor-gone", "its supervisor is gone and left no exit code; ranks may still be running"
     if seen["exit_code"]:
@@ -147,6 +155,12 @@ def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | Non
     if stalled:
         return "stalled", "stalled", stalled[0]["text"]
     return "running", None, None
+
+
+def _activity(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the newest samples of a living run say of its machines, nothing where they are old."""
+    found = seen.get("activity") or {}
+    return found if found and seen["alive"] and abs(found["age_s"]) < SAMPLED_LATELY_S else {}
 
 
 def _alarms(events: Sequence[Event]) -> list[dict[str, Any]]:

@@ -27,11 +27,12 @@ def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:
     """Return the cause in one sentence, then the lines of the log that explain it, then the next command."""
-    how = {"stopped": "was stopped"}.get(outcome.state, outcome.state)
     why = f": {outcome.reason.rstrip('.')}" if outcome.reason else ""
+    # Who stopped it is said only of a guard; a person knows.
+    how = f"was {outcome.reason or 'stopped'}" if outcome.state == "stopped" else f"{outcome.state}{why}"
     cause = f" ({outcome.cause})" if outcome.cause else ""
     return [
-        f"The job {how}{why}{cause}.",
+        f"The job {how}{cause}.",
         *(["Last lines of the log:"] if outcome.last_lines else []),
         *(f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines),
         f"Next: {next_step(outcome, stack)}.",

@@ -14,7 +14,7 @@ from microcluster.remote import job
 
 OF_THE_RUN = (
     *("state", "step", "max_steps", "train_loss", "validation_loss", "seconds_per_step", "predicted_s"),
-    *("predicted_source", "eta_s", "phase", "reason", "cause", "alarms"),
+    *("predicted_source", "eta_s", "phase", "reason", "cause", "alarms", "idle_s", "armed"),
 )
 OF_A_NODE = ("name", "guest_id", "public_address", "private_address")
 

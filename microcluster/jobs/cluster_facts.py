@@ -87,6 +87,14 @@ class Prediction:
     wire_bytes: int
 
 
+@dataclass(frozen=True)
+class Guard:
+    """When the supervisor stops the program by itself: at a time in UTC seconds, and after so many idle seconds."""
+
+    stop_at: float | None = None
+    idle_s: float | None = None
+
+
 def _job(value: Any) -> Any:
     """Return the section that a stack file's ``job`` is, by its kind."""
     return section_of(value).model_validate(value) if isinstance(value, Mapping) else value
@@ -137,6 +145,7 @@ class ClusterFacts:
     run: str | None = None
     prediction: Prediction | None = None
     per_hour: float | None = None
+    guard: Guard | None = None
 
     @property
     def runtime(self) -> Runtime:

@@ -139,6 +139,7 @@ class RunFolder:
             "result": plan.result,
             "exit_code_decides": plan.exit_code_decides,
             "stop_order": list(plan.stop_order),
+            "stop_grace_s": plan.stop_grace_s,
             "meeting_port": plan.meeting_port,
             "artifacts": list(plan.artifacts),
             "eval_steps": plan.expect.eval_steps,
@@ -175,6 +176,7 @@ class RunFolder:
             "compute_s": expected.compute_s if expected else None,
             "wire_bytes": expected.wire_bytes if expected else 0,
             "per_hour": facts.per_hour,
+            "guard": asdict(facts.guard) if facts.guard else None,
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
         }

@@ -3,8 +3,10 @@
 import json
 import re
 import secrets as random
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from agent.kill_run import NO_CONTAINER, STOPPED
 from core.plain_text import count, note
 from core.waiting import NotReadyError, wait_until
 from microcluster.analysis.run_state import Outcome, judge
-from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
@@ -173,6 +175,19 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
 def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
     return json.loads(launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout)
+
+
+def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float | None = None) -> None:
+    """Give a run, also one that is under way, other limits in place of those that it was started with or given before.
+
+    Args:
+        now: UTC seconds by a clock that is right, such as the account's; None for this computer's.
+    """
+    cluster.require("run")
+    folder = RunFolder(cluster).path
+    left_s = None if guard.stop_at is None else guard.stop_at - (time.time() if now is None else now)
+    given = json.dumps({**asdict(guard), "left_s": left_s})
+    launcher.run(("python3", f"{folder}/agent", "supervise.guard", folder, given))
 
 
 def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = False) -> dict[str, str]:

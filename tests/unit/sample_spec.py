@@ -34,7 +34,14 @@ VALUES: dict[str, Any] = {
         "checkpoints": "tensorflow",
         "checkpoint_options": {},
     },
-    **{"stall_s": 900, "wire_bytes": 0, "port_speed_mbps": 1000, "probe_port": 4445, "model_bytes": 4000},
+    **{
+        "stop_grace_s": 0,
+        "stall_s": 900,
+        "wire_bytes": 0,
+        "port_speed_mbps": 1000,
+        "probe_port": 4445,
+        "model_bytes": 4000,
+    },
     **{"gpu_memory_gb": 16, "driver": 418},
     **{"disk_bytes": 1000, "preflight_skipped": "", "watch_every_s": 0.1, "sample_every_s": 0.2},
 }

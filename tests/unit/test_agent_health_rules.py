@@ -77,6 +77,28 @@ def test_gpus_at_work_are_life_unless_one_of_them_rests_for_which_the_others_wai
     assert ("stalled" not in rules.active(1000.0)) is lives
 
 
+@pytest.mark.parametrize(("used", "prints"), [(100, False), (0, True)])
+def test_a_run_that_computes_or_prints_and_makes_no_step_any_more_is_named_as_hung(used, prints):
+    rules = watched()
+    for t in range(0, 1000, 100):
+        rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
+    for t in range(900, 1320, 20):
+        rules.observe_sample("gpu-0", fact(used=used), float(t))
+        if prints:
+            rules.show_life(float(t))
+        assert ("hung" in rules.active(float(t))) is (t > 1200)
+    rules.see_checkpoint((900, "model"), 1000, 1310.0)
+    assert "hung" not in rules.active(1310.0)
+
+
+def test_a_declared_evaluation_does_not_hang():
+    rules = watched()
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
+    rules.observe({"event": "evaluation"}, 1.0)
+    rules.show_life(700.0)
+    assert rules.active(700.0) == {}
+
+
 def test_in_mixed_precision_gpus_at_work_do_not_hide_that_every_update_is_skipped():
     rules = watched(mixed=True)
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)

@@ -52,7 +52,7 @@ def test_a_driver_that_fails_shows_no_gpu(says):
 def test_shared_memory_is_what_is_free_and_locked_memory_what_a_process_may_lock(monkeypatch, tmp_path, capsys):
     room = os.statvfs("/dev/shm")
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 1 << 20))
-    node_facts.main("lo", str(tmp_path), str(tmp_path), "0", "")
+    node_facts.main("lo", str(tmp_path), str(tmp_path), "0", "", "/dev/pts")
     facts = json.loads(capsys.readouterr().out)
     assert abs(facts["shm_free_bytes"] - room.f_bavail * room.f_frsize) < 1 << 28
     assert facts["memlock_bytes"] == 1 << 16

@@ -6,7 +6,7 @@ import pytest
 
 from agent.batch import grant
 from agent.readers import pattern
-from agent.supervise import health_rules
+from agent.supervise import guard, health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome
 
@@ -15,6 +15,7 @@ OF_ALARMS = (
     health_rules.TOLD_TO_END,
     health_rules.DISK_LOW,
     health_rules.GPUS_AT_REST,
+    health_rules.HUNG,
     pattern.UNREAD,
     health_rules.SLOW,
     health_rules.NOT_COPIED,
@@ -40,7 +41,7 @@ OF_QUEUES = ("queue", grant.CAUSE)
 
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
-    assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES}
+    assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES, *guard.CAUSES}
 
 
 @pytest.mark.parametrize("cause", [*NEXT, "unknown"])

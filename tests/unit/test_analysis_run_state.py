@@ -226,3 +226,24 @@ def test_the_last_copy_on_another_machine_is_known():
 def test_a_loss_that_is_no_number_in_an_earlier_attempt_does_not_condemn_the_later_one():
     good = seen()["events"]
     assert judge(seen(events=[*losses("nan"), *good])).state == "finished"
+
+
+def test_a_run_that_its_guard_stopped_says_so():
+    by_guard = failure("lease-over", "stopped by the guard: lease over")
+    outcome = judge(seen(stopped=True, exit_code=1, failure=by_guard))
+    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", "lease-over", by_guard["sentence"])
+
+
+@pytest.mark.parametrize(
+    ("activity", "living", "read"),
+    [
+        ({"idle_s": 60.0, "armed": True, "age_s": 5.0}, True, (60.0, True)),
+        ({"idle_s": None, "armed": True, "age_s": 5.0}, True, (None, True)),
+        ({"idle_s": 60.0, "armed": True, "age_s": 500.0}, True, (None, False)),
+        ({"idle_s": 60.0, "armed": True, "age_s": 5.0}, False, (None, False)),
+        ({}, True, (None, False)),
+    ],
+)
+def test_how_long_a_run_is_idle_is_known_only_of_a_living_one_by_new_samples(activity, living, read):
+    outcome = judge(seen(activity=activity, alive=living))
+    assert (outcome.idle_s, outcome.armed) == read

@@ -5,11 +5,15 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 from fake_machine import FACTS
 from test_jobs_run_spec import CLUSTER
 
+from agent import spec
+from agent.supervise import guard
+from microcluster.jobs.cluster_facts import Guard
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
@@ -69,6 +73,19 @@ def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):
     folder = RunFolder(known, "sha256:1")
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300
+
+
+def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
+    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345", guard=Guard(idle_s=2700.0))
+    folder = RunFolder(known)
+    job.place(Losing(0), folder.path, folder.texts())
+    placed = SimpleNamespace(path=lambda name: f"{folder.path}/{name}", spec=spec.read(f"{folder.path}/job.json"))
+    watched = guard.Guard(placed)
+    assert (watched.verdict(2600.0, armed=True), watched.verdict(2700.0, armed=True)[0]) == (None, guard.IDLE)
+    job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9 - 3600)
+    assert watched.verdict(2700.0, armed=True) is None, "by the clock of whoever gave it an hour is left"
+    job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9)
+    assert watched.verdict()[0] == guard.LEASE_OVER
 
 
 def test_one_training_keeps_its_word_and_another_of_the_same_configuration_gets_its_own(tmp_path):

@@ -1,0 +1,115 @@
+"""What shows that something happens on a node, beside its GPUs: use of processors and network, and keystrokes.
+
+Each reading is a counter, so that two of them say what happened in between; one that cannot be read is None.
+"""
+
+import os
+import re
+import socket
+import struct
+
+TERMINALS, OF_THE_MACHINE = "/dev/pts", "/run/microcluster/terminals"
+"""Where terminals lie, and where a container sees those of its machine."""
+SSH_PORT = 22
+INNER_CARD = re.compile(r"lo$|docker|veth|br-")
+"""What passes them has passed another card, or never leaves the machine."""
+SOCK_DIAG, BY_FAMILY, DUMP, END_OF_DUMP, ESTABLISHED = 4, 20, 0x301, 3, 1
+TCP_INFO, BYTES_ACKED_AT = 2, 120
+"""linux/sock_diag.h, linux/inet_diag.h and `struct tcp_info` of linux/tcp.h; Linux 4.1 and newer count the bytes."""
+HEADER, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+ENDS, MESSAGE_BYTES = slice(4, 52), 72
+"""Of a message: what tells connections apart, which begins with the local port, and the whole of it."""
+READ_BYTES, TIMEOUT_S = 1 << 16, 5
+
+
+def reading(terminals=TERMINALS):
+    """Return all readings of this node."""
+    return {"processors": processors(), "network": network(), "typed": typed(terminals)}
+
+
+def processors(path="/proc/stat"):
+    """Return [ticks at work, all ticks, number] of the processors."""
+    try:
+        with open(path) as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    # user nice system idle iowait irq softirq steal; what guests use is counted in the first two.
+    ticks = [int(word) for word in lines[0].split()[1:9]]
+    number = sum(re.match(r"cpu\d", line) is not None for line in lines)
+    return [sum(ticks) - ticks[3] - ticks[4], sum(ticks), number]
+
+
+def network(path="/proc/net/dev"):
+    """Return {cards: bytes in and out, ssh: {connection: bytes sent}}; our own commands read their answers over ssh.
+
+    What somebody sends here over ssh is not subtracted: it may be a person's data.
+    """
+    try:
+        with open(path) as file:
+            rows = [line.split(":", 1) for line in file if ":" in line]
+    except OSError:
+        return None
+    counts = [words.split() for name, words in rows if not INNER_CARD.match(name.strip())]
+    return {"cards": sum(int(words[0]) + int(words[8]) for words in counts), "ssh": sent_from(SSH_PORT)}
+
+
+def sent_from(port):
+    """Return {connection: bytes that have arrived at its other end} of the open connections of a port; none where Linux does not say."""
+    found = {}
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            for message in connections(family):
+                ends, sent = message[ENDS], bytes_acked(message)
+                if int.from_bytes(ends[:2], "big") == port and sent is not None:
+                    found[ends.hex()] = sent
+        except OSError:
+            continue
+    return found
+
+
+def connections(family):
+    """Yield what Linux says of each established TCP connection."""
+    request = struct.pack("=4BI48x", family, socket.IPPROTO_TCP, 1 << TCP_INFO - 1, 0, 1 << ESTABLISHED)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as asking:
+        asking.settimeout(TIMEOUT_S)
+        asking.send(HEADER.pack(HEADER.size + len(request), BY_FAMILY, DUMP, 0, 0) + request)
+        while True:
+            given, at = asking.recv(READ_BYTES), 0
+            while at < len(given):
+                length, kind = HEADER.unpack_from(given, at)[:2]
+                if kind != BY_FAMILY:  # The end, or a refusal.
+                    return
+                yield given[at + HEADER.size : at + length]
+                at += length + -length % 4
+
+
+def bytes_acked(message):
+    """Return the bytes that the other end of a connection has acknowledged, or None."""
+    at = MESSAGE_BYTES
+    while at + ATTRIBUTE.size <= len(message):
+        length, kind = ATTRIBUTE.unpack_from(message, at)
+        if kind == TCP_INFO and length >= ATTRIBUTE.size + BYTES_ACKED_AT + 8:
+            return struct.unpack_from("=Q", message, at + ATTRIBUTE.size + BYTES_ACKED_AT)[0]
+        at += max(length + -length % 4, ATTRIBUTE.size)
+    return None
+
+
+def typed(folder):
+    """Return when a key was last pressed in a terminal, by the machine's clock; 0 where there is none.
+
+    Only a person's login has a terminal: our own commands ask for none, and a login without a keystroke changes nothing.
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    if "ptmx" not in names:  # The folder that a container was to see them in.
+        return None
+    found = [0.0]
+    for name in filter(str.isdigit, names):
+        try:
+            found.append(os.stat(os.path.join(folder, name)).st_atime)
+        except FileNotFoundError:
+            continue
+    return max(found)

@@ -1,0 +1,69 @@
+"""When the stack's guard has the program stopped: the lease is over, or nothing has happened on any node for long. Nothing is cancelled.
+
+``guard FOLDER TEXT`` gives a run new limits, also one that is under way. TEXT is JSON with ``stop_at`` (seconds since 1970, or null),
+``left_s`` (seconds until then by the clock of whoever gives it) and ``idle_s`` (or null).
+"""
+
+import json
+import os
+import time
+
+from agent.machine import read_json, write_whole
+
+FILE, ACTIVITY = "guard.json", "activity.json"
+"""In the run's folder: the limits that were given last, and what the newest samples say."""
+LEASE_OVER, IDLE = "lease-over", "idle"
+CAUSES = (LEASE_OVER, IDLE)
+UNARMED_S = 7200.0
+"""Before the first step a program may read data, compile or wait for longer than ever afterwards."""
+BOOTTIME = 7  # CLOCK_BOOTTIME of linux/time.h, which Python 3.5 does not name.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class Guard:
+    """The limits of a run, read anew at each look: they may be moved while it is under way."""
+
+    def __init__(self, run):
+        self.path, given = run.path(FILE), run.spec.guard
+        left_s = given.stop_at - time.time() if given and given.stop_at else None
+        self.first = limits(given.stop_at, left_s, given.idle_s) if given else {}
+
+    def verdict(self, idle_s=None, armed=False):
+        """Return (cause, sentence) once the program has to stop, else None; ``armed`` is whether a step was ever made."""
+        known = read_json(self.path) or self.first
+        if is_over(known):
+            return LEASE_OVER, "stopped by the guard: lease over"
+        limit = known.get("idle_s")
+        if limit and idle_s is not None and idle_s >= (limit if armed else max(limit, UNARMED_S)):
+            return IDLE, "stopped by the guard: nothing happened on any machine for {:.0f} minutes".format(idle_s / 60)
+        return None
+
+
+def limits(stop_at, left_s, idle_s):
+    """Return limits as they are kept: the time that is left counts from now on by a clock that nobody sets."""
+    until = None if left_s is None else boottime() + left_s
+    return {"stop_at": stop_at, "until": until, "boot": boot(), "idle_s": idle_s}
+
+
+def is_over(known):
+    """Return whether the lease is over; after a reboot only the time of day can say."""
+    if known.get("until") is None:
+        return False
+    return boottime() >= known["until"] if known["boot"] == boot() else time.time() >= known["stop_at"]
+
+
+def boottime():
+    """Return the seconds since this machine was started, those in which it slept too."""
+    return time.clock_gettime(BOOTTIME)
+
+
+def boot():
+    """Return what tells this start of the machine from others."""
+    with open(BOOT_ID) as file:
+        return file.read().strip()
+
+
+def main(folder, text):
+    """Keep the limits in ``text`` for the run in ``folder``."""
+    write_whole(os.path.join(folder, FILE), json.dumps(limits(**json.loads(text))))
+    return 0

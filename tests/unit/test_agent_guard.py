@@ -1,0 +1,145 @@
+"""The limits that a stack's guard gives to a run on its machines, in virtual time; and a run that is stopped by them."""
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+from supervised_run import end_run, hurry, shell_wait, start, wait_for_end, write_job
+
+from agent.records import run_snapshot
+from agent.supervise import guard
+
+LEASE_OVER = (guard.LEASE_OVER, "stopped by the guard: lease over")
+HOUR_S = 3600.0
+
+
+class Clocks:
+    """The clocks of a machine: the time of day, which somebody may set, and the seconds since its start."""
+
+    def __init__(self):
+        self.day, self.boottime, self.boot = 1.8e9, 5000.0, "first"
+
+    def pass_by(self, seconds):
+        self.day, self.boottime = self.day + seconds, self.boottime + seconds
+
+    def reboot(self):
+        self.boottime, self.boot = 0.0, "second"
+
+
+@pytest.fixture
+def clocks(monkeypatch):
+    found = Clocks()
+    monkeypatch.setattr(guard, "time", SimpleNamespace(time=lambda: found.day))
+    monkeypatch.setattr(guard, "boottime", lambda: found.boottime)
+    monkeypatch.setattr(guard, "boot", lambda: found.boot)
+    return found
+
+
+def guard_of(folder, stop_at=None, idle_s=None):
+    given = SimpleNamespace(stop_at=stop_at, idle_s=idle_s)
+    return guard.Guard(SimpleNamespace(path=lambda name: str(folder / name), spec=SimpleNamespace(guard=given)))
+
+
+def extend(folder, stop_at, left_s, idle_s=None):
+    guard.main(str(folder), json.dumps({"stop_at": stop_at, "left_s": left_s, "idle_s": idle_s}))
+
+
+def test_a_run_without_a_guard_is_never_stopped(tmp_path, clocks):
+    run = SimpleNamespace(path=lambda name: str(tmp_path / name), spec=SimpleNamespace(guard=None))
+    watched = guard.Guard(run)
+    clocks.pass_by(1e6)
+    assert watched.verdict(idle_s=1e6, armed=True) is None
+
+
+def test_a_lease_ends_on_time_whatever_somebody_sets_the_clock_to(tmp_path, clocks):
+    watched = guard_of(tmp_path, stop_at=clocks.day + HOUR_S)
+    clocks.day += 5 * HOUR_S
+    assert watched.verdict() is None
+    clocks.day -= 10 * HOUR_S
+    clocks.pass_by(HOUR_S - 1)
+    assert watched.verdict() is None
+    clocks.pass_by(1)
+    assert watched.verdict() == LEASE_OVER
+
+
+def test_a_lease_that_was_extended_lasts_longer_also_for_a_run_under_way_and_over_its_next_start(tmp_path, clocks):
+    watched = guard_of(tmp_path, stop_at=clocks.day + HOUR_S)
+    extend(tmp_path, clocks.day + 3 * HOUR_S, 3 * HOUR_S)
+    clocks.pass_by(2 * HOUR_S)
+    assert watched.verdict() is None
+    assert guard_of(tmp_path, stop_at=clocks.day - HOUR_S).verdict() is None
+    clocks.pass_by(HOUR_S)
+    assert watched.verdict() == LEASE_OVER
+
+
+def test_what_is_left_counts_by_the_clock_of_whoever_gives_it(tmp_path, clocks):
+    extend(tmp_path, clocks.day - 2 * HOUR_S, HOUR_S)  # The machine's clock is three hours ahead.
+    watched = guard_of(tmp_path)
+    assert watched.verdict() is None
+    clocks.pass_by(HOUR_S)
+    assert watched.verdict() == LEASE_OVER
+
+
+def test_after_a_reboot_the_time_of_day_says_when_the_lease_is_over(tmp_path, clocks):
+    extend(tmp_path, clocks.day + HOUR_S, HOUR_S)
+    clocks.pass_by(HOUR_S - 10)
+    clocks.reboot()
+    watched = guard_of(tmp_path)
+    assert watched.verdict() is None
+    clocks.pass_by(10)
+    assert watched.verdict() == LEASE_OVER
+
+
+@pytest.mark.parametrize(("armed", "limit_s"), [(True, 2700.0), (False, 7200.0)])
+def test_a_run_that_is_idle_for_long_is_stopped_and_before_its_first_step_after_two_hours(
+    tmp_path, clocks, armed, limit_s
+):
+    watched = guard_of(tmp_path, idle_s=2700.0)
+    assert watched.verdict(limit_s - 1, armed) is None
+    why = f"stopped by the guard: nothing happened on any machine for {limit_s / 60:.0f} minutes"
+    assert watched.verdict(limit_s, armed) == (guard.IDLE, why)
+    assert watched.verdict(None, armed) is None, "a reading is missing"
+
+
+def soon(folder, **limits):
+    """Return the guard's section of a specification whose limits are reached soon."""
+    hurry(folder, "supervise/prepare.py", "LOOK_EVERY_S = 15", "LOOK_EVERY_S = 0.2")
+    return {"stop_at": None, "idle_s": None, **limits}
+
+
+def test_a_program_that_looks_for_the_word_saves_and_ends_by_itself_when_the_lease_is_over(folder):
+    program = f"until [ -e {folder}/stopped ]; do sleep 0.1; done; echo saved > {folder}/last; sleep 0.5; echo saved"
+    ending = shell_wait(folder, '"phase": "training"')
+    write_job(folder, train=["sh", "-c", f"{ending}; touch {folder}/begun; {program}"], stop_grace_s=60)
+    start(folder)
+    deadline = time.monotonic() + 120
+    while not (folder / "begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    extend(folder, time.time(), 0.0)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)
+    assert (folder / "last").read_text() == "saved\n"
+    assert end_run(folder)["ended"] == 0
+
+
+def test_a_preparation_ends_with_the_lease(folder):
+    write_job(folder, data=["false"], stage=["sleep", "60"], guard=soon(folder, stop_at=time.time() + 1))
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)
+
+
+def test_the_supervisor_stops_a_run_on_whose_machines_nothing_happens_and_says_for_how_long(folder):
+    hurry(folder, "supervise/guard.py", "UNARMED_S = 7200.0", "UNARMED_S = 1.0")
+    quiet = "until grep -q idle_s $0/activity.json && ! grep -q null $0/activity.json; do sleep 0.1; done; cp $0/activity.json $0/seen; sleep 60"
+    write_job(folder, train=["sh", "-c", quiet, str(folder)], guard=soon(folder, idle_s=1.0), sample_every_s=3)
+    readings = {"processors": [0, 0, 1], "network": {"cards": 0, "ssh": {}}, "typed": 0}
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "facts.json").write_text(json.dumps({**facts, "activity": readings}))
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause) == ("stopped", guard.IDLE)
+    assert set(json.loads((folder / "seen").read_text())) == {"idle_s", "armed"}
+    assert run_snapshot.activity(str(folder))["idle_s"] >= 1.0
