@@ -7,10 +7,10 @@ any end but a good one ends the run.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
@@ -18,9 +18,11 @@ from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import (
     MOST_STEPS,
+    NO_CHECKPOINTS,
     AgentModule,
     Hardware,
     Metric,
+    Origin,
     Plan,
     Process,
     Sections,
@@ -39,6 +41,8 @@ PORT = 48124
 WITHOUT_PORT = ("env", "-u", "PORT")
 """On PORT the store would listen in place of a port of its own."""
 GPUS = "{gpus}"
+EXAMPLE = "--network"
+"""What every one of MXNet's image-classification examples is given."""
 DATA = ("--data-train", "--data-val")
 """The arguments of MXNet's own examples whose files the preflight compares."""
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -73,10 +77,11 @@ class Job(OwnScript):
         pattern_or(FORMAT, "json"),
     ] = FORMAT
     checkpoints: Annotated[
-        StrictStr,
-        Field(max_length=LONGEST, description="`mxnet`: `model-0003.params`; or as for the other programs"),
-        pattern_or(FORMAT),
-    ] = FORMAT
+        Annotated[StrictStr, Field(max_length=LONGEST), pattern_or(FORMAT)] | None,
+        Field(
+            description="`mxnet`, which is meant where `{logdir}` is given to the program: `model-0003.params`; or as for the other programs"
+        ),
+    ] = None
     mxnet_version: Annotated[
         StrictStr,
         matching(VERSION, "a version; for example 1.9.1"),
@@ -94,26 +99,35 @@ class Job(OwnScript):
     ] = 0
 
     @classmethod
+    def defaults(cls, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
+        """Expect checkpoints of a program that knows where they belong, and of MXNet's examples."""
+        job = sections["job"]
+        saves = _knows_logdir(job) or EXAMPLE in str(job.get("arguments"))
+        own = {"job.checkpoints": Origin(FORMAT, "MXNet's own, in {logdir}")} if saves else {}
+        return {**super().defaults(sections, hardware), **own}
+
+    @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what MXNet would only say on the machines."""
         job, found = sections["job"], super().problems(sections, hardware, ordering=ordering)
         version, words = str(job.get("mxnetVersion", USUAL_VERSION)), str(job.get("arguments", ""))
+        is_example = EXAMPLE in words
         is_newer = VERSION.fullmatch(version) and tuple(map(int, version.split("."))) > COMPRESSION_UNTIL
         if is_newer and COMPRESSES.search(words):
             found.append(
                 f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which "
                 "cannot compress; give mxnetVersion: 1.6.0 or older, or leave it out"
             )
-        if job.get("checkpoints", FORMAT) == FORMAT and "{logdir}" not in f"{words} {job.get('environment')}":
+        if job.get("checkpoints") == FORMAT and not _knows_logdir(job):
             found.append(
                 "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
                 f"{{logdir}}/{PREFIX}"
             )
-        if "--network" in words and not TOGETHER.search(words):
+        if is_example and not TOGETHER.search(words):
             found.append(
                 "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone"
             )
-        if "--network" in words and job.get("resume") is None:
+        if is_example and job.get("resume") is None:
             found.append(
                 "job/resume: without it MXNet's examples begin again whenever a run goes on; they take --load-epoch {step}"
             )
@@ -165,16 +179,21 @@ class Job(OwnScript):
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
         plan = super().plan(world)
-        own_format = self.checkpoints == FORMAT
+        checkpoints = AgentModule(FORMAT, {"prefix": PREFIX}) if self.checkpoints == FORMAT else plan.checkpoints
         return replace(
             plan,
-            checkpoints=AgentModule(FORMAT, {"prefix": PREFIX}) if own_format else plan.checkpoints,
+            checkpoints=checkpoints,
             checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
             ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
             metrics=METRICS,
             unit="epoch",
-            exit_code_decides=False,
+            exit_code_decides=checkpoints == NO_CHECKPOINTS,
             stop_order=(WORKER, SERVER, SCHEDULER),
             stop_grace_s=self.stop_grace_s,
             meeting_port=PORT,
         )
+
+
+def _knows_logdir(job: Mapping[str, Any]) -> bool:
+    """Return whether a program is told where its checkpoints belong."""
+    return "{logdir}" in f"{job.get('arguments')} {job.get('environment')}"

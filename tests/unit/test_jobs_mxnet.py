@@ -102,7 +102,12 @@ def test_each_worker_of_a_node_gets_its_own_part_of_the_gpus() -> None:
             "job/arguments: MXNet 1.9.1 refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call",
         ),
         ({"arguments": f"{ARGUMENTS} --gc-type=2bit", "mxnetVersion": "1.7.0"}, "MXNet 1.7.0 refuses --gc-type 2bit"),
-        ({"arguments": "--folder /tmp"}, "job/arguments: {logdir} is not among them, so that no checkpoint is saved"),
+        (
+            {"arguments": "--network mlp --kv-store dist_sync"},
+            "job/arguments: {logdir} is not among them, so that no checkpoint is saved",
+        ),
+        ({"arguments": "--folder /tmp", "checkpoints": "mxnet"}, "job/arguments: {logdir} is not among them"),
+        ({"arguments": "--folder /tmp"}, "job/resume: job.checkpoints is not set, so there is nothing to go on from"),
         ({"arguments": "--network mlp --model-prefix {logdir}/model"}, "each worker of MXNet's examples trains alone"),
         ({"resume": None}, "job/resume: without it MXNet's examples begin again whenever a run goes on"),
         ({"mxnetVersion": "newest"}, "job/mxnetVersion: 'newest' is not a version"),
@@ -127,6 +132,18 @@ def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
     program = ("python", f"{folder.path}/program/train.py", "--folder", f"{folder.path}/logdir")
     assert processes(folder)["worker 0"].argv[-4:] == program
     assert processes(folder, resume=True)["server 0"].argv[-6:] == (*program, "--from", "{step}")
+
+
+def test_a_program_of_ones_own_that_saves_nothing_starts_over_and_the_preview_says_so() -> None:
+    folder = launched(arguments="--rate 0.1", resume=None)
+    document = folder.document()
+    assert (document["checkpoints"], document["exit_code_decides"]) == ("none", True)
+    assert processes(folder) == processes(folder, resume=True)
+    section = {**STACK["microcluster:job"], "arguments": "--rate 0.1"}
+    del section["resume"]
+    stack = config.parse("dev", STACK | {"microcluster:job": section})
+    origins = {path: origin for path, _, origin in stack.origins}
+    assert "a run that dies starts again from the beginning" in origins["job.checkpoints"]
 
 
 def test_the_preflight_expects_one_rank_for_each_worker_and_adds_up_over_the_servers() -> None:
