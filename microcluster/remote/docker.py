@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
+from core.plain_text import note
 from core.waiting import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote.errors import RemoteError
@@ -20,6 +22,9 @@ SSH_TIMEOUT_S = 300.0
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
 """As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
+SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "$2" && {
+  mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
+"""Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
 
@@ -112,6 +117,9 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
         host.run(("docker", "rm", "-f", container.name))
     for other in host.run(OURS).stdout.split():  # Of another kind, which had these machines before; it holds the port.
         host.run(("docker", "rm", "-f", other))
+    shown = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, OF_THE_MACHINE), accept=range(256))
+    if shown.exit_code:
+        note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {shown.stderr.strip()}")
     host.run(docker_run(container, mount_point))
     _wait_for_sshd(host, container)
     return True

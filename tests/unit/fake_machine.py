@@ -98,6 +98,8 @@ class FakeMachine(Host):
             return self._pull(words, stdin)
         elif words[3:4] == ("hand-over",):
             return self._hand_over(words[4], self.network[words[6]])
+        elif words[3:4] == ("terminals",):
+            self.mounts[words[5]] = words[4]
         elif words[3:4] == ("source",):
             return f"number of {self.mounts[words[4]]}"
         return ""

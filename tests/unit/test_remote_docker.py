@@ -5,6 +5,7 @@ import json
 import pytest
 from fake_machine import FakeMachine
 
+from agent.nodes import activity
 from microcluster.jobs.cluster_facts import Container
 from microcluster.remote.docker import ensure_container, ensure_docker_storage
 from microcluster.remote.errors import RemoteError
@@ -54,6 +55,8 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         ],
     }
     assert made["Config"] == {"Cmd": ["sh", "/run/microcluster/start.sh"], "Env": ["SSH_PORT=4444"]}
+    assert machine.mounts[activity.OF_THE_MACHINE] == "/dev/pts"
+    assert activity.OF_THE_MACHINE.startswith("/run/microcluster/"), "which the container sees"
 
 
 @pytest.mark.parametrize(
