@@ -1,5 +1,6 @@
-"""Runs beside each other, from what `fab report` wrote of each: results, time and dollars, and whether more machines paid. Pure."""
+"""Runs beside each other, from what `fab report` wrote of each: what they took to the same loss, and whether more machines paid. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +22,7 @@ class Compared:
         seconds: of a step, training only.
         per_hour, dollars: of all machines, and of the run so far.
         results: the last value of each metric, by its label.
+        losses: hours since the first machine was ordered, and the validation loss that was measured then.
     """
 
     run: str
@@ -36,6 +38,25 @@ class Compared:
     dollars: float | None
     emulated: bool
     results: Mapping[str, float]
+    losses: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.run} ({self.stack})"
+
+    def hours_to(self, loss: float | None) -> float | None:
+        """Hours to a validation loss, set-up included; None if it was never reached, or nobody knows when."""
+        return next((hours for hours, reached in self.losses if loss is not None and reached <= loss), None)
+
+    def dollars_to(self, loss: float | None) -> float | None:
+        """Dollars to a validation loss, in started hours of all machines."""
+        hours = self.hours_to(loss)
+        return None if hours is None else self.dollars_of(hours)
+
+    def dollars_of(self, hours: float) -> float | None:
+        """Dollars of so many hours: a started one counts whole."""
+        return None if self.per_hour is None else max(math.ceil(hours), 1) * self.per_hour
 
     @property
     def per_step(self) -> float | None:
@@ -52,23 +73,60 @@ def compared(facts: Mapping[str, Any]) -> Compared:
         *(len(facts["nodes"]), facts["world_size"], facts["unit"], facts["step"], facts["seconds_per_step"]),
         *(_number(cost["per_hour"]), _number(cost["so_far"]), cost["emulated"]),
         {label: metrics[name] for name, label in labels.items() if name in metrics},
+        _losses(facts),
     )
+
+
+def _losses(facts: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+    opened = min((row["opened"] for row in facts.get("bill") or ()), default=None)
+    measured = [(one["t"], one["loss"]) for one in facts.get("evaluations") or () if one["t"]]
+    if opened is None:
+        return ()
+    return tuple(((t - opened) / HOUR_S, loss) for t, loss in measured if isinstance(loss, int | float))
+
+
+def same_loss(runs: Sequence[Compared]) -> float | None:
+    """Return the lowest validation loss that all of them reached."""
+    lowest = [min((loss for _, loss in one.losses), default=None) for one in runs]
+    return None if None in lowest else max(lowest)
 
 
 def table(runs: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows, one for each run, by machines."""
     labels = list(dict.fromkeys(label for one in runs for label in one.results))
-    unit = runs[0].unit
+    unit, loss = runs[0].unit, same_loss(runs)
+    to_loss = [] if loss is None else [f"h to {loss:.4g}", f"$ to {loss:.4g}"]
     heads = ["run", "stack", "state", "machines", "ranks", f"{unit}s", *labels]
     rows = [
         [
             *(one.run, one.stack, one.state, str(one.machines), str(one.ranks), _text(one.steps, "")),
             *(_text(one.results.get(label), ".2f") for label in labels),
+            *((_text(one.hours_to(loss), ".2f"), _dollars(one.dollars_to(loss))) if to_loss else ()),
             *(_text(one.seconds, ".1f"), _dollars(one.per_step, 4), _dollars(one.per_hour), _dollars(one.dollars)),
         ]
         for one in _by_machines(runs)
     ]
-    return [*heads, f"s/{unit}", f"$/{unit}", "$/hour", "$ so far"], rows
+    return [*heads, *to_loss, f"s/{unit}", f"$/{unit}", "$/hour", "$ so far"], rows
+
+
+def better_buy(runs: Sequence[Compared]) -> str:
+    """Say which run took fewer dollars to the same validation loss, set-up included; of equal ones, fewer hours."""
+    loss = same_loss(runs)
+    if loss is None:
+        return "Which was the better buy is unknown: a run has no validation loss whose time is known."
+    if any(one.per_hour is None for one in runs):
+        return "Which was the better buy is unknown: a run has no price."
+    best, *others = sorted(runs, key=lambda one: (one.dollars_to(loss), one.hours_to(loss)))
+    beside = " and ".join(f"{_took(one, loss)} with {one.name}" for one in others)
+    different = (
+        "" if len({one.trains for one in runs}) == 1 else " They train different things, so compare losses with care."
+    )
+    emulated = " The figures are those of emulated machines." if any(one.emulated for one in runs) else ""
+    return f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}.{different}{emulated}"
+
+
+def _took(one: Compared, loss: float) -> str:
+    return f"{_dollars(one.dollars_to(loss))} and {_text(one.hours_to(loss), '.2f')} h"
 
 
 def verdicts(runs: Sequence[Compared]) -> list[str]:

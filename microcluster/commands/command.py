@@ -66,7 +66,7 @@ HELP = {
     "all": "show all rentals, not only the last one",
     "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
     "mark": "cancel everything with this mark",
-    "runs": "compare these runs instead: two or more names, or how they begin",
+    "runs": "two or more runs, or how their names begin; the option itself may be left out",
     "id": "cancel this id of the list; may be given several times",
     "preflight": "show every preflight check",
     "follow": "keep printing until the job ends",
@@ -171,7 +171,15 @@ def _interrupt(_: int, __: FrameType | None) -> None:
 
 
 def each_with_its_option(words: Sequence[str], options: Sequence[str] = ("--runs", "--only")) -> list[str]:
-    """Put the option before every word that follows it, as in ``--runs A B``, which Fabric would take for a command."""
+    """Put the option before every word that follows it, as in ``--only A B``, which Fabric would take for a command.
+
+    What follows `compare` and is no option is a run.
+    """
+    if words[:1] == ["compare"]:
+        return [
+            "compare",
+            *(word if word.startswith("-") else f"--runs={word}" for word in words[1:] if word != "--runs"),
+        ]
     spread: list[str] = []
     option = ""
     for word in words:

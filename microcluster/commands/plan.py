@@ -90,8 +90,8 @@ def plan(
         show_table(COLUMNS, [_cells(row, choice, mine) for row in listed], width=WIDTH, box=None, pad_edge=False)
     else:
         cheapest_first = sorted((row.offer for row in rows), key=lambda offer: offer.per_hour)
-        prices = [(_machines(offer), f"{offer.port_mbps or ''}", f"{offer.per_hour:.3f}") for offer in cheapest_first]
-        show_table(PRICE_COLUMNS, prices, width=WIDTH, box=None, pad_edge=False)
+        priced = [(_machines(offer), f"{offer.port_mbps or ''}", f"{offer.per_hour:.3f}") for offer in cheapest_first]
+        show_table(PRICE_COLUMNS, priced, width=WIDTH, box=None, pad_edge=False)
     unknown = sorted({_measure(row) for row in rows if not row.found})
     if unknown:
         say(f"Never measured, so without hours: {', '.join(unknown)}.")

@@ -1,7 +1,6 @@
 """`fab report`: machines, results and cost of the run; on the terminal, as JSON and as an HTML page."""
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 from rich.filesize import decimal
 
 from agent import step_time_model
-from core.plain_text import note, printable, say
-from microcluster.analysis import bottleneck, comparison, run_questions, samples
+from core.plain_text import note, say
+from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves, curves, rewound
 from microcluster.analysis.run_questions import Answer
@@ -19,7 +18,6 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.commands import run_text
 from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
 from microcluster.commands.money import CENT, Cost, account_of, cost_of, last_rental
-from microcluster.commands.screen import show_table
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -28,21 +26,17 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
-from microcluster.setup.environment import ARTIFACTS, fetched_folder
+from microcluster.setup.environment import fetched_folder
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 PAGE, FACTS = "report.html", "report.json"
-WIDTH = 200
-"""Of the table of compared runs, in characters."""
 
 
 @command
-def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None = None) -> int:
-    """Report machines, results and cost of the run, also as a page, or compare runs; exit code 1 unless the run is finished."""
-    if runs:
-        return compare(runs, as_json=as_json)
+def report(stack: str = STACK, as_json: bool = False) -> int:
+    """Report machines, results and cost of the run, also as a page; exit code 1 unless the run is finished."""
     from microcluster.commands.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every command's start
 
     cluster = cluster_of(stack)
@@ -58,6 +52,7 @@ def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None
         "labels": {metric.name: metric.label for metric in plan.metrics},
         "answers": [asdict(answer) for answer in answers],
         "curves": found.as_json(),
+        "evaluations": [one.as_json() for one in found.evaluations],
         "learning_rate": rewound(records.learning_rate),
         "gpu_use": samples.gpu_use(records.events),
         "emulated": cost.emulated,
@@ -152,6 +147,7 @@ def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
 
 def _bill_row(charge: Charge) -> dict[str, Any]:
     return {
+        "opened": charge.opened.timestamp(),
         "host": charge.host,
         "what": charge.description,
         "from": _utc(charge.opened),
@@ -198,37 +194,3 @@ def _pace_answer(outcome: Outcome) -> Answer:
 def _short(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def compare(names: Sequence[str], *, as_json: bool, artifacts: Path = ARTIFACTS) -> int:
-    """Print the table and whether more machines paid; the machines need not be there any more."""
-    if len(names) < 2:
-        raise UserMistake("fab report --runs compares at least two runs; for example: fab report --runs RUN RUN")
-    found = [_reported(name, artifacts) for name in names]
-    if len({one["kind"] for one in found}) > 1:
-        kinds = ", ".join(f"{one['run']} is of kind {one['kind']}" for one in found)
-        raise UserMistake(f"Comparing runs: {kinds}. Runs of one kind can be compared.")
-    runs = [comparison.compared(one) for one in found]
-    judged = comparison.verdicts(runs)
-    if as_json:
-        print_json({"runs": [{**asdict(one), "per_step": one.per_step} for one in runs], "verdicts": judged})
-        return 0
-    heads, rows = comparison.table(runs)
-    sides = ["left"] * 3 + ["right"] * (len(heads) - 3)
-    show_table(tuple(zip(heads, sides, strict=True)), rows, width=WIDTH, box=None, pad_edge=False)
-    for verdict in judged:
-        say(verdict)
-    return 0
-
-
-def _reported(name: str, artifacts: Path) -> Mapping[str, Any]:
-    """Return what the report of a run left here; ``name`` is the run, or how it begins."""
-    reports = {path.parent.name: path for path in sorted(artifacts.glob(f"*/*/{FACTS}"))}
-    matching = [run for run in reports if name and run.startswith(name)]
-    if len(matching) != 1:
-        known = ", ".join(f"{run} ({path.parent.parent.name})" for run, path in reports.items()) or "none"
-        how = "begins more than one run" if matching else "is no run with a report on this computer"
-        raise UserMistake(
-            f"{printable(name)!r} {how}. Runs with a report: {known}. Write one while its machines are there: fab report --stack STACK"
-        )
-    return json.loads(reports[matching[0]].read_text())

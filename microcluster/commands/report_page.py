@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pygal
@@ -40,9 +41,11 @@ STYLE = CleanStyle(
     major_label_font_size=11,
     title_font_size=12,
     legend_font_size=12,
-    colors=("var(--line-1)", "var(--line-2)"),
+    colors=tuple(f"var(--line-{number % 4 + 1})" for number in range(64)),
 )
 """The colors are CSS variables of the page, which has a light and a dark scheme."""
+MOST_LABELS = 8
+"""Below an axis; more would overlap."""
 MOST_POINTS = 400
 """The chart has no room for more; a curve of 50,000 steps has 500."""
 
@@ -121,31 +124,50 @@ def _checkpoint(one: Checkpoint) -> tuple[str, ...]:
     return str(one.step), one.name, kind, decimal(one.size), written, f"torn: {one.flaw}" if one.flaw else "whole"
 
 
-def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_zero: bool = False) -> str:
+def curve(
+    name: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, from_zero: bool = False, along: str = "step"
+) -> str:
     """Draw named lines of (step, value) as SVG text; ``from_zero`` begins the axes at zero."""
-    chart = pygal.XY(
+    look = {"stroke_style": {"width": 2}, "show_dots": False, "include_x_axis": from_zero, "x_title": along}
+    return _drawn(pygal.XY, name, {title: list(thinned(points)) for title, points in lines.items()}, **look)
+
+
+def bars(name: str, of: Sequence[str], heights: Mapping[str, Sequence[float]]) -> str:
+    """Draw bars as SVG text, each of the named parts above the other; ``of`` says what each bar is of."""
+    every = -(-len(of) // MOST_LABELS)
+    return _drawn(
+        pygal.StackedBar, name, heights, x_labels=of, x_labels_major_every=every, show_minor_x_labels=every == 1
+    )
+
+
+def _drawn(kind: type[pygal.Graph], name: str, parts: Mapping[str, Sequence[Any]], **look: Any) -> str:
+    chart = kind(
         js=[],
         disable_xml_declaration=True,
         style=STYLE,
-        stroke_style={"width": 2},
         width=720,
         height=270,
-        show_dots=False,
         max_scale=8,  # More labels on an axis would overlap.
-        include_x_axis=from_zero,
-        x_title="step",
         y_title=name,
-        legend_at_bottom=len(lines) > 1,
-        show_legend=len(lines) > 1,
+        legend_at_bottom=len(parts) > 1,
+        show_legend=len(parts) > 1,
         no_data_text="nothing yet",
+        **look,
     )
-    for title, points in lines.items():
-        chart.add(title, list(thinned(points)))
+    for title, values in parts.items():
+        chart.add(title, values)
     # The library writes its settings into a script even where nothing reads them.
     return re.sub(r"<script.*?</script>", "", chart.render(is_unicode=True), flags=re.DOTALL)
 
 
-def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+def figures(path: Path, title: str, source: str, **parts: object) -> None:
+    """Write a page of sentences (``told``), ``charts`` and ``tables``, each of the latter with its caption."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    read = f"{source}, at {datetime.now(UTC):%Y-%m-%d %H:%M}."
+    path.write_text(render_page("figures.html.j2", title=title, read=read, **parts))
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
     """Keep both ends, and the lowest and highest point of each group, so that no peak is lost."""
     if len(points) <= MOST_POINTS:
         return points
@@ -155,5 +177,5 @@ def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
     return [*dict.fromkeys((points[0], *kept, points[-1]))]
 
 
-def _value(point: tuple[int, float]) -> float:
+def _value(point: tuple[float, float]) -> float:
     return point[1]

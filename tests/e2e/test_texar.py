@@ -118,7 +118,7 @@ def test_runs_are_compared_by_their_reports_alone(product: Product, last_epoch: 
     other.mkdir()
     alone = {"run": other.name, "nodes": facts["nodes"][:1], "seconds_per_step": facts["seconds_per_step"] / 2}
     (other / path.name).write_text(json.dumps(facts | alone))
-    said = product.plain(f"fab report --runs 0000 {facts['run'][:6]}", 60)
+    said = product.plain(f"fab compare 0000 {facts['run'][:6]}", 60)
     assert said.returncode == 0, said.stderr
     assert "The second machine does not pay: an epoch takes " in said.stdout
 

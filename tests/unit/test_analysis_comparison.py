@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from microcluster.analysis.comparison import compared, table, verdicts
-from microcluster.commands.command import UserMistake, each_with_its_option
-from microcluster.commands.report import compare
+from microcluster.analysis.comparison import better_buy, compared, same_loss, table, verdicts
+from microcluster.commands import compare as command
+from microcluster.commands.command import each_with_its_option
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:
@@ -80,45 +80,84 @@ def test_the_table_has_a_row_for_each_run_with_its_results_time_and_dollars() ->
     }
 
 
+ORDERED = 1_767_225_600.0
+
+
+def learned(one: dict[str, Any], *hours_and_losses: tuple[float, float | str]) -> dict[str, Any]:
+    """Return a report with a bill, and evaluations so many hours after the order."""
+    measured = [{"step": 1, "loss": loss, "t": ORDERED + 3600 * hours} for hours, loss in hours_and_losses]
+    return one | {"bill": [{"opened": ORDERED + 60}, {"opened": ORDERED}], "evaluations": measured}
+
+
+def test_the_better_buy_took_fewer_dollars_to_the_loss_that_both_reached_from_the_order_on() -> None:
+    slow = compared(learned(ONE, (1.0, 5.0), (3.5, 4.0), (5.2, 3.0)))
+    quick = compared(learned(TWO, (0.8, 5.0), (2.5, 4.0), (2.7, "nan")))
+    assert same_loss([slow, quick]) == 4.0
+    assert [(one.hours_to(4.0), one.dollars_to(4.0)) for one in (slow, quick)] == [(3.5, 10.0), (2.5, 15.0)]
+    assert better_buy([quick, slow]) == (
+        "The better buy is 1111aaaaaaaa (texar-p100): to a validation loss of 4 it took $10.00 and 3.50 h from the order on, "
+        "instead of $15.00 and 2.50 h with 2222bbbbbbbb (texar-p100)."
+    )
+    heads, rows = table([slow, quick])
+    assert dict(zip(heads, rows[0], strict=True))["$ to 4"] == "$10.00"
+
+
+def test_what_was_never_measured_has_no_better_buy() -> None:
+    reached = compared(learned(ONE, (1.0, 5.0)))
+    assert "unknown: a run has no validation loss" in better_buy([reached, compared(TWO)])
+    free = compared(learned(facts("2222bbbbbbbb", 2, 207.0, None), (1.0, 5.0)))
+    assert "unknown: a run has no price" in better_buy([reached, free])
+
+
 @pytest.fixture
-def artifacts(tmp_path: Path) -> Path:
-    for one in (ONE, TWO):
+def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for one in (learned(ONE, (1.0, 5.0)), learned(TWO, (2.0, 4.5))):
         folder = tmp_path / one["stack"] / one["run"]
         folder.mkdir(parents=True)
         (folder / "report.json").write_text(json.dumps(one))
+    monkeypatch.setattr(command, "ARTIFACTS", tmp_path)
     return tmp_path
 
 
 def test_runs_are_found_by_how_their_names_begin(artifacts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(["2222", "1111"], as_json=False, artifacts=artifacts) == 0
+    assert command.compare.code(runs=["2222", "1111"]) == 0
     said = capsys.readouterr().out
-    assert "207.0" in said and "The second machine does not pay" in said
-    assert compare(["2222", "1111"], as_json=True, artifacts=artifacts) == 0
+    assert "207.0" in said and "The second machine does not pay" in said and "The better buy is 1111aaaaaaaa" in said
+    assert command.compare.code(runs=["2222", "1111"], as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["machines"] == 2
+
+
+def test_the_page_has_both_curves_and_the_table(artifacts: Path) -> None:
+    assert command.compare.code(runs=["2222", "1111"]) == 0
+    (path,) = (artifacts / "comparisons").glob("*.html")
+    page = path.read_text()
+    assert page.count("<svg") == 2 and "by dollars" in page and "<td>2222bbbbbbbb</td>" in page
+    assert "<script" not in page
 
 
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["1111"], "compares at least two runs"),
+        (["1111"], "takes at least two runs"),
         (["1111", "3333"], "'3333' is no run with a report on this computer. Runs with a report: 1111aaaaaaaa"),
         (["", "1111"], "'' is no run with a report"),
     ],
 )
 def test_a_run_without_a_report_is_named_with_those_that_have_one(
-    names: list[str], expected: str, artifacts: Path
+    names: list[str], expected: str, artifacts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(UserMistake, match=expected):
-        compare(names, as_json=False, artifacts=artifacts)
+    assert command.compare.code(runs=names) == 2
+    assert expected in capsys.readouterr().err
 
 
-def test_runs_of_two_kinds_are_refused(artifacts: Path) -> None:
+def test_runs_of_two_kinds_are_refused(artifacts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = artifacts / "texar-p100" / TWO["run"] / "report.json"
     path.write_text(json.dumps(TWO | {"kind": "openseq2seq"}))
-    with pytest.raises(UserMistake, match="2222bbbbbbbb is of kind openseq2seq"):
-        compare(["1111", "2222"], as_json=False, artifacts=artifacts)
+    assert command.compare.code(runs=["1111", "2222"]) == 2
+    assert "2222bbbbbbbb is of kind openseq2seq" in capsys.readouterr().err
 
 
-def test_every_word_after_runs_belongs_to_it() -> None:
-    words = ["report", "--runs", "a", "b", "--json", "--stack", "c"]
-    assert each_with_its_option(words) == [*("report", "--runs", "a", "--runs", "b", "--json", "--stack", "c")]
+def test_every_word_after_compare_is_a_run_and_every_word_after_only_belongs_to_it() -> None:
+    assert each_with_its_option(["compare", "a", "--json", "b"]) == ["compare", "--runs=a", "--json", "--runs=b"]
+    words = ["images", "--only", "a", "b", "--stack", "c"]
+    assert each_with_its_option(words) == ["images", "--only", "a", "--only", "b", "--stack", "c"]

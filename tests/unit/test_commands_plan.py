@@ -73,6 +73,8 @@ def test_an_own_program_that_never_ran_has_prices_and_no_hours(reports, capsys) 
     found = planned(capsys, "torchrun-local")
     assert not any(row["measured"] for row in found["rows"]) and all(row["per_hour"] for row in found["rows"])
     assert "make up STACK=torchrun-local" in found["advice"][0]
+    assert plan.plan.code(stack="torchrun-local") == 0
+    assert "dollars an hour" in capsys.readouterr().out
 
 
 def test_an_own_program_takes_the_pace_of_its_run_on_one_machine_and_a_lower_limit_on_more(reports, capsys) -> None:
