@@ -12,7 +12,7 @@ from core.home import Home
 from microcluster.config.model import Container as ContainerSection
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
-from microcluster.jobs.contract import Plan
+from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import decided
 
 REGISTRY_KEY = "ngc_key"

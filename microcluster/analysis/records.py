@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcluster.jobs.contract import Metric
+from microcluster.jobs.plan import Metric
 
 Event = Mapping[str, Any]
 Point = tuple[int, float]

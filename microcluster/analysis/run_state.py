@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from microcluster.analysis.records import Event, curves, sound
-from microcluster.jobs.contract import NO_CHECKPOINTS, Metric
+from microcluster.jobs.plan import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"

@@ -21,7 +21,8 @@ from microcluster.commands.money import CENT, Cost, account_of, cost_of, last_re
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import GRADIENT_BYTES, Plan
+from microcluster.jobs.contract import GRADIENT_BYTES
+from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export

@@ -6,7 +6,7 @@ from core.plain_text import count, note, one_line, say
 from microcluster.commands.command import STACK, UserMistake, command, print_json
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import Plan
+from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from core.files import write_whole
-from microcluster.jobs.contract import SourceFile
 from microcluster.jobs.finished_data import Data, SentFile
+from microcluster.jobs.plan import SourceFile
 
 MOST_FILES, MOST_BYTES = 200, 1_000_000
 """They are stored in the stack's state and sent to the machines in one message."""

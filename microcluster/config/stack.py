@@ -27,9 +27,10 @@ from microcluster.config.rules import (
     problems_of_runtime,
 )
 from microcluster.config.safe_yaml import TextProblem, read
-from microcluster.jobs.contract import Section, SourceFile, World
+from microcluster.jobs.contract import Section
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
+from microcluster.jobs.plan import SourceFile, World
 
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, ValidationError
 
-from microcluster.jobs.contract import Runtime, Section, SourceFile
+from microcluster.jobs.contract import Runtime, Section
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.kinds import section_of
+from microcluster.jobs.plan import SourceFile
 
 SSH_PORT = 4444
 """Of the containers; what measures and what the ranks meet on lies beside it, also where there is no container."""

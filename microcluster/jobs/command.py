@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from microcluster.jobs.contract import Plan, Process, World
 from microcluster.jobs.own_program import OwnProgram, Words
+from microcluster.jobs.plan import Plan, Process, World
 from microcluster.jobs.torchrun import environment
 
 ROLE = "rank"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from microcluster.jobs import mpirun
-from microcluster.jobs.contract import Process, World
 from microcluster.jobs.own_program import OwnScript
+from microcluster.jobs.plan import Process, World
 
 
 class Job(OwnScript):

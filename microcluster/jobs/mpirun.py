@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from agent.kill_run import RUN_VARIABLE
-from microcluster.jobs.contract import Process, World
+from microcluster.jobs.plan import Process, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""

@@ -16,20 +16,9 @@ from pydantic import Field, StrictInt, StrictStr
 
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
-from microcluster.jobs.contract import (
-    MOST_STEPS,
-    NO_CHECKPOINTS,
-    AgentModule,
-    Hardware,
-    Metric,
-    Origin,
-    Plan,
-    Process,
-    Sections,
-    World,
-    matching,
-)
+from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, pattern_or
+from microcluster.jobs.plan import NO_CHECKPOINTS, AgentModule, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""

@@ -13,21 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictSt
 from pydantic.alias_generators import to_camel
 
 from core.plain_text import printable, shown
-from microcluster.jobs.contract import (
-    MOST_STEPS,
-    NO_CHECKPOINTS,
-    AgentModule,
-    Expect,
-    Hardware,
-    Origin,
-    Plan,
-    Process,
-    Section,
-    Sections,
-    World,
-    matching,
-)
+from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.image import is_ours, named_image, pythons
+from microcluster.jobs.plan import NO_CHECKPOINTS, AgentModule, Expect, Plan, Process, World
 from microcluster.jobs.rendering import render
 
 PROGRAM = "the user's own program"

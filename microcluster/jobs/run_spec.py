@@ -14,10 +14,10 @@ from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts
-from microcluster.jobs.contract import DataPlan, Plan, Process, World
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.jobs.own_program import ENVIRONMENT
+from microcluster.jobs.plan import DataPlan, Plan, Process, World
 from microcluster.jobs.rendering import render
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Literal
 
 from agent import program, spec
-from microcluster.jobs.contract import Plan, Process, World
 from microcluster.jobs.own_program import OwnScript
+from microcluster.jobs.plan import Plan, Process, World
 
 ROLE = "torchrun-agent"
 PORT = 48123

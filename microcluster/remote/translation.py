@@ -10,7 +10,7 @@ from typing import Any
 import agent
 from core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import Plan, Translator
+from microcluster.jobs.plan import Plan, Translator
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host

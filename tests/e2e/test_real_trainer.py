@@ -14,9 +14,9 @@ import pytest
 
 from agent.readers.openseq2seq import Reader
 from microcluster.analysis.records import evaluations
-from microcluster.jobs.contract import World
 from microcluster.jobs.openseq2seq import LOCAL_PROGRAM_FOLDER, SOURCE, Job
 from microcluster.jobs.openseq2seq.translation import inference
+from microcluster.jobs.plan import World
 from microcluster.jobs.rendering import render
 from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job

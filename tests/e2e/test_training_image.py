@@ -12,8 +12,8 @@ import docker
 import docker.errors
 import pytest
 
-from microcluster.jobs.contract import World
 from microcluster.jobs.openseq2seq import STAND_IN_FOLDER, Job
+from microcluster.jobs.plan import World
 from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 

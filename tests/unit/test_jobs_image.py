@@ -8,7 +8,7 @@ from dataclasses import replace
 from launching import transformer
 
 from microcluster.jobs import image, openseq2seq
-from microcluster.jobs.contract import World
+from microcluster.jobs.plan import World
 
 NGC = World(("10.0.0.1",), 1, image="nvcr.io/nvidia/tensorflow:19.05-py3")
 LOCAL = World(("10.0.0.1",), 1, image="ngc.microcluster.internal:5000/microcluster/training:standin")

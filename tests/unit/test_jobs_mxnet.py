@@ -7,7 +7,7 @@ import pytest
 from launching import run_id
 
 from microcluster.config import stack as config
-from microcluster.jobs.contract import Process
+from microcluster.jobs.plan import Process
 from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]

@@ -17,9 +17,9 @@ from standin import VERSION
 
 from microcluster.jobs import mpirun, openseq2seq, rendering
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
-from microcluster.jobs.contract import World
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq import datasets
+from microcluster.jobs.plan import World
 from microcluster.jobs.run_spec import RunFolder, decided, staging
 
 JOB = transformer()

@@ -15,7 +15,7 @@ from components.cluster import facts_of
 from microcluster.analysis.run_state import judge, place_in_queue
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
-from microcluster.jobs.contract import World
+from microcluster.jobs.plan import World
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import openssh, queue
 from microcluster.remote.errors import Completed, RemoteError

@@ -20,8 +20,8 @@ from rich.table import Table
 
 from agent.readers.openseq2seq import Reader
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.contract import World
 from microcluster.jobs.openseq2seq import Job
+from microcluster.jobs.plan import World
 from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source

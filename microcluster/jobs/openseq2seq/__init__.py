@@ -9,18 +9,12 @@ from microcluster.jobs import mpirun
 from microcluster.jobs.contract import (
     GRADIENT_BYTES,
     MOST_STEPS,
-    AgentModule,
-    DataPlan,
-    Expect,
     Hardware,
-    Metric,
     Origin,
     PinnedSource,
-    Plan,
     Section,
     Sections,
     Workload,
-    World,
 )
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import (
@@ -33,6 +27,7 @@ from microcluster.jobs.image import (
 )
 from microcluster.jobs.openseq2seq import translation
 from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED, recipe_id
+from microcluster.jobs.plan import AgentModule, DataPlan, Expect, Metric, Plan, World
 from microcluster.jobs.rendering import render
 
 COMMIT = "8681d381"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import sacrebleu
 
-from microcluster.jobs.contract import Score
+from microcluster.jobs.plan import Score
 from microcluster.jobs.rendering import render
 
 BATCH = 16

@@ -8,23 +8,10 @@ from pydantic import Field, StrictInt
 from pydantic.alias_generators import to_camel
 
 from microcluster.jobs import mpirun
-from microcluster.jobs.contract import (
-    GRADIENT_BYTES,
-    NO_CHECKPOINTS,
-    AgentModule,
-    DataPlan,
-    Expect,
-    Hardware,
-    Metric,
-    Origin,
-    PinnedSource,
-    Plan,
-    Section,
-    Sections,
-    World,
-)
+from microcluster.jobs.contract import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, LOCAL_REPOSITORY, is_local, named_image, repository
+from microcluster.jobs.plan import NO_CHECKPOINTS, AgentModule, DataPlan, Expect, Metric, Plan, World
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar.example import (
     CONFIGURATIONS,

@@ -1,0 +1,283 @@
+"""The plan of a run: all that is decided about it, once, as one value, from the section of its job and the world it will run in."""
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agent import program
+from agent.batch import grant
+
+DEFAULT_MODEL_BYTES = 64_000_000
+"""What the preflight adds up for a model of unknown size."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One text of the user's own program: its path below the source, and its content."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class World:
+    """Where a run is: its ranks' private addresses in their order, slots on each, the network card between them, and its folder.
+
+    Attributes:
+        run: the run's id; ``word`` was drawn when it began: the same configuration trained again has another one.
+        image: the base on which the container's image is built; None where the processes run on the machine itself.
+        trainer: what the local training image holds beside the stand-in that this run trains with.
+        data_id: of data that the user brings.
+        texts: the user's own program, where it travels with the job.
+        secrets: the folder, in memory, with a file for each secret that was given.
+    """
+
+    addresses: tuple[str, ...]
+    slots: int
+    interface: str = "eth0"
+    run: str = ""
+    word: str = ""
+    mount_point: str = "/data"
+    image: str | None = None
+    trainer: str | None = None
+    data_id: str | None = None
+    texts: tuple[SourceFile, ...] = ()
+    secrets: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
+        if not self.addresses or self.slots < 1:
+            raise ValueError(f"a world of {len(self.addresses)} hosts with {self.slots} slots has no ranks")
+        for number, address in enumerate(self.addresses):
+            if address == grant.placeholder(number):  # The queue has not granted that node yet.
+                continue
+            if not ipaddress.IPv4Address(address).is_private:
+                raise ValueError(f"{address} is no private address; ranks talk over the private network only")
+
+    @property
+    def path(self) -> str:
+        """The run's folder, on every host; its name is the run's id."""
+        return f"{self.mount_point}/runs/{self.run}"
+
+    @property
+    def logdir(self) -> str:
+        """Where the program's checkpoints belong."""
+        return f"{self.path}/logdir"
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The address of each rank where every slot has one."""
+        return tuple(address for address in self.addresses for _ in range(self.slots))
+
+    def noted(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the words that run ``command`` as a rank whose end is noted on its node."""
+        return (*program(self.path, "launch.rank_wrapper", f"{self.path}/ranks_ended.jsonl"), *command)
+
+    def preflight(self, python: str, config_file: str, model_bytes: int, started: str) -> tuple[str, ...]:
+        """Return what every rank runs in the preflight; ``started`` names what has started it, of the agent's probe."""
+        words = (self.interface, f"{self.path}/{config_file}", str(model_bytes), started)
+        return (python, *program(self.path, "launch.probe", *words)[1:])
+
+
+@dataclass(frozen=True)
+class Process:
+    """One program of a run.
+
+    Attributes:
+        node: the number of the node that starts it, in rank order.
+        order: a lower one starts first.
+        name: such as "server 1", where several processes have one role: it stands in front of every line of the log, and names
+            the process when it dies.
+        ends_run: whether the run ends when this process ends.
+    """
+
+    role: str
+    node: int
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    order: int = 0
+    ends_run: bool = True
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class AgentModule:
+    """A module of the agent's readers or checkpoints, with its options."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_CHECKPOINTS = AgentModule("none")
+"""Of a program that writes none: a run that ends early starts over."""
+
+
+@dataclass(frozen=True)
+class DataPlan:
+    """The data of a job.
+
+    Attributes:
+        id: what names the data: the files that were brought, else what a recipe makes.
+        folder: where they lie on every host, below the mount point.
+        pairs: files of which each line has to have its partner.
+        vocabulary: a file and the number of its lines; None for a program that makes its own of the texts.
+        needed: those without which a trained model cannot be used.
+        recipe: how agent/data/staging.py makes them, where the stack file brings none.
+        largest_bytes: of a tar with finished files.
+        words: a file and how many different words it has to hold, the end of a line one of them.
+    """
+
+    id: str
+    folder: str
+    files: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    largest_bytes: int
+    optional: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    vocabulary: tuple[str, int] | None = None
+    needed: tuple[str, ...] = ()
+    words: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure that status, watch and report show beside the training and the validation loss.
+
+    Attributes:
+        name: its key in a program's output.
+        label: what a person reads.
+        event, key: the event of an evaluation that holds it; by default {"event": "metric", "name": ..., "value": ...}.
+        scalar: its name in TensorBoard's files, where no event holds it.
+        note: what a person has to know of it, for the caption of its chart.
+    """
+
+    name: str
+    label: str
+    event: str = "metric"
+    key: str = "value"
+    scalar: str | None = None
+    note: str = ""
+
+
+def unknown_rate(step: int) -> float | None:
+    """Return no learning rate: only the program knows it."""
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What is known of a run beforehand.
+
+    Attributes:
+        eval_steps, print_steps: between evaluations, and between lines with a loss.
+        mixed: whether overflowing steps are skipped.
+        model_bytes: what all ranks add up in a step, about; where nobody knows, enough to see the network work.
+        checkpoint_bytes: the size of a checkpoint, about; 0 when nobody knows.
+        learning_rate: the planned rate by step, counted from 1.
+        warmup_steps: in how many of them it rises; 0 where it never does, or nobody knows.
+    """
+
+    eval_steps: int | None = None
+    print_steps: int = 0
+    mixed: bool = False
+    model_bytes: int = DEFAULT_MODEL_BYTES
+    checkpoint_bytes: int = 0
+    learning_rate: Callable[[int], float | None] = unknown_rate
+    warmup_steps: int = 0
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a text was translated: a name for programs, and words for people with how it was computed."""
+
+    name: str
+    value: float
+    text: str
+    signature: str
+
+
+class Translator(Protocol):
+    """What turns sentences into others with a run's model."""
+
+    MAX_LENGTH: int
+    """In pieces; what is longer is cut."""
+    CHECKPOINT: str
+    """How the name of the one file of a checkpoint ends by which it is named."""
+    PIECES: str
+    VOCABULARY: str
+    """Where a fetched run has what cuts sentences into pieces, and their list."""
+
+    def board_files(self, config: str) -> Mapping[str, str]:
+        """Return what a board needs beside a fetched run to translate with it, by name."""
+
+    def pointer(self, checkpoint: str) -> Mapping[str, str]:
+        """Return the files of a log folder of which the program reads the checkpoint with this path, by name."""
+
+    def inference(self, config_file: str, logdir: str, output: str) -> tuple[str, ...]:
+        """Return the argv that translates what the configuration names."""
+
+    def infer_params(self, vocabulary: str, source: str, *, batch: int = 16) -> str:
+        """Return what is added to a run's configuration."""
+
+    def score(self, lines: Sequence[str], reference: Sequence[str]) -> Score:
+        """Compare translations with a reference."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided about a run.
+
+    Attributes:
+        title: what is trained, in a few words.
+        trainer: the program that trains; ``folder`` is where it starts, on every host.
+        files: what is written into the run's folder, by name; ``config_file`` is the one that every rank reads and the report shows.
+        identity: what makes the run another one when it changes, without ``max_steps``, image and world.
+        start, resume: what runs where, from the beginning and from the newest checkpoint.
+        probe: what starts the preflight's program as every rank, to prove that each reaches every other.
+        reader: what turns lines of the log into events.
+        checkpoints: what knows a whole checkpoint from a torn one; ``checkpoint_files`` is what one is made of, for the report.
+        dockerfile: of the container's image.
+        environment: the shell program that makes the run's own environment on a machine without containers.
+        imports: the argv that imports what the program imports, where another program than ours trains.
+        ranks: the address of each process that computes, in the order of their numbers.
+        data: None for a program that brings its own.
+        unit: what one of the run's steps is: "step" (an update), or "epoch".
+        result: the metric that a good run ends with; None where its last checkpoint is enough.
+        exit_code_decides: whether a run that ended with exit code 0 has finished, whatever its log and its checkpoints say.
+        stop_order: roles, first to last: those of one role are ended on all nodes before those of the next.
+        stop_grace_s: how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other.
+        meeting_port: on the first node, where the processes of all others look for it; None where it is another one each time.
+        artifacts: folders of the run's folder in which the program leaves what is fetched, beside the checkpoints.
+        secrets: the environment variables of the operator that the program may be given, never written down.
+        not_shown: which figures of the run status, watch and report will lack.
+    """
+
+    title: str
+    trainer: str
+    folder: str
+    config_file: str
+    files: Mapping[str, str]
+    identity: Mapping[str, object]
+    start: Sequence[Process]
+    resume: Sequence[Process]
+    probe: Sequence[Process]
+    reader: AgentModule
+    checkpoints: AgentModule
+    checkpoint_files: str
+    ranks: Sequence[str]
+    dockerfile: str | None = None
+    environment: str | None = None
+    imports: Sequence[str] = ()
+    data: DataPlan | None = None
+    metrics: tuple[Metric, ...] = ()
+    unit: str = "step"
+    result: str | None = None
+    exit_code_decides: bool = False
+    stop_order: tuple[str, ...] = ("rank",)
+    stop_grace_s: int = 0
+    meeting_port: int | None = None
+    artifacts: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    not_shown: tuple[str, ...] = ()
+    translator: Translator | None = None
+    expect: Expect = Expect()
