@@ -11,7 +11,7 @@ WITHOUT_KEYS := .venv/bin/python -m microcluster.setup.environment .venv/bin/pyt
 .PHONY: help venv $(COMMANDS) $(TOOLS)
 
 help:
-	@echo "make up                 rent the cluster of STACK, train on it, report; sets everything up first"
+	@echo "make up                 rent the cluster of STACK, train on it, report; with DOWN=1 cancel it then"
 	@echo "make down               stop the job, cancel everything, print the receipt"
 	@echo "make preview STACK=p100 show what up would rent; needs no account and no network"
 	@echo "make setup              install what all stacks need: Python packages, Pulumi engine, keys, stacks"
@@ -35,7 +35,7 @@ preview emulator: venv
 	@.venv/bin/fab $@ --stack "$(STACK)"
 
 up: venv
-	@.venv/bin/fab up --stack "$(STACK)" $(UNSAVED)
+	@.venv/bin/fab up --stack "$(STACK)" $(UNSAVED) $(if $(DOWN),--down)
 
 # Ending a bill needs what is installed and nothing else: no newer Python, no other lock file, no package index.
 down:

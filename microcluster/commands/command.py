@@ -72,6 +72,7 @@ HELP = {
     "follow": "keep printing until the job ends",
     "fetch": "where a run would be lost with its machines: fetch it first",
     "discard": "where a run would be lost with its machines: give it up",
+    "down": "fetch and cancel everything when the job is over; after a failure in half an hour, or after guard.keepFailed",
     "only": "build these images instead of those of the local stack: one or more names",
 }
 _IS_PART: ContextVar[bool] = ContextVar("is_part", default=False)

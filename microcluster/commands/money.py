@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from core.catalog.prices import Rate, dollars
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import CommandFailed, sentence
@@ -35,6 +36,25 @@ class Cost:
     """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
     emulated: bool = False
     """Whether the account is emulated on this computer, so that nobody pays."""
+    open: tuple[tuple[datetime, Rate], ...] = ()
+    """Of each charge that goes on: since when, and its price."""
+
+    @property
+    def price(self) -> str:
+        """What goes on costing, by the hour."""
+        if self.per_hour is None:
+            return "a price that the account does not say now"
+        return f"{self.amount(self.per_hour)} an hour{' (emulated)' if self.emulated else ''}"
+
+    def amount(self, much: Decimal) -> str:
+        """Write an amount in the account's currency."""
+        return dollars(much) if self.currency == DOLLARS else f"{much.normalize():f} {self.currency}"
+
+    def more_until(self, moment: datetime, now: datetime) -> Decimal | None:
+        """Return what is billed in addition until ``moment``, started hours whole; None where the account cannot be read."""
+        if self.per_hour is None:
+            return None
+        return sum((rate.cost(since, moment) - rate.cost(since, now) for since, rate in self.open), Decimal(0))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -94,9 +114,19 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
 
 def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
+    return _cost(lambda: (account or account_of(cluster), cluster.mark), cluster.stack, say)
+
+
+def cost_of_stack(stack: str) -> Cost:
+    """Return what a stack costs, whether it is up or not, as its account says."""
+    return _cost(lambda: account_and_mark(stack), stack, note)
+
+
+def _cost(opened: Callable[[], tuple[OpenedAccount, str]], stack: str, say: Callable[[str], None]) -> Cost:
+    account = None
     try:
-        account = account or account_of(cluster)
-        bill = last_rental(account.charges_listed(Owner(cluster.stack, cluster.mark)))
+        account, mark = opened()
+        bill = last_rental(account.charges_listed(Owner(stack, mark)))
     except ProviderError as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.is_emulated))
@@ -105,7 +135,8 @@ def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Ca
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))
     opened = min((row.opened for row in billed if row.hourly), default=None)
     next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
-    return Cost(per_hour, so_far, bill.currency, next_hour=next_hour, emulated=account.is_emulated)
+    going_on = tuple((row.opened, Rate(row.per_hour, None if row.hourly else row.per_month)) for row in bill.open)
+    return Cost(per_hour, so_far, bill.currency, next_hour, account.is_emulated, going_on)
 
 
 def account_of(cluster: ClusterFacts) -> OpenedAccount:

@@ -1,10 +1,18 @@
 """`fab up`: prepare this computer, rent the cluster, follow the job to its end, report."""
 
 from core.home import Home
-from core.plain_text import say
+from core.plain_text import note, say
 from microcluster.accounts.registry import account_of
-from microcluster.commands import unsaved_work
-from microcluster.commands.command import INTERRUPTED, STACK, CommandFailed, UserMistake, local_command, run_part
+from microcluster.commands import ending, unsaved_work
+from microcluster.commands.command import (
+    FAILED,
+    INTERRUPTED,
+    STACK,
+    CommandFailed,
+    UserMistake,
+    local_command,
+    run_part,
+)
 from microcluster.commands.fetch import fetch
 from microcluster.commands.job import resume
 from microcluster.commands.recover import repair
@@ -27,17 +35,23 @@ JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack
 
 
 @local_command
-def up(stack: str = STACK, fetch_first: bool = False, discard: bool = False) -> int:
+def up(stack: str = STACK, fetch_first: bool = False, discard: bool = False, down: bool = False) -> int:
     """Rent the cluster of the stack, train on it, fetch a finished run and report; can be repeated and interrupted."""
     home = Home.of()
     use_own_backend(home)
-    return bring_up(home, stack, unsaved_work.choice(fetch_first=fetch_first, discard=discard))
+    return bring_up(home, stack, unsaved_work.choice(fetch_first=fetch_first, discard=discard), down=down)
 
 
-def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int:
-    """Bring ``stack`` up; ``choice`` is what a person has said of a run that would be lost."""
+def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down: bool = False) -> int:
+    """Bring ``stack`` up.
+
+    Args:
+        choice: what a person has said of a run that would be lost.
+        down: whether everything is cancelled when the job is over, as a guard of the stack file may say too.
+    """
     stages = Stages()
-    config.read_file(stack, ordering=True)
+    keep_s = ending.keep_failed_s(config.read_file(stack, ordering=True), down=down)
+    ends = keep_s is not None
     _check_key(home, stack)
     repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
@@ -47,9 +61,16 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int:
         of = account_of(config.read_account(stack).name)
         usual = f"usually 1 min here, {of.order_takes} on {of.title}"
         with stages.stage("pulumi", f"renting and preparing what stack {stack} describes ({usual})"):
-            code = _update(home, stack)
-        if code == 0:
-            code = _follow(stack, stages)
+            code = _update(home, stack, ends=ends)
+        is_up = code == 0
+        if is_up:
+            code = _follow(stack, stages, ends=ends)
+    while keep_s is not None and code != INTERRUPTED:
+        over = ending.end(home, stack, stages, keep_s, is_up=is_up)
+        if over is not None:
+            return over
+        with alone_on(stack, "make up", home):
+            code, is_up = _follow(stack, stages, ends=ends), True
     say(f"Time: {stages.summary()}.")
     if code == 0:
         say(f"Next: `make down STACK={stack}` stops the bill.")
@@ -73,12 +94,15 @@ def _prepare(home: Home, stack: str, stages: Stages) -> None:
         emulated_account.start(emulated, home, stages, config.read_file(stack).local_image)
 
 
-def _update(home: Home, stack: str) -> int:
+def _update(home: Home, stack: str, *, ends: bool) -> int:
     try:
         code = pulumi.run(home, "up", "--refresh", "--run-program", "--yes", "--skip-preview", "-s", stack)
     except KeyboardInterrupt:
         say(UPDATE_INTERRUPTED.format(stack=stack))
         return INTERRUPTED
+    if code and ends and pulumi_state.known(stack, home).held:
+        note(f"Stack {stack} is not up, for the reason above.")
+        return FAILED
     if code:
         raise CommandFailed(f"Stack {stack} is not up, for the reason above. {_what_now(home, stack)}")
     return 0
@@ -93,7 +117,7 @@ def _what_now(home: Home, stack: str) -> str:
     )
 
 
-def _follow(stack: str, stages: Stages) -> int:
+def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
     try:
         _, outcome = observed_or_none(stack) or (None, None)
         if outcome and outcome.state in ("stopped", "failed", "stalled"):
@@ -101,11 +125,11 @@ def _follow(stack: str, stages: Stages) -> int:
                 run_part(resume, stack=stack)
         with stages.stage("job", "watching it; it keeps running after Ctrl-C"):
             code = run_part(watch, stack=stack)
-        if code == 0:
+        if code == 0 and not ends:
             with stages.stage("fetch", "fetching the finished run, so that its machines can be cancelled"):
                 code = run_part(fetch, stack=stack)
         with stages.stage("report", "the results"):
             return run_part(report, stack=stack) or code
     except KeyboardInterrupt:
-        say(JOB_GOES_ON.format(stack=stack))
+        say(ending.left_alone(stack) if ends else JOB_GOES_ON.format(stack=stack))
         return INTERRUPTED

@@ -1,0 +1,125 @@
+"""How `make up DOWN=1` ends a rental with its job: fetch, cancel, receipt; a failed job keeps its machines for a while."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from core.home import Home
+from core.plain_text import duration, note, say
+from microcluster.commands.command import FAILED, INTERRUPTED, CommandFailed, UserMistake, run_part, sentence
+from microcluster.commands.down import take_down
+from microcluster.commands.fetch import fetch, unfetched_runs
+from microcluster.commands.job import stop
+from microcluster.commands.money import cost_of_stack
+from microcluster.commands.stack_outputs import find_cluster
+from microcluster.commands.status import observed_or_none
+from microcluster.config.model import Guard
+from microcluster.config.stack import Stack
+from microcluster.setup.progress import Stages
+
+LOOK_EVERY_S, REMIND_EVERY_S = 15.0, 300.0
+AT_WORK = ("preparing", "running")
+NOT_CANCELLED = (
+    "Nothing was cancelled, for what is only on the machines would be lost. {bill} `make down STACK={stack} FETCH=1` tries again "
+    "and cancels, `make down STACK={stack} DISCARD=1` cancels without what cannot be fetched."
+)
+
+
+def keep_failed_s(known: Stack, *, down: bool) -> float | None:
+    """Return how long the machines of a failed job stay; None where the rental does not end with its job."""
+    limits = known.guard
+    if not down and (limits is None or limits.when_done != "cancel"):
+        return None
+    return (limits or Guard.model_construct()).keep_failed * 60
+
+
+def end(  # noqa: PLR0913 - tests do not sleep
+    home: Home,
+    stack: str,
+    stages: Stages,
+    keep_s: float,
+    *,
+    is_up: bool = True,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int | None:
+    """Fetch everything, then cancel it and print the receipt; return None where the job runs again meanwhile.
+
+    What cannot be fetched whole keeps everything from being cancelled. A stack that did not come up ends as a failed job does.
+    """
+    try:
+        state = _state(stack)
+        failed = not is_up or state != "finished"
+        if not _fetched(stack, stages):
+            note(NOT_CANCELLED.format(bill=bill(stack), stack=stack))
+            return FAILED
+        if failed:
+            state = _state_after(keep_s, state, stack, sleep)
+            if state in AT_WORK:
+                return None
+            if state == "stalled":  # Only one that has stopped saves what it has.
+                run_part(stop, stack=stack)
+        say(f"Time until here: {stages.summary()}.")
+        code = take_down(home, stack, "fetch")
+    except KeyboardInterrupt:
+        say(left_alone(stack))
+        return INTERRUPTED
+    except (CommandFailed, UserMistake) as refused:
+        note(f"{sentence(str(refused))} {bill(stack)}")
+        return FAILED
+    return FAILED if failed else code
+
+
+def left_alone(stack: str) -> str:
+    """Say what becomes of a rental that nobody ends, and what it costs."""
+    return f"\nStopped; `make up` does not cancel it any more. {bill(stack)} `make down STACK={stack}` ends it and the bill."
+
+
+def bill(stack: str) -> str:
+    """Say what goes on costing."""
+    cost = cost_of_stack(stack)
+    return "Nothing of it is billed." if cost.per_hour == 0 else f"It goes on costing {cost.price}."
+
+
+def _state(stack: str) -> str:
+    seen = observed_or_none(stack)
+    return seen[1].state if seen else "silent"
+
+
+def _fetched(stack: str, stages: Stages) -> bool:
+    """Fetch every run whole; the hash of each file is taken on its machine and here."""
+    with stages.stage("fetch", "fetching everything; each file's hash is taken on its machine and here"):
+        try:
+            if find_cluster(stack) is None or not unfetched_runs(stack):
+                say("    no run has begun on its machines")
+                return True
+        except Exception as error:  # noqa: BLE001 - machines that do not say what they have are not taken for empty
+            note(sentence(str(error)))
+            return False
+        return run_part(fetch, stack=stack, everything=True) == 0
+
+
+def _state_after(keep_s: float, state: str, stack: str, sleep: Callable[[float], None]) -> str:
+    """Keep the machines of a job that has not finished, for a look at them; return its state when it runs again, or at the end."""
+    cost, now = cost_of_stack(stack), datetime.now(UTC)
+    until = now + timedelta(seconds=keep_s)
+    if not keep_s or cost.per_hour == 0:
+        return state
+    more = cost.more_until(until, now)
+    at_most = "" if more is None else f"; until then at most {cost.amount(more)} more"
+    say(
+        f"The job has not finished; what it has made is here. Its machines stay for {duration(keep_s)}, until {until:%H:%M} UTC, and "
+        f"cost {cost.price}{at_most}. Then they are cancelled.\n"
+        f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack}` continues it; Ctrl-C here keeps the machines longer, "
+        f"until `make down STACK={stack}`."
+    )
+    reminded = now
+    while (now := datetime.now(UTC)) < until:
+        sleep(min(LOOK_EVERY_S, (until - now).total_seconds()))
+        state = _state(stack)
+        if state in AT_WORK:
+            say("The job runs again; nothing is cancelled.")
+            return state
+        if now - reminded >= timedelta(seconds=REMIND_EVERY_S):
+            reminded = now
+            say(f"    cancelled in {duration((until - now).total_seconds())}; {cost.price}")
+    return state

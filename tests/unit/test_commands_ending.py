@@ -1,0 +1,204 @@
+"""A rental that ends with its job: what is cancelled, what keeps it from that, and what a person is told."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_samples import CLUSTER, RUNNING
+
+from core.catalog.prices import Rate
+from core.home import Home
+from microcluster.commands import ending, up
+from microcluster.commands.money import Cost
+from microcluster.config import stack as config
+from microcluster.lifecycle import pulumi, pulumi_state
+from microcluster.setup.errors import CommandFailed, UserMistake
+from microcluster.setup.progress import Stages
+
+PRICE = Decimal("8.99")
+LONG_S = 3600.0
+
+
+@dataclass
+class Rental:
+    """A stack as the commands show it: states of its job one after the other, and what was done to it, in this order."""
+
+    states: list[str] = field(default_factory=lambda: ["finished"])
+    fetch_code: int = 0
+    silent: bool = False
+    is_up: bool = True
+    has_run: bool = True
+    refused: Exception | None = None
+    cancel_code: int = 0
+    done: list[str] = field(default_factory=list)
+
+    def observed(self, stack: str) -> Any:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return CLUSTER, replace(RUNNING, state=state)
+
+    def unfetched(self, stack: str) -> list[dict[str, str]]:
+        if self.silent:
+            raise CommandFailed("connecting to gpu-0: no answer.")
+        return [{}] if self.has_run else []
+
+    def part(self, part: Any, **options: Any) -> int:
+        self.done.append(" ".join([part.name, *(name for name, is_set in options.items() if is_set is True)]))
+        return self.fetch_code if part.name == "fetch" else 0
+
+    def take_down(self, home: Home, stack: str, choice: str) -> int:
+        self.done.append(f"down {choice}")
+        if self.refused:
+            raise self.refused
+        return self.cancel_code
+
+    def cost(self, stack: str) -> Cost:
+        now = datetime.now(UTC)
+        return Cost(PRICE, PRICE, open=((now - timedelta(minutes=50), Rate(PRICE)),))
+
+
+@pytest.fixture
+def rental(monkeypatch: pytest.MonkeyPatch) -> Rental:
+    made = Rental()
+    monkeypatch.setattr(ending, "observed_or_none", made.observed)
+    monkeypatch.setattr(ending, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
+    monkeypatch.setattr(ending, "unfetched_runs", made.unfetched)
+    monkeypatch.setattr(ending, "run_part", made.part)
+    monkeypatch.setattr(ending, "take_down", made.take_down)
+    monkeypatch.setattr(ending, "cost_of_stack", made.cost)
+    return made
+
+
+def ended(keep_s: float = 0.1, sleep: Callable[[float], None] | None = None, **options: Any) -> int | None:
+    clock = {"sleep": sleep} if sleep else {}
+    return ending.end(Home(Path("/none"), Path("/none")), "v100", Stages(), keep_s, **clock, **options)
+
+
+def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental: Rental) -> None:
+    assert ended(LONG_S) == 0
+    assert rental.done == ["fetch everything", "down fetch"]
+
+
+def test_a_bill_that_goes_on_after_the_cancellation_is_a_failure(rental: Rental) -> None:
+    rental.cancel_code = 1
+    assert ended() == 1
+
+
+@pytest.mark.parametrize("change", [{"fetch_code": 1}, {"silent": True}], ids=["a wrong hash", "no answer"])
+@pytest.mark.parametrize("state", ["finished", "failed"])
+def test_nothing_is_cancelled_when_not_everything_was_fetched(
+    rental: Rental, capsys: pytest.CaptureFixture[str], change: dict[str, Any], state: str
+) -> None:
+    rental.__dict__.update(change, states=[state])
+    assert ended() == 1
+    assert "down fetch" not in rental.done
+    said = capsys.readouterr().err
+    assert "Nothing was cancelled" in said and "It goes on costing $8.99 an hour" in said
+    assert "`make down STACK=v100 FETCH=1` tries again" in said
+
+
+def test_the_machines_of_a_failed_job_stay_for_a_while_with_their_price_and_are_then_cancelled(
+    rental: Rental, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rental.states = ["failed"]
+    assert ended(0.1) == 1
+    assert rental.done == ["fetch everything", "down fetch"]
+    said = capsys.readouterr().out
+    assert "$8.99 an hour; until then at most $0.00 more. Then they are cancelled." in said
+    assert "Ctrl-C here keeps the machines longer" in said
+
+
+def test_what_the_wait_costs_counts_the_hours_that_begin_in_it(
+    rental: Rental, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rental.states = ["failed", "running"]
+    ended(1800, lambda seconds: None)  # The second hour begins ten minutes from now.
+    assert "until then at most $8.99 more" in capsys.readouterr().out
+
+
+def test_a_job_that_runs_again_meanwhile_is_followed_and_not_cancelled(rental: Rental) -> None:
+    rental.states = ["failed", "failed", "running"]
+    assert ended(LONG_S, lambda seconds: None) is None
+    assert rental.done == ["fetch everything"]
+
+
+def test_a_job_that_hangs_is_stopped_before_it_is_cancelled_so_that_it_saves(rental: Rental) -> None:
+    rental.states = ["stalled"]
+    assert ended(0.1) == 1
+    assert rental.done == ["fetch everything", "stop", "down fetch"]
+
+
+def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(
+    rental: Rental, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    rental.states = ["failed"]
+    assert ended(LONG_S, press) == 130
+    assert rental.done == ["fetch everything"]
+    said = capsys.readouterr().out
+    assert "does not cancel it any more. It goes on costing $8.99 an hour." in said
+    assert "`make down STACK=v100` ends it" in said
+
+
+@pytest.mark.parametrize("refused", [CommandFailed("Stack v100 is busy."), UserMistake("Stack v100 would lose it.")])
+def test_a_cancellation_that_is_refused_says_what_goes_on_costing(
+    rental: Rental, capsys: pytest.CaptureFixture[str], refused: Exception
+) -> None:
+    rental.refused = refused
+    assert ended() == 1
+    assert f"{refused} It goes on costing $8.99 an hour." in capsys.readouterr().err
+
+
+def test_a_stack_that_did_not_come_up_ends_as_a_failed_job_though_an_earlier_one_had_finished(rental: Rental) -> None:
+    assert ended(0.1, is_up=False) == 1
+    assert rental.done == ["fetch everything", "down fetch"]
+
+
+@pytest.mark.parametrize("change", [{"is_up": False}, {"has_run": False}])
+def test_where_no_run_has_begun_there_is_nothing_to_fetch(rental: Rental, change: dict[str, bool]) -> None:
+    rental.__dict__.update(change)
+    assert ended(0.1, is_up=False) == 1
+    assert rental.done == ["down fetch"]
+
+
+@pytest.mark.parametrize(
+    ("section", "down", "keep_s"),
+    [
+        (None, False, None),
+        (None, True, 1800),
+        ({"whenDone": "cancel"}, False, 1800),
+        ({"whenDone": "keep"}, False, None),
+        ({"whenDone": "keep", "keepFailed": 0}, True, 0),
+        ({"lease": 30, "keepFailed": 45}, False, 2700),
+    ],
+)
+def test_a_rental_ends_with_its_job_by_the_option_or_by_its_guard(
+    section: dict[str, Any] | None, down: bool, keep_s: float | None
+) -> None:
+    values = config.read_values(config.path_of("horovod-local"))
+    known = config.parse("horovod-local", values | ({"microcluster:guard": section} if section else {}))
+    assert ending.keep_failed_s(known, down=down) == keep_s
+
+
+def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:
+    monkeypatch.setattr(pulumi, "run", lambda home, *words: 255)
+    state = pulumi_state.path_of("v100", place)
+    state.parent.mkdir(parents=True)
+    guest = {"urn": "urn:a::b::softlayer:index:VirtualGuest::gpu-0", "type": "softlayer:index:VirtualGuest", "id": "7"}
+    resources = [{**guest, "custom": True}]
+    state.write_text(json.dumps({"version": 3, "checkpoint": {"latest": {"resources": resources}}}))
+    return up._update(place, "v100", ends=ends)
+
+
+def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert updated(monkeypatch, Home(tmp_path / "1", tmp_path), ends=True) == 1
+    with pytest.raises(CommandFailed, match="What was ordered is kept and costs money"):
+        updated(monkeypatch, Home(tmp_path / "2", tmp_path), ends=False)
