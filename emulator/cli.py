@@ -31,6 +31,7 @@ def main(argv: list[str]) -> int:
     """Run one command; failures are one sentence on standard error."""
     arguments = _parser().parse_args(argv)
     try:
+        arguments.words = argv[1:]
         overrides = {name: getattr(arguments, name) for name in OPTIONS}
         return arguments.run(load_settings(arguments.state, overrides, arguments.vendor), arguments)
     except UsageError as wrong:
@@ -92,7 +93,8 @@ def run_start(settings: Settings, arguments: argparse.Namespace) -> int:
             f"Stop it first: {settings.COMMAND.format('stop')}."
         )
     process.listen(LOOPBACK, settings.port).close()
-    process.start(settings, _same_options(settings, arguments))
+    # The server gets the same words; of two folders the last one counts, and that is an absolute path.
+    process.start(settings, [*arguments.words, "--state", str(settings.state)])
     client_file = settings.state / _vendor(arguments).client_file
     print(f"The emulator runs at {settings.address}; clients read {client_file}.")
     return DONE
@@ -169,14 +171,6 @@ def _status(settings: Settings, arguments: argparse.Namespace) -> dict[str, Any]
         return status.status_without_account(settings)
     vendor = _vendor(arguments)
     return status.status_of(vendor.account(settings), vendor.holdings, port=settings.port, running=False)
-
-
-def _same_options(settings: Settings, arguments: argparse.Namespace) -> list[str]:
-    given = {name: getattr(arguments, name) for name in OPTIONS if getattr(arguments, name) is not None}
-    tls = given.pop("tls", None)
-    words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    words += [] if tls is None else ["--tls" if tls else "--no-tls"]
-    return [arguments.vendor, "--state", str(settings.state), *words]
 
 
 _JSON = {"--json": {"action": "store_true", "help": "as one JSON document"}}

@@ -2,23 +2,22 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import IO, Any
 
+import requests
+
 from emulator.machines.host_tools import LOCK_FILE, is_locked, wait_until
 from emulator.settings import Settings
-from emulator.tls import trusting
+from emulator.tls import AUTHORITY_FILE
 
 PID_FILE, LOG_FILE, ADDRESS_FILE = "emulator.pid", "emulator.log", "emulator.address"
-START_TIMEOUT_S, STOP_TIMEOUT_S = 120, 60
+START_TIMEOUT_S, STOP_TIMEOUT_S, ANSWER_LIMIT_S = 120, 60, 10
 TCP_LISTEN = "0A"
 
 
@@ -153,32 +152,31 @@ def stop(settings: Settings) -> bool:
 def ask_status(settings: Settings) -> dict[str, Any] | None:
     """The status of the running server, on whichever port it is; None when it does not answer."""
     try:
-        with _opener(settings).open(f"{address_of(settings)}/status", timeout=10) as answer:
-            status = json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError):
+        status = _ask("GET", settings, "/status").json()
+    except (requests.RequestException, OSError, ValueError):
         return None
     return status if status.get("state") == str(settings.state) else None
 
 
 def post(settings: Settings, path: str) -> dict[str, Any]:
     """Send the running server a request that only this computer may send; return the answer."""
-    request = urllib.request.Request(f"{address_of(settings)}{path}", method="POST")
+    look = settings.COMMAND.format("status")
     try:
-        with _opener(settings).open(request, timeout=10) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as refused:
-        reason = json.load(refused).get("error", refused.reason)
-        look = settings.COMMAND.format("status")
-        raise ProcessError(f"Asking the emulator for {path}: {reason} See: {look}") from refused
-    except OSError as unreachable:
-        raise ProcessError(
-            f"Asking the emulator for {path}: {unreachable}. Is it running? See: {settings.COMMAND.format('status')}"
-        ) from unreachable
+        answer = _ask("POST", settings, path)
+    except requests.RequestException as unreachable:
+        raise ProcessError(f"Asking the emulator for {path}: no answer. Is it running? See: {look}") from unreachable
+    if not answer.ok:
+        raise ProcessError(f"Asking the emulator for {path}: {answer.json()['error']} See: {look}")
+    return answer.json()
 
 
-def _opener(settings: Settings) -> urllib.request.OpenerDirector:
-    direct = urllib.request.ProxyHandler({})
-    return urllib.request.build_opener(direct, urllib.request.HTTPSHandler(context=trusting(settings)))
+def _ask(method: str, settings: Settings, path: str) -> requests.Response:
+    """Send a request to the running server, past every proxy."""
+    authority = settings.state / AUTHORITY_FILE
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(authority) if authority.exists() else True
+        return session.request(method, f"{address_of(settings)}{path}", timeout=ANSWER_LIMIT_S)
 
 
 def _read_pid(settings: Settings) -> int | None:

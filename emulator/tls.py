@@ -1,11 +1,10 @@
 """The certificate of an account that is served over https."""
 
-import ssl
 from pathlib import Path
 
 from emulator.machines.certificates import server_identity
 from emulator.machines.host_tools import write_private
-from emulator.settings import LOOPBACK, Settings
+from emulator.settings import LOOPBACK
 
 AUTHORITY_FILE, IDENTITY_FILE = "authority.pem", "server.pem"
 SERVER_NAME = "localhost"
@@ -18,9 +17,3 @@ def write_identity(folder: Path) -> Path:
     write_private(path, identity.certificate + identity.key)
     (folder / AUTHORITY_FILE).write_text(identity.authority)
     return path
-
-
-def trusting(settings: Settings) -> ssl.SSLContext | None:
-    """The TLS context for a client on this computer; None while there is no certificate."""
-    path = settings.state / AUTHORITY_FILE
-    return ssl.create_default_context(cafile=path) if path.exists() else None

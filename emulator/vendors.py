@@ -5,7 +5,7 @@ from pathlib import Path
 
 from emulator import settings
 from emulator.paperspace.vendor import PAPERSPACE
-from emulator.pbs.vendor import PBS
+from emulator.pbs.site import PBS
 from emulator.settings import Settings
 from emulator.softlayer.vendor import SOFTLAYER
 from emulator.vendor import Vendor

@@ -1,24 +1,19 @@
-"""Write a picture of what a command shows in a terminal: ``python -m tools.terminal_picture panel.svg fab watch``."""
+"""Write a picture of what a command shows in a terminal: its lines on standard input, the picture's file as the argument.
 
-import fcntl
+    COLUMNS=120 script -qec 'fab receipt' /dev/null | python -m tools.terminal_picture docs/receipt.svg
+    COLUMNS=120 script -qec 'timeout -s INT 25 fab watch' /dev/null | python -m tools.terminal_picture docs/panel.svg last
+
+With ``last`` the picture is what a display that is drawn again and again has shown last.
+"""
+
 import os
-import pty
 import re
-import select
-import signal
-import struct
-import subprocess
 import sys
-import termios
-import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-COLUMNS, ROWS = 120, 30
-LOOK_S = 25.0
-"""A command that goes on, such as `fab watch`, is interrupted after this time; what it shows then is the picture."""
 REDRAW = re.compile(r"(?:\r?\x1b\[2K|\x1b\[1A|\x1b\[\?25[lh])+")
 """How rich takes back the lines of a live display."""
 FRAME = """<svg viewBox="-10 -10 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
@@ -31,29 +26,10 @@ FRAME = """<svg viewBox="-10 -10 {width} {height}" xmlns="http://www.w3.org/2000
 """Rich's own frame without its title bar and without a font from the network."""
 
 
-def shown(argv: list[str]) -> str:
-    """Run a command in a terminal of its own and return what stands on it, with colors, at its end or after ``LOOK_S``."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
-    running = subprocess.Popen(
-        argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
-    )
-    os.close(theirs)
-    output, end = b"", time.monotonic() + LOOK_S
-    while time.monotonic() < end:
-        if not select.select([ours], [], [], 0.2)[0]:
-            continue
-        try:
-            output += os.read(ours, 65536)
-        except OSError:  # The other side is closed: the command has ended.
-            break
-    if running.poll() is None:
-        os.killpg(running.pid, signal.SIGINT)
-    running.wait(timeout=60)
-    os.close(ours)
-    frames = [frame for frame in REDRAW.split(output.decode(errors="replace")) if frame.strip()]
-    return (frames[-1] if running.returncode < 0 or running.returncode == 130 else "".join(frames)).replace("\r", "")
+def shown(output: str, *, last: bool) -> str:
+    """Return what stands on a terminal after this output, with colors."""
+    frames = [frame for frame in REDRAW.split(output) if frame.strip()]
+    return (frames[-1] if last else "".join(frames)).replace("\r", "")
 
 
 def picture(text: str) -> str:
@@ -67,4 +43,4 @@ def picture(text: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(picture(shown(sys.argv[2:])))
+    Path(sys.argv[1]).write_text(picture(shown(sys.stdin.read(), last="last" in sys.argv[2:])))

@@ -4,14 +4,12 @@ import fcntl
 import os
 import secrets
 import signal
-import ssl
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
 import bcrypt
+import requests
 import yaml
 
 from emulator.machines.certificates import server_identity
@@ -116,17 +114,13 @@ class Registry:
                 f"Starting the registry on {self._address}:{self._port}: docker-registry ended:"
                 f" {self._process.last_log_line()}. Free the port, or choose another `registry_port`."
             )
-        trust = ssl.create_default_context(cadata=self.authority)
-        direct = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust)
-        )
-        try:
-            direct.open(f"https://{self._address}:{self._port}/v2/", timeout=ANSWER_S)
-        except urllib.error.HTTPError as refused:
-            return refused.code == 401
-        except OSError:
-            return False
-        return False
+        with requests.Session() as session:
+            session.trust_env, session.verify = False, str(self._folder / "ca.crt")
+            try:
+                answer = session.get(f"https://{self._address}:{self._port}/v2/", timeout=ANSWER_S)
+            except requests.RequestException:
+                return False
+        return answer.status_code == requests.codes.unauthorized
 
 
 def _holds(file: Path, text: str) -> bool:

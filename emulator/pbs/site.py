@@ -1,15 +1,27 @@
-"""An emulated site: an account without records, its login host and its nodes, and the files that configure them."""
+"""An emulated site: an account without records, its login host and its nodes, who may log in, and the files that configure them."""
 
 import base64
+import secrets
 from collections.abc import Mapping
-from typing import ClassVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import docker
+import docker.errors
+import requests.exceptions
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from emulator.account import EmulatedAccount
 from emulator.machine_reconciler import MachineSource, Target
+from emulator.machines.host_tools import kept_text, write_private
+from emulator.machines.machine_mount import CLOUD_CONFIG
 from emulator.machines.spec import MachineSpec
-from emulator.pbs.access import authorized_key, login_host_key, munge_key
 from emulator.pbs.settings import LOGIN, LOGIN_ID, QUEUE_IMAGE, Settings
 from emulator.store import Store
+from emulator.vendor import Vendor
 
 DOMAIN = "site.internal"
 PRIVATE_MBPS = 10_000
@@ -50,6 +62,19 @@ chmod 400 /etc/munge/munge.key
 mkdir -p /var/spool/slurm/ctld /var/spool/slurm/d
 echo 'AllowUsers {users}' >/etc/ssh/sshd_config.d/users.conf
 """
+CLIENT_FILE = "ssh_config"
+USER, USER_KEY, HOST_KEY, MUNGE_KEY = "researcher", "researcher_ed25519", "login_host_ed25519", "munge.key"
+MUNGE_KEY_BYTES = 96
+# As a person has it in ~/.ssh/config; the address is that of the site's first machine.
+SSH_CONFIG = """Host {alias}
+    HostName {address}
+    User {user}
+    IdentityFile {key}
+    UserKnownHostsFile {known}
+    IdentitiesOnly yes
+"""
+KNOWN_HOSTS = "known_hosts"
+LIST_JOBS = ("squeue", "--noheader", "--format=%i %j %u %T")
 
 
 class Records(Store):
@@ -117,6 +142,94 @@ def _spec(settings: Settings, number: int) -> MachineSpec:
         user_data=login_host_key(settings) if is_login else "",
         port_speed_mbps=PRIVATE_MBPS,
         image=QUEUE_IMAGE,
-        startup_script=CONFIGURE.format(users="researcher" if is_login else "root", **encoded),
+        startup_script=CONFIGURE.format(users=USER if is_login else "root", **encoded),
         shares_home=True,
     )
+
+
+def write_client_file(settings: Settings) -> Path:
+    """Write the file for ssh, with everything that it names."""
+    address = settings.address_of(LOGIN_ID)
+    write_private(settings.state / KNOWN_HOSTS, f"{address} {_public(_private(settings, HOST_KEY))}\n")
+    named = {"key": settings.state / USER_KEY, "known": settings.state / KNOWN_HOSTS}
+    _private(settings, USER_KEY)
+    path = settings.state / CLIENT_FILE
+    write_private(path, SSH_CONFIG.format(alias=LOGIN, address=address, user=USER, **named))
+    return path
+
+
+def authorized_key(settings: Settings) -> str:
+    """The public line of the user's key."""
+    return _public(_private(settings, USER_KEY))
+
+
+def login_host_key(settings: Settings) -> str:
+    """The login host's private key, as cloud-init takes it."""
+    return f"{CLOUD_CONFIG}\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": _private(settings, HOST_KEY)}})
+
+
+def munge_key(settings: Settings) -> str:
+    """The secret by which the site's daemons know each other."""
+    return kept_text(settings.state / MUNGE_KEY, lambda: secrets.token_hex(MUNGE_KEY_BYTES))
+
+
+def _private(settings: Settings, name: str) -> str:
+    """A private key of the site, made when it is first asked for.
+
+    Its text is that of the file: writing the same key again gives another text, and a machine with another text is another one.
+    """
+    return kept_text(settings.state / name, _new_key)
+
+
+def _new_key() -> str:
+    private = Ed25519PrivateKey.generate()
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    return private.private_bytes(*form).decode()
+
+
+def _public(private: str) -> str:
+    key = serialization.load_ssh_private_key(private.encode(), password=None).public_key()
+    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+
+
+def holdings(account: Account) -> dict[str, Any]:
+    """Its jobs, which count as what is rented, and its machines, which are always there."""
+    settings, jobs = account.settings, _jobs(account)
+    return {
+        "machines": [],
+        "site": [
+            {"name": name, "address": settings.address_of(number), "error": account.machines.get(number, "not up yet")}
+            for number, name in settings.names.items()
+        ],
+        "jobs": jobs,
+        "open_billing_items": len(jobs),
+        "bill": "0.00",
+        "currency": "USD",
+        "clock": datetime.fromtimestamp(account.now, UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _jobs(account: Account) -> list[str]:
+    """The jobs in the queue, one line each; none while the login host does not run."""
+    if account.settings.machines == "none":
+        return []
+    try:
+        login = docker.from_env().containers.get(f"{account.settings.account_name}-{LOGIN_ID}")
+        code, output = login.exec_run(LIST_JOBS)
+    except (docker.errors.DockerException, requests.exceptions.RequestException):
+        return []
+    return output.decode(errors="replace").splitlines() if code == 0 else []
+
+
+PBS = Vendor(
+    settings=Settings,
+    folder="emulator-pbs",
+    account=Account,
+    routes=lambda account: [],  # people reach a queue over ssh
+    machine_source=Site,
+    holdings=holdings,
+    client_file=CLIENT_FILE,
+    write_client_file=write_client_file,
+    commands={},
+    machines_end_with_server=True,
+)

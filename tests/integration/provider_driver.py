@@ -1,7 +1,8 @@
 """A provider process, started and asked as the engine does it."""
 
 import os
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.integration.fork_servers import fork_server
@@ -10,6 +11,25 @@ from tools.chaos.provider import Failed, Provider, Resource
 
 __all__ = ["Driver", "Failed", "Resource"]
 EXECUTABLE = Path(__file__).parents[2] / "providers" / "pulumi-resource-softlayer"
+
+
+class Child(Process):
+    """A provider that is started here, as the engine does it: with a process group of its own, and pipes at both ends."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+        stdin, stdout = os.pipe(), os.pipe()
+        self._child = subprocess.Popen(argv, stdin=stdin[0], stdout=stdout[1], env=environment, start_new_session=True)
+        os.close(stdin[0])
+        os.close(stdout[1])
+        super().__init__(self._child.pid, os.pidfd_open(self._child.pid), stdin[1], stdout[0])
+
+    def exit_code(self, limit_s: float = 60) -> int:
+        """Wait for its end, and return its exit code."""
+        return self._child.wait(limit_s)
+
+    def release(self) -> None:
+        self._child.poll()  # An ended child stays a zombie until somebody asks.
+        super().release()
 
 
 class Driver(Provider):
@@ -30,7 +50,7 @@ class Driver(Provider):
         def start(engine_address: str) -> Process:
             variables = {**os.environ, **home, **environment}
             if started_by:
-                return Process.start([*started_by, str(EXECUTABLE), engine_address], variables)
+                return Child([*started_by, str(EXECUTABLE), engine_address], variables)
             return fork_server().fork([engine_address], variables, Path("/dev/stderr"))
 
         super().__init__(start, time_scale, configFile=str(config_file), **settings)

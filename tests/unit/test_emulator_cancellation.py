@@ -97,7 +97,7 @@ def test_a_transaction_on_the_anniversary_holds_the_guest_but_not_its_charge(emu
     emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
     paid, ends = bill(emulated.account), emulated.account.store.billing_items.read(item_id).ends
     later(emulated, ends - emulated.account.now - 3)
-    transactions.begin(emulated.account, emulated.account.store.guests[guest_id], transactions.MONITORING, 30.0)
+    transactions.begin(emulated.account, emulated.account.store.guests[guest_id], transactions.SETUP, 30.0)
     emulated.account.store.flush()
     emulated.account.clock.step(2.0)  # past the anniversary
     assert "billingItem" in emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem")

@@ -11,12 +11,11 @@ from typing import Any
 
 from tools.chaos import queue, workers
 from tools.chaos.checker import Verdict, billed
-from tools.chaos.disturbances import Damage, disturb_clocks
 from tools.chaos.engine import Outcome, Verb
 from tools.chaos.market import HOSTNAMES, Market
 from tools.chaos.paperspace import PAPERSPACE
 from tools.chaos.softlayer import SOFTLAYER
-from tools.chaos.stage import Attack, Blow, Stage, Target
+from tools.chaos.stage import Attack, Blow, Damage, Stage, Target
 from tools.chaos.wire import Moment
 from tools.chaos.workers import WORKERS, Theatre, submit
 
@@ -99,7 +98,6 @@ class Case:
             stage.succeeds(Verb.UP)
         stage.strike(attack, chance)
         if self.place.market:
-            disturb_clocks(stage.home / "journal", Random(self.seed))
             stage.rented.pass_hours(chance.randrange(4))
         if self.damage:
             stage.damage(self.damage, chance)

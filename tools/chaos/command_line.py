@@ -17,9 +17,8 @@ from typing import Any
 
 from core.home import owner_mark
 from tools.chaos.accounts import CLOCK_RATE, AccountServer, Rented
-from tools.chaos.disturbances import Damage
 from tools.chaos.engine import Outcome, Verb
-from tools.chaos.stage import Attack, Stage, Target
+from tools.chaos.stage import Attack, Damage, Stage, Target
 from tools.chaos.wire import Strike, Wire
 from tools.product import install
 

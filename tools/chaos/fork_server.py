@@ -24,24 +24,12 @@ PROVIDER = "providers.softlayer.__main__"
 class Process:
     """A process known by a descriptor, so that a number that was given to somebody else is never signalled."""
 
-    def __init__(
-        self, pid: int, pidfd: int, stdin: int, stdout: int, child: subprocess.Popen[bytes] | None = None
-    ) -> None:
+    def __init__(self, pid: int, pidfd: int, stdin: int, stdout: int) -> None:
         self.pid = pid
-        self._child = child
         self._pidfd: int | None = pidfd
         self._stdin: int | None = stdin
         self._stdout = os.fdopen(stdout)
         self._lock = threading.Lock()
-
-    @classmethod
-    def start(cls, argv: Sequence[str], environment: Mapping[str, str]) -> "Process":
-        """Start a program as the engine does: with a process group of its own, and pipes at both ends."""
-        stdin, stdout = os.pipe(), os.pipe()
-        child = subprocess.Popen(argv, stdin=stdin[0], stdout=stdout[1], env=environment, start_new_session=True)
-        os.close(stdin[0])
-        os.close(stdout[1])
-        return cls(child.pid, os.pidfd_open(child.pid), stdin[1], stdout[0], child)
 
     def first_line(self, limit_s: float = 60) -> str:
         """Read the line in which the provider says its port."""
@@ -66,14 +54,8 @@ class Process:
         pidfd = self._pidfd
         return pidfd is None or bool(select.select([pidfd], [], [], limit_s)[0])
 
-    def exit_code(self, limit_s: float = 60) -> int:
-        """Wait for the end of a process that was started here, and return its exit code."""
-        return self._child.wait(limit_s)
-
     def release(self) -> None:
         """Forget the process and its pipes."""
-        if self._child:
-            self._child.poll()  # An ended child stays a zombie until somebody asks.
         self.close_stdin()
         self._stdout.close()
         with self._lock:

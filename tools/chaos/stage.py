@@ -12,7 +12,6 @@ from random import Random
 
 from tools.chaos.accounts import CLOCK_RATE, Rented
 from tools.chaos.checker import Expected, Verdict, billed, judge, wrong_receipts
-from tools.chaos.disturbances import Damage, inflict
 from tools.chaos.engine import Command, Outcome, State, StateError, Verb, backup_of
 from tools.chaos.fork_server import ForkServer, Process
 from tools.chaos.market import HOSTNAMES, Program
@@ -29,6 +28,15 @@ class Target(enum.StrEnum):
     PROVIDER = "provider"
     TREE = "tree"
     ENGINE = "engine"
+
+
+class Damage(enum.StrEnum):
+    """What can become of a state file."""
+
+    TRUNCATED = "truncated"
+    EMPTIED = "emptied"
+    STALE = "stale"
+    GONE = "gone"
 
 
 class Blow(enum.StrEnum):
@@ -99,8 +107,17 @@ class Stage(ABC):
         """Do what a person does after a command that was struck."""
 
     def damage(self, damage: Damage, chance: Random) -> None:
-        """Damage the state file."""
-        inflict(damage, self.state_file, backup_of(self.state_file), chance)
+        """Damage the state file; where there is no older one beside it, a stale state is an absent one."""
+        path, backup = self.state_file, backup_of(self.state_file)
+        content = path.read_bytes() if path.exists() else b""
+        if damage is Damage.TRUNCATED and content:
+            path.write_bytes(content[: chance.randrange(1, len(content))])
+        elif damage is Damage.EMPTIED:
+            path.write_bytes(b"")
+        elif damage is Damage.STALE and backup.exists():
+            path.write_bytes(backup.read_bytes())
+        else:
+            path.unlink(missing_ok=True)
 
     def succeeds(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> None:
         """Run a command that has to succeed; where it does not, a person would be needed."""
