@@ -1,6 +1,12 @@
 """The emulated accounts of the integration tests, for tests that run whole commands against them."""
 
+from pathlib import Path
+
+import pytest
+
+from tests.commands.rented_project import KEY
 from tests.integration.conftest import (
+    AccountEmulator,
     _fork_servers,
     _no_settings_of_the_user,
     account_emulator,
@@ -9,3 +15,13 @@ from tests.integration.conftest import (
 )
 
 __all__ = ["_fork_servers", "_no_settings_of_the_user", "account_emulator", "emulator_with", "onlooker"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, account_emulator: AccountEmulator) -> Path:  # noqa: F811 - the fixture
+    """A home whose local stack is the emulated account of these tests."""
+    home = tmp_path / "home"
+    (home / "keys" / "local").mkdir(parents=True)
+    (home / "keys" / "local" / "id_ed25519.pub").write_text(KEY + " stack local\n")
+    (home / "emulator").symlink_to(account_emulator.state)
+    return home

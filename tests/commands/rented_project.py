@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ LIMIT_S = 120
 UP = ("pulumi", "up", "--yes", "--skip-preview", "-s", "local")
 UP_LIMIT_S = 240
 LOCAL = "stacks/Pulumi.local.yaml"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
+"""The public key of the local stack in a home without a clone."""
 CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
@@ -34,6 +37,12 @@ network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_ro
 for host in hostnames(stack):
     VirtualGuest(f"{host}-guest", guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), after)
 """
+
+
+def fab(home: Path, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command of this project with a home of its own."""
+    argv, env = [Path(sys.executable).with_name("fab"), *words], {**os.environ, "MICROCLUSTER_HOME": str(home)}
+    return subprocess.run(argv, cwd=ROOT, env=env, input=answer, capture_output=True, text=True, check=False)
 
 
 @dataclass(frozen=True)

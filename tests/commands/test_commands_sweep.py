@@ -1,30 +1,14 @@
 """`fab sweep` against the emulated account: what bears a mark and belongs to no living stack, and never a stranger's."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
-
-
-@pytest.fixture
-def home(tmp_path, account_emulator):
-    home = tmp_path / "home"
-    (home / "keys" / "local").mkdir(parents=True)
-    (home / "keys" / "local" / "id_ed25519.pub").write_text(KEY + " stack local\n")
-    (home / "emulator").symlink_to(account_emulator.state)
-    return home
+from tests.commands.rented_project import KEY, fab
 
 
 def sweep(home: Path, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-    argv = [Path(sys.executable).parent / "fab", "sweep", *words]
-    env = {**os.environ, "MICROCLUSTER_HOME": str(home)}
-    return subprocess.run(argv, cwd=ROOT, env=env, input=answer, capture_output=True, text=True, check=False)
+    return fab(home, "sweep", *words, answer=answer)
 
 
 def test_the_sweep_lists_what_belongs_to_no_stack_and_cancels_only_what_is_named(home, onlooker) -> None:
