@@ -73,9 +73,7 @@ def risk(project: RentedProject) -> str:
     return asked.stdout.strip()
 
 
-def test_a_renamed_guest_is_at_risk_and_without_an_answer_of_the_account_the_risk_is_unknown(
-    project: RentedProject, account: AccountEmulator
-) -> None:
+def test_a_renamed_guest_is_at_risk_and_without_an_answer_of_the_account_the_risk_is_unknown(project, account):
     up = project.run(*UP)
     assert up.returncode == 0, up.stdout
     assert risk(project) == "None", "nothing has changed"
@@ -102,9 +100,7 @@ def broken_as(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "stale"])
-def test_a_make_down_ends_with_nothing_billed_whatever_became_of_the_state(
-    project: RentedProject, account: AccountEmulator, kind: str
-) -> None:
+def test_a_make_down_ends_with_nothing_billed_whatever_became_of_the_state(project, account, kind):
     up = project.run(*UP)
     assert up.returncode == 0, up.stdout + up.stderr
     assert billed(account) == ["gpu-0", "gpu-1"]
@@ -119,9 +115,7 @@ def billed_at_rest(down: subprocess.CompletedProcess[str]) -> str | None:
     return counts[-1] if counts else None
 
 
-def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_question(
-    project: RentedProject, slow_account: AccountEmulator
-) -> None:
+def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_question(project, slow_account):
     killed(project, slow_account)
     assert orphans.find("local", project.home) and locks.stale_lock("local", project.home)
     asked = project.run("fab", "recover")
@@ -143,18 +137,14 @@ def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_questio
     assert project.make("down").returncode == 0
 
 
-def test_a_make_down_after_a_killed_up_ends_its_processes_and_its_bill(
-    project: RentedProject, slow_account: AccountEmulator
-) -> None:
+def test_a_make_down_after_a_killed_up_ends_its_processes_and_its_bill(project, slow_account):
     killed(project, slow_account)
     down = project.make("down")
     assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr
     assert not orphans.find("local", project.home)
 
 
-def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(
-    project: RentedProject, slow_account: AccountEmulator
-) -> None:
+def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(project, slow_account):
     killed(project, slow_account)
     refused = project.make("up")  # This clone has no images, so it ends after the repair.
     assert "proved: no process, no lock" in refused.stdout, refused.stdout + refused.stderr

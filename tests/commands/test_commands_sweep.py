@@ -35,9 +35,7 @@ def test_the_sweep_lists_what_belongs_to_no_stack_and_cancels_only_what_is_named
     assert sweep(home).returncode == 0
 
 
-def test_the_sweep_names_the_command_for_a_marked_billing_item_and_cancels_none(
-    home, onlooker, account_emulator
-) -> None:
+def test_the_sweep_names_the_command_for_a_marked_billing_item_and_cancels_none(home, onlooker, account_emulator):
     vlan = account_emulator.order_in_portal("vlan", notes="microcluster v100-0badcafe", datacenter="lon06")
     command = f"slcli call-api Billing_Item cancelService --id {vlan['billing_item']}"
     assert command in sweep(home).stdout

@@ -112,9 +112,7 @@ def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_noth
     assert "holds no resource of stack p100" in run(home, "down", "p100").stdout
 
 
-def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_an_account_nothing_more_is_done(
-    home: Home,
-) -> None:
+def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_an_account_nothing_more_is_done(home):
     folder = home.state / ".pulumi" / "locks" / "organization" / "microcluster" / "local"
     folder.mkdir(parents=True, exist_ok=True)
     dead = subprocess.Popen(["true"])
@@ -133,7 +131,7 @@ def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_
 
 
 @pytest.mark.parametrize("after_s", [0, 1.2])
-def test_a_ctrl_c_at_any_stage_is_a_sentence(home: Home, after_s: float) -> None:
+def test_a_ctrl_c_at_any_stage_is_a_sentence(home, after_s):
     # As in a terminal: a shell in the background lets its children ignore Ctrl-C.
     argv = ("env", "--default-signal=INT", "fab", "preview", "--stack", "v100")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

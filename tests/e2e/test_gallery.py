@@ -121,9 +121,7 @@ def finished(product: Product) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.stack)
-def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(
-    product: Product, program: Program
-) -> None:
+def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(product, program):
     take(product, program.stack, program.last)
     with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, f"step {program.kill_at}", lambda: product.shown_step() >= program.kill_at)

@@ -338,9 +338,7 @@ def test_reset_leaves_nothing_on_the_host(machines, keys):
     assert left_on_host() == dict.fromkeys(left_on_host(), [])
 
 
-def test_a_firewall_that_keeps_machines_from_this_host_is_found_before_any_is_ordered(
-    machines: ContainerMachines,
-) -> None:
+def test_a_firewall_that_keeps_machines_from_this_host_is_found_before_any_is_ordered(machines):
     with socket.create_server(("10.113.7.1", 0)) as api:
         port = api.getsockname()[1]
         machines.require_way_to(port)

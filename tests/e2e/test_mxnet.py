@@ -95,9 +95,7 @@ def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
     return product.status(STACK)
 
 
-def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(
-    product: Product, broken: dict[str, object]
-) -> None:
+def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(product, broken):
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert broken["reason"] == "server 1 on gpu-1 ended with signal 9"
     assert [on(product, node, LEFT) for node in NODES] == ["0", "0"]
@@ -109,9 +107,7 @@ def test_the_run_goes_on_from_its_newest_epoch(product: Product, stopped: dict[s
     assert found[0]["step"] == found[1]["step"] >= 3
 
 
-def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(
-    product: Product, stopped: dict[str, object]
-) -> None:
+def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(product, stopped):
     assert stopped["state"] == "stopped"
     assert [on(product, node, LEFT) for node in NODES] == ["0", "0"]
     log = on(product, NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
@@ -120,17 +116,13 @@ def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is
     assert int(max(saved)) == stopped["step"]
 
 
-def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(
-    product: Product, stopped: dict[str, object]
-) -> None:
+def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(product, stopped):
     checks = json.loads(product.plain(f"fab status --stack {STACK} --preflight --json", 60).stdout)["checks"]
     rows = {row["check"]: row["verdict"] for row in checks}
     assert [rows[check] for check in ("MXNet", "train.rec", "ranks", "allreduce", "meeting port")] == ["ok"] * 5
 
 
-def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(
-    product: Product, stopped: dict[str, object]
-) -> None:
+def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(product, stopped):
     report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
     for curve in ("accuracy", "validation_accuracy"):
         values = [value for _, value in report["curves"][curve]]

@@ -98,9 +98,7 @@ def test_the_report_draws_the_programs_own_metrics(product: Product, last_step: 
     assert losses[-1] < losses[0]
 
 
-def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from_all_of_them(
-    product: Product, last_step: int
-) -> None:
+def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from_all_of_them(product, last_step):
     below = f"/data/runs/{product.status(STACK)['run']}/logdir"
     write = f"echo 0.5 > {below}/ranks.csv; truncate -s 11M {below}/large.bin"
     product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{write}'", 60)
@@ -116,9 +114,7 @@ def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from
     assert [one["unfetched"] for one in json.loads(listed.stdout)] == [[]]
 
 
-def test_an_update_does_not_end_a_run_at_work_for_another_one_without_a_question(
-    product: Product, last_step: int
-) -> None:
+def test_an_update_does_not_end_a_run_at_work_for_another_one_without_a_question(product, last_step):
     product.edit_stack(f"maxSteps: {last_step}", f"maxSteps: {ENDLESS}", STACK)
     with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, f"step {last_step + 1}", lambda: product.shown_step() > last_step)
@@ -146,17 +142,13 @@ def benchmark(product: Product, last_step: int) -> dict[str, Any]:
     return product.status(STACK)
 
 
-def test_a_benchmark_that_saves_nothing_and_says_no_loss_finishes_by_its_exit_code(
-    product: Product, benchmark: dict[str, Any]
-) -> None:
+def test_a_benchmark_that_saves_nothing_and_says_no_loss_finishes_by_its_exit_code(product, benchmark):
     assert (benchmark["state"], benchmark["step"], benchmark["max_steps"]) == ("finished", 5, None)
     report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
     assert report["metrics"]["images"] == 15.5
 
 
-def test_a_variable_of_the_stack_file_reaches_the_ranks_of_all_nodes(
-    product: Product, benchmark: dict[str, Any]
-) -> None:
+def test_a_variable_of_the_stack_file_reaches_the_ranks_of_all_nodes(product, benchmark):
     log = product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{benchmark['run']}/job.log", 60).stdout
     assert sorted(re.findall(r"rank (\d) found 7", log)) == ["0", "1"]
 

@@ -68,9 +68,7 @@ def last_epoch(product: Product, stopped: dict[str, Any]) -> int:
     return last
 
 
-def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
-    product: Product, broken: dict[str, Any]
-) -> None:
+def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(product, broken):
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert "gpu-1" in str(broken["reason"])
     assert [on_node(product, node, LEFT) for node in ("gpu-0", "gpu-1")] == ["0", "0"]
@@ -87,9 +85,7 @@ def test_every_machine_has_the_same_configuration_and_texts(product: Product, br
     assert len(first.splitlines()) == 2
 
 
-def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(
-    product: Product, last_epoch: int
-) -> None:
+def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(product, last_epoch):
     now = product.status(STACK)
     assert (now["state"], now["step"], now["max_steps"]) == ("finished", last_epoch, last_epoch)
     shown = on_node(product, "gpu-0", f"cat /data/runs/{now['run']}/progress.jsonl")

@@ -59,9 +59,7 @@ def last_step(product: Product, broken: dict[str, Any]) -> int:
     return last
 
 
-def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
-    product: Product, broken: dict[str, Any]
-) -> None:
+def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(product, broken):
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert "gpu-1" in str(broken["reason"])
     for node in ("gpu-0", "gpu-1"):
@@ -83,9 +81,7 @@ def test_the_preflight_reduced_over_all_ranks_with_equal_versions(product: Produ
     assert rows["torch"]["verdict"] == rows["ranks"]["verdict"] == rows["allreduce"]["verdict"] == "ok"
 
 
-def test_the_image_holds_the_requirement_and_a_machine_reaches_nothing_else_outside(
-    product: Product, last_step: int
-) -> None:
+def test_the_image_holds_the_requirement_and_a_machine_reaches_nothing_else_outside(product, last_step):
     def there(command: str) -> subprocess.CompletedProcess[str]:
         return product.plain(f"fab ssh --stack {STACK} gpu-0 -- {shlex.quote(command)}", 60)
 

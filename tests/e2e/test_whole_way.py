@@ -146,9 +146,7 @@ def test_four_ranks_ran_on_two_machines(product: Product, up: str) -> None:
     assert len({rank["host"] for rank in ranks}) == 2
 
 
-def test_one_machine_asked_the_registry_and_the_other_has_the_very_same_image_from_it(
-    product: Product, up: str
-) -> None:
+def test_one_machine_asked_the_registry_and_the_other_has_the_very_same_image_from_it(product, up):
     listing = "docker image ls --no-trunc --format '{{.Repository}} {{.ID}}'"
     shown = [product.plain(f'fab ssh --stack local gpu-{number} -- "{listing}"').stdout for number in (0, 1)]
     launcher, other = (dict(line.split() for line in text.splitlines()) for text in shown)
@@ -294,9 +292,7 @@ def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(prod
     assert product.facts("status")["state"] == status["state"]
 
 
-def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_on_the_other_machine(
-    product: Product, up: str
-) -> None:
+def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_on_the_other_machine(product, up):
     before, run = guests_of(product), product.outputs()["run"]
     best, curves = best_models(product, run), curves_of(product, run)
     assert best and curves

@@ -66,15 +66,6 @@ def test_reset_leaves_nothing_whether_the_server_runs_or_not(emulator):
     assert not emulator.state.exists()
 
 
-def test_an_unknown_setting_is_named(emulator):
-    emulator.state.mkdir(parents=True)
-    (emulator.state / "settings.toml").write_text("provisionning_s = 3\n")
-    refused = emulator.run("start")
-    assert refused.returncode == 2
-    assert "provisionning_s" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
 def test_a_ctrl_c_while_the_server_starts_is_a_sentence(emulator, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from command_samples import CLUSTER, COST
-from fake_machine import FakeMachine
 from hypothesis import given
 from hypothesis import strategies as st
 from sampled_run import SampledRun
@@ -19,7 +18,6 @@ from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
 from microcluster.commands.status import status_text
 from microcluster.jobs.openseq2seq import METRICS
-from microcluster.remote import run_export
 from microcluster.remote.job import AGENT
 
 RUN = SampledRun(steps=300).events()
@@ -81,18 +79,6 @@ def test_status_says_how_many_lines_were_left_out() -> None:
     assert outcome.malformed == 2
     assert "could not be read, and are left out: 2" in status_text(CLUSTER, outcome, COST)
     assert "left out" not in status_text(CLUSTER, judge(seen()), COST)
-
-
-def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = FakeMachine()
-    folder = f"/data/runs/{CLUSTER.run}"
-    machine.files[f"{folder}/progress.jsonl"] = '{"event": "train", "step": "ten", "loss": [], "t": 1}\n'
-    machine.files[f"{folder}/samples.jsonl"] = '{"event": "sample", "node": "gpu-0", "t": 1, "gpus": ["all"]}\n{}\n'
-    monkeypatch.setattr(run_export, "_files", lambda *_: [])
-    monkeypatch.setattr(run_export, "_data", lambda launcher, cluster: [])
-    monkeypatch.setattr(run_export, "_asked", lambda *_: [])
-    found = run_export.read(machine, CLUSTER)
-    assert (found.events, found.malformed) == ((), 3)
 
 
 def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_is_being_written(tmp_path: Path) -> None:

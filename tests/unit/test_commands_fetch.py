@@ -55,9 +55,7 @@ def test_all_results_are_missing_before_one() -> None:
     ],
     ids=["more steps", "written again on one node", "another checkpoint"],
 )
-def test_what_was_written_since_is_missing(
-    tmp_path: Path, path: str, fields: dict[str, Any], unfetched: int, gone_on: bool
-) -> None:
+def test_what_was_written_since_is_missing(tmp_path, path, fields, unfetched, gone_on):
     facts = after_fetching(tmp_path, FOUND, changed(path, **fields))
     assert (len(facts["unfetched"]), facts["gone_on"]) == (unfetched, gone_on)
 
@@ -78,9 +76,7 @@ def test_a_fetch_that_a_node_did_not_answer_is_not_taken_for_a_whole_one(tmp_pat
     assert after_fetching(tmp_path, silent, silent)["gone_on"]
 
 
-def test_two_trainings_of_one_run_have_two_folders_and_no_machine_chooses_where(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_trainings_of_one_run_have_two_folders_and_no_machine_chooses_where(monkeypatch):
     monkeypatch.setattr(environment, "ARTIFACTS", Path("/home/artifacts"))
     first, again = (environment.fetched_folder("v100", "abcdef012345", word) for word in ("0a1b2c", "3d4e5f"))
     assert first == Path("/home/artifacts/v100/abcdef012345-0a1b2c") != again

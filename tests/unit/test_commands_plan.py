@@ -50,9 +50,7 @@ def test_a_published_job_is_told_not_to_rent_its_second_machine_and_which_keys_c
     assert "cluster.nodes: 1" in found["advice"][0] and "job.maxSteps: 100000" in found["advice"][0]
 
 
-def test_every_gpu_count_port_and_precision_that_is_sold_has_a_row_and_what_was_never_measured_says_so(
-    reports, capsys
-) -> None:
+def test_every_gpu_count_port_and_precision_that_is_sold_has_a_row_and_what_was_never_measured_says_so(reports, capsys):
     rows = planned(capsys, "p100")["rows"]
     assert {(row["gpu"], row["gpus"], row["nodes"]) for row in rows} == {
         (gpu, gpus, nodes) for gpu in ("P100", "V100") for gpus in (1, 2) for nodes in (1, 2, 4)

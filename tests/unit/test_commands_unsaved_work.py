@@ -113,9 +113,7 @@ def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("outcome", [None, RUNNING])
-def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(
-    monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None
-) -> None:
+def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(monkeypatch, outcome):
     assert looked(monkeypatch, outcome, None) == ["its machines do not answer, so their data are unknown"]
 
 
@@ -198,9 +196,7 @@ def test_machines_that_an_update_would_replace_are_named(monkeypatch: pytest.Mon
         ("[]", 0, "AttributeError"),
     ],
 )
-def test_a_failed_preview_is_no_leave_to_replace_machines(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, code: int, reason: str
-) -> None:
+def test_a_failed_preview_is_no_leave_to_replace_machines(monkeypatch, tmp_path, answer, code, reason):
     why = previewed(monkeypatch, tmp_path, answer, code)
     assert why and "cannot be told" in why and reason in why
 
@@ -221,9 +217,7 @@ def starting(run: str) -> dict[str, object]:
     }
 
 
-def test_an_update_that_starts_another_run_ends_the_one_at_work(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_update_that_starts_another_run_ends_the_one_at_work(monkeypatch, tmp_path):
     assert previewed(monkeypatch, tmp_path, json.dumps({"steps": [starting(RUN)]})) is None
     why = previewed(monkeypatch, tmp_path, json.dumps({"steps": [starting("ba9876543210")]}))
     assert why == f"an update would end run {RUN}, which is at work, and start another"
@@ -242,9 +236,7 @@ def updated(
 
 
 @pytest.mark.parametrize("stake", [None, STAKE])
-def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None
-) -> None:
+def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched(monkeypatch, tmp_path, stake):
     with pytest.raises(
         UserMistake, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
     ):
@@ -255,7 +247,5 @@ def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_f
     ("state", "stake", "asked"),
     [("finished", None, []), ("finished", STAKE, [None]), ("running", None, [RUN]), ("stalled", None, [RUN])],
 )
-def test_an_update_is_previewed_only_where_a_run_could_be_lost_or_ended(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, stake: Stake | None, asked: list[str | None]
-) -> None:
+def test_an_update_is_previewed_only_where_a_run_could_be_lost_or_ended(monkeypatch, tmp_path, state, stake, asked):
     assert updated(monkeypatch, tmp_path, state, stake, None) == asked

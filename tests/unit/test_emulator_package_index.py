@@ -106,9 +106,7 @@ def test_an_index_that_does_not_answer_is_said_without_its_address() -> None:
     assert "hidden" not in answer.text
 
 
-def test_the_index_is_the_one_that_this_computers_pip_is_set_to(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_index_is_the_one_that_this_computers_pip_is_set_to(monkeypatch, tmp_path_factory):
     file = tmp_path_factory.mktemp("pip") / "pip.conf"
     file.write_text("[global]\nindex-url = http://one.test/simple\n[install]\nindex-url = http://two.test/simple\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(file))

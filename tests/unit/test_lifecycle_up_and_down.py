@@ -114,11 +114,23 @@ with alone_on("local", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_pa
         pass
 
 
-def leave_pulumi_lock(place: Home, pid: int, host: str) -> None:
+def leave_pulumi_lock(place: Home, pid: int = 1, host: str = "x") -> Path:
     folder = place.state / ".pulumi" / "locks" / "organization" / "microcluster" / "local"
     folder.mkdir(parents=True)
     content = {"pid": pid, "username": "root", "hostname": host, "timestamp": "2026-11-21T13:40:08Z"}
     (folder / "c326045e.json").write_text(json.dumps(content))
+    return folder / "c326045e.json"
+
+
+def test_a_pulumi_that_ends_while_its_lock_is_looked_for_has_none(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: [tmp_path / "gone.json"])
+    assert locks.pulumi_locks("local", home(tmp_path)) == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b'{"pid": "x"}', b"\xff"])
+def test_a_lock_that_was_cut_off_is_stale_and_names_nobody(tmp_path: Path, content: bytes) -> None:
+    leave_pulumi_lock(home(tmp_path)).write_bytes(content)
+    assert [(lock.pid, lock.is_stale) for lock in locks.pulumi_locks("local", home(tmp_path))] == [(0, True)]
 
 
 def test_the_lock_of_a_pulumi_that_died_on_this_computer_needs_repair_and_no_question(tmp_path: Path) -> None:
@@ -131,9 +143,7 @@ def test_the_lock_of_a_pulumi_that_died_on_this_computer_needs_repair_and_no_que
 
 
 def test_a_lock_that_names_nobody_proves_nothing_and_asks_for_a_person(tmp_path: Path) -> None:
-    leave_pulumi_lock(home(tmp_path), 1, "x")
-    [lock] = (home(tmp_path).state / ".pulumi" / "locks").rglob("*.json")
-    lock.write_text("{")
+    leave_pulumi_lock(home(tmp_path)).write_text("{")
     with pytest.raises(CommandFailed, match=r"cut off in the middle.*fab recover --stack local"):
         recover.repair(home(tmp_path), "local", "make up", Stages())
 

@@ -1,6 +1,5 @@
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -197,9 +196,7 @@ SHOWN = 150
 
 
 @pytest.mark.parametrize(("stack", "starts_over"), [("texar-p100", True), ("texar-local", False)])
-def test_the_preview_says_that_a_program_without_checkpoints_starts_over(
-    stack: str, starts_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_preview_says_that_a_program_without_checkpoints_starts_over(stack, starts_over, tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))  # Whose local image holds our own programs alone.
     declared(config.read_file(stack), jobs := [], preview=True)
     assert ("starts over" in jobs[0].at_risk) is starts_over

@@ -125,5 +125,6 @@ def test_what_is_no_event_among_the_lines_is_passed_over(tmp_path):
         '{"event": "train", "step": null, "t": 1}',
     ]
     (tmp_path / "progress.jsonl").write_text("\n".join([*lines, *wrong]))
-    assert [one["event"] for one in read(tmp_path).events] == ["train"]
-    assert json.loads(json.dumps(dataclasses.asdict(read(tmp_path))))["events"]
+    found = read(tmp_path)
+    assert ([one["event"] for one in found.events], found.malformed) == (["train"], 8)
+    assert json.loads(json.dumps(dataclasses.asdict(found)))["events"]

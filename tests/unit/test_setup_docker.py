@@ -52,9 +52,7 @@ def test_a_client_without_a_daemon_is_no_docker(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.usefixtures("no_daemon")
-def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(home, monkeypatch):
     monkeypatch.setattr(docker, "_dockerd", lambda: "/usr/sbin/dockerd")
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     with pytest.raises(
@@ -64,9 +62,7 @@ def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(
 
 
 @pytest.mark.usefixtures("no_daemon")
-def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(home, tmp_path, monkeypatch):
     daemon = tmp_path / "dockerd"
     daemon.write_text("#!/bin/sh\necho no space left on device\nexit 7\n")
     daemon.chmod(0o755)

@@ -58,9 +58,7 @@ def test_an_installed_pulumi_of_another_version_or_without_its_host_is_left_alon
     assert engine.installed({"PATH": f"{hostless.parent}:/usr/bin:/bin"}) is None
 
 
-def test_without_network_and_go_the_sentence_names_both_and_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_network_and_go_the_sentence_names_both_and_the_remedy(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(engine, "INSTALLER_URL", CLOSED)
     with_go(tmp_path, monkeypatch, None)
     with pytest.raises(CommandFailed) as failed:
@@ -88,9 +86,7 @@ def with_go(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str | None) 
 
 
 @pytest.mark.parametrize(("version", "fitting"), [("go1.22.3", False), ("go1.26", True), ("go1.26.8", True)])
-def test_a_go_that_is_too_old_is_named_with_its_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, fitting: bool
-) -> None:
+def test_a_go_that_is_too_old_is_named_with_its_version(tmp_path, monkeypatch, version, fitting):
     with_go(tmp_path, monkeypatch, version)
     done = subprocess.run([engine.BUILD, tmp_path / "bin", "host"], capture_output=True, text=True, check=False)
     assert (done.returncode == 0) is fitting, done.stderr

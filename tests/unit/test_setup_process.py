@@ -40,9 +40,7 @@ def test_a_failed_program_is_a_sentence_with_the_end_of_its_log_and_the_next_ste
     assert str(tmp_path / "step.log") in message and message.endswith("Do this next.")
 
 
-def test_what_a_program_says_goes_to_its_log_and_not_to_the_screen(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_program_says_goes_to_its_log_and_not_to_the_screen(tmp_path, capfd):
     run_logged(step(tmp_path, "echo secret details"), os.environ)
     assert (tmp_path / "step.log").read_text() == "secret details\n"
     assert "secret" not in capfd.readouterr().out

@@ -9,9 +9,7 @@ from microcluster.setup import progress
 from microcluster.setup.progress import Stages, moment, shown
 
 
-def test_a_long_step_is_shown_with_its_usual_time_and_the_time_so_far(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_step_is_shown_with_its_usual_time_and_the_time_so_far(monkeypatch, capsys):
     monkeypatch.setattr(progress, "QUICK_S", 0.01)
     monkeypatch.setattr(progress, "REPEAT_S", 0.2)
     with shown("building pulumi", "4 min") as doing:
@@ -30,9 +28,7 @@ def test_a_quick_step_that_went_well_says_nothing(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(("error", "how"), [(ValueError, "failed"), (KeyboardInterrupt, "interrupted")])
-def test_a_step_that_did_not_end_well_says_so_at_once(
-    error: type[BaseException], how: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_that_did_not_end_well_says_so_at_once(error, how, capsys):
     with pytest.raises(error), shown("creating stack local", "2 s"):
         raise error
     assert capsys.readouterr().out.startswith(f"    creating stack local: {how} after ")

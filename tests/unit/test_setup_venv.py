@@ -66,9 +66,7 @@ def test_it_is_made_once(folder: Path, steps: Steps) -> None:
     assert steps == [MAKE, INSTALL]
 
 
-def test_another_lock_file_asks_for_a_new_one_and_leaves_no_more_than_the_one_before(
-    folder: Path, steps: Steps
-) -> None:
+def test_another_lock_file_asks_for_a_new_one_and_leaves_no_more_than_the_one_before(folder, steps):
     for version in ("15", "16", "17"):
         (folder / "requirements.lock").write_text(f"rich=={version}\n")
         venv.ensure(home(folder))
@@ -122,9 +120,7 @@ def test_one_without_a_whole_stamp_is_made_from_the_beginning(folder: Path, step
     assert steps == [MAKE, INSTALL] * 2
 
 
-def test_a_missing_venv_module_without_root_is_a_sentence(
-    folder: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_venv_module_without_root_is_a_sentence(folder, steps, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(CommandFailed, match="venv module is missing.*apt-get install python3-venv"):
@@ -143,13 +139,7 @@ def test_pip_sees_no_key_of_an_account(folder: Path, steps: Steps, monkeypatch: 
 
 
 @pytest.mark.parametrize(("version", "code"), [((3, 10, 12), 1), ((3, 11, 2), 0), ((3, 13, 9), 0), ((3, 14, 0), 1)])
-def test_a_python_that_the_packages_do_not_know_is_a_sentence(
-    folder: Path,
-    steps: Steps,
-    monkeypatch: pytest.MonkeyPatch,
-    version: tuple[int, ...],
-    code: int,
-) -> None:
+def test_a_python_that_the_packages_do_not_know_is_a_sentence(folder, steps, monkeypatch, version, code):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(folder / "home"))
     monkeypatch.setattr(venv.secret_env, "withhold", lambda: None)
     monkeypatch.setattr(venv.sys, "version_info", version)

@@ -43,9 +43,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_the_end_of_a_line_is_a_word_and_words_that_the_training_lacks_are_left_out(
-    folder: str, tmp_path: Path
-) -> None:
+def test_the_end_of_a_line_is_a_word_and_words_that_the_training_lacks_are_left_out(folder, tmp_path):
     (tmp_path / "ptb.test.txt").write_text(" open unheard-of \n")
     read = Texts.read(folder)
     assert len(read.test) == 2

@@ -67,9 +67,7 @@ def test_our_own_python_is_not_tested_twice(tmp_path: Path) -> None:
     assert testing.other_pythons({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}) == {}
 
 
-def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_left_half(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_left_half(tmp_path, monkeypatch):
     made: list[str] = []
 
     def install(folder: Path, home: Home, python: str) -> None:
