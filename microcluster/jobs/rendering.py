@@ -1,6 +1,7 @@
 """Filling in the templates: every input must be given, and quoting is a filter of the language that the file is in."""
 
 import shlex
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -15,12 +16,18 @@ def render(template: str, **inputs: object) -> str:
 
     Filters: ``sh`` quotes one word for a shell, ``py`` writes a value as a Python literal.
     """
-    return environment(jinja2.FileSystemLoader(TEMPLATES)).get_template(template).render(**inputs)
+    return _ours(escaped=False).get_template(template).render(**inputs)
 
 
 def render_page(template: str, **inputs: object) -> str:
     """Return an HTML page; every value is escaped unless it is marked as safe."""
-    return environment(jinja2.FileSystemLoader(TEMPLATES), escaped=True).get_template(template).render(**inputs)
+    return _ours(escaped=True).get_template(template).render(**inputs)
+
+
+@cache
+def _ours(*, escaped: bool) -> jinja2.Environment:
+    """Keep what reads our templates: compiling one takes longer than all else in a plan of a run."""
+    return environment(jinja2.FileSystemLoader(TEMPLATES), escaped=escaped)
 
 
 def environment(loader: jinja2.BaseLoader, *, escaped: bool = False) -> jinja2.Environment:

@@ -4,8 +4,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
+
+from core.waiting import wait_until
 
 # No clock decides over a test: the machines that run them are slow and have other work.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,3 +20,9 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 TRAINING = Path(__file__).parents[2] / "images" / "training"
 
 sys.path += [str(TRAINING / folder) for folder in ("opt/OpenSeq2Seq", "opt/language-model", "corpus")]
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a wait look again at once."""
+    monkeypatch.setitem(wait_until.__kwdefaults__, "sleep", lambda seconds: None)

@@ -264,9 +264,16 @@ def test_whatever_stands_there_it_is_taken_or_refused_in_a_sentence(path, value)
         assert "nothing was ordered" in str(refused)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda path: path.stem)
-def test_no_key_of_any_account_or_kind_of_job_takes_another_shape_without_a_sentence(path) -> None:
-    stack, values = path.stem.partition(".")[2], config.read_values(path)
+STACKS = {path.stem.partition(".")[2]: config.read_values(path) for path in sorted((ROOT / "stacks").glob("*.yaml"))}
+ONE_OF_EACH = {
+    (values["microcluster:cluster"].get("account"), values["microcluster:job"]["kind"]): name
+    for name, values in STACKS.items()
+}
+
+
+@pytest.mark.parametrize("stack", ONE_OF_EACH.values())
+def test_no_key_of_any_account_or_kind_of_job_takes_another_shape_without_a_sentence(stack) -> None:
+    values = STACKS[stack]
     known = config.parse(stack, values, ordering=False)
     sections = {f"microcluster:{name}": getattr(known, name) for name in ("cluster", "container", "job")}
     keys = {(name, field.alias) for name, one in sections.items() if one for field in type(one).model_fields.values()}

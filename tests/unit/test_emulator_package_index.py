@@ -114,8 +114,7 @@ def test_the_index_is_the_one_that_this_computers_pip_is_set_to(monkeypatch, tmp
     assert PipSettings.read().indexes == ("http://two.test/simple",)
     monkeypatch.setenv("PIP_INDEX_URL", "http://three.test/simple")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "http://four.test/simple http://five.test/simple")
-    assert PipSettings.read().indexes[0] == "http://three.test/simple"
-    assert PipSettings.read().indexes[1:] == ("http://four.test/simple", "http://five.test/simple")
+    assert PipSettings.read().indexes == tuple(f"http://{name}.test/simple" for name in ("three", "four", "five"))
     file.write_text("")
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
         monkeypatch.delenv(name)

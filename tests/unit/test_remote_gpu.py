@@ -8,13 +8,14 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
-from core.waiting import NotReadyError, wait_until
+from core.waiting import NotReadyError
 from microcluster.remote import gpu, system
 from microcluster.remote.docker import DAEMON_FILE
 from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.gpu import ensure_gpu, ensure_requirements
 from microcluster.remote.system import APT_IS_FREE, ensure_system
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
 UBUNTU, XENIAL, DEBIAN = "ubuntu 18.04", "ubuntu 16.04", "debian 12"
 DOCKER_PACKAGES = ["docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2"]
 LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend - open (11: Resource temporarily unavailable)"
@@ -305,8 +306,7 @@ class Kept(Bare):
         return super()._date(words, stdin) if self.after > 0 else "1000.5"
 
 
-def test_a_clock_that_a_time_server_sets_is_waited_for(monkeypatch):
-    monkeypatch.setattr(system, "wait_until", lambda *args, **options: wait_until(*args, **options, every_s=0))
+def test_a_clock_that_a_time_server_sets_is_waited_for():
     machine = Kept(after=3)
     assert ensure_system(machine, lambda: 1000.0)
     assert machine.after == 0

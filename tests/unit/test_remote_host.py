@@ -270,5 +270,5 @@ def test_quiet_work_on_a_living_link_may_last_longer_than_any_silence(host, monk
         monkeypatch.setitem(connection.TCP_LIMITS, limit, 1)
     monkeypatch.setitem(connection.TCP_LIMITS, "TCP_USER_TIMEOUT", 1000)
     quiet = Host(host.facts, host.user, host.key_file, port=host.port)
-    assert quiet.run(("sh", "-c", "sleep 4; echo done")).stdout == "done\n"
+    assert quiet.run(("sh", "-c", "sleep 2.5; echo done")).stdout == "done\n"
     quiet.close()

@@ -11,6 +11,7 @@ from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import SUDO
 from microcluster.remote.storage import CREDENTIALS, FSTAB, RCLONE, Mount, ensure_mounted, prove_same
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
 PASSWORD = "s3cret, of the drive"
 POINT = "/mnt/training-data"
 MOUNT = Mount(Drive("sd1", "10.64.21.9", "sdshare", "u1"), POINT, "paperspace")
@@ -61,11 +62,6 @@ class Box(FakeMachine):
         if words[1] == "mount":
             self.mounts[POINT] = "fuse.rclone"
         return self._answers() if words[1] == "lsd" else ""
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch):
-    monkeypatch.setattr("core.waiting.time.sleep", lambda _: None)
 
 
 def test_the_kernel_mounts_where_it_can_and_its_table_brings_the_drive_back_after_a_boot():
