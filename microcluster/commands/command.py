@@ -5,6 +5,7 @@ import inspect
 import json
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -73,6 +74,11 @@ HELP = {
     "fetch": "where a run would be lost with its machines: fetch it first",
     "discard": "where a run would be lost with its machines: give it up",
     "down": "fetch and cancel everything when the job is over; after a failure in half an hour, or after guard.keepFailed",
+    "install": "look every minute from now on, by systemd or cron",
+    "remove": "stop looking every minute",
+    "status": "show when each guard looked last, from where, and what it will do next",
+    "hours": "hours more (of a queue: node hours)",
+    "dollars": "dollars more",
     "only": "build these images instead of those of the local stack: one or more names",
 }
 _IS_PART: ContextVar[bool] = ContextVar("is_part", default=False)
@@ -147,6 +153,15 @@ def run_part(part: Command, **options: Any) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def run_part_within(limit_s: float, part: Command, **options: Any) -> int | None:
+    """Run a command as a part for at most so long; return its exit code, or None where it goes on."""
+    codes: list[int] = []
+    running = threading.Thread(target=lambda: codes.append(run_part(part, **options)), daemon=True)
+    running.start()
+    running.join(limit_s)
+    return codes[0] if codes else None
 
 
 def is_part() -> bool:

@@ -1,13 +1,11 @@
 """`fab down`: stop the job, cancel everything, check the account and print the receipt."""
 
-import threading
-
 from core.home import Home
 from core.plain_text import count, say
 from core.waiting import NotReadyError
 from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
-from microcluster.commands.command import FAILED, STACK, CommandFailed, local_command, run_part
+from microcluster.commands.command import FAILED, STACK, CommandFailed, local_command, run_part, run_part_within
 from microcluster.commands.job import stop
 from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
@@ -87,12 +85,8 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
 
 def _stop_job(stack: str, stages: Stages) -> None:
     """End the job, for at most the time limit: nothing over ssh may block a cancellation."""
-    codes: list[int] = []
-    stopping = threading.Thread(target=lambda: codes.append(run_part(stop, stack=stack)), daemon=True)
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        stopping.start()
-        stopping.join(STOP_LIMIT_S)
-        if codes != [0]:
+        if run_part_within(STOP_LIMIT_S, stop, stack=stack) != 0:
             say("    the job may still run; cancelling its machines ends it")
 
 

@@ -36,11 +36,13 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     everything = account.everything()
     found = [each for each in everything if owner.has(each.owner)]
     compared = with_state(found, stack, home)
+    extension = account.extension(owner) if bill.open else None
     to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
     if as_json:
-        print_json({**facts(bill, compared, mark, account), "to_come": to_come})
+        print_json({**facts(bill, compared, mark, account), "to_come": to_come, "extension": str(extension or "")})
     else:
         _print(bill, compared, mark, account, stack)
+        say(f"extended by {extension} beside its stack file\n" if extension else "", end="")
         say("".join(f"to come: {each}\n" for each in to_come), end="")
         say("".join(f"{each}\n" for each in of_other_stacks(everything, owner)), end="")
         say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")

@@ -7,7 +7,7 @@ from core.catalog.gpus import GPUS
 from core.home import problem_of_path
 from core.plain_text import shown
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.config.model import unknown_key
+from microcluster.config.model import StackFile, unknown_key
 from microcluster.jobs.contract import Hardware, Origin
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
 
@@ -99,6 +99,16 @@ def problems_of_guard(written: Mapping[str, Any]) -> list[str]:
         title = account_of(named).title
         return [f"guard/budget: nodes of {title} are not paid in dollars; limit node hours, for example lease: 30"]
     return []
+
+
+def problems_of_budget(file: StackFile) -> list[str]:
+    """Refuse a budget of which a started hour cannot be kept in reserve, so that the guard would end everything at once."""
+    rent, budget = file.cluster.rent_per_hour, file.guard.budget if file.guard else None
+    if not rent or not budget or budget >= 2 * rent:
+        return []
+    return [
+        f"guard/budget: ${budget:g} does not pay two started hours of ${rent:.2f}, one of them in reserve; at least {2 * rent:.2f}"
+    ]
 
 
 def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from microcluster.config.rules import (
     TIME_SCALE,
     complete,
     problems_of_account,
+    problems_of_budget,
     problems_of_cluster,
     problems_of_guard,
     problems_of_job,
@@ -161,6 +162,17 @@ def read_account(stack: str) -> AccountSettings:
     return _account(name, written)
 
 
+def read_guard(stack: str) -> Guard | None:
+    """Return the guard of a stack file, even if the rest is wrong: what is rented must come to its end."""
+    values = read_values(path_of(stack))
+    written = values.get(f"{NAMESPACE}:guard")
+    try:
+        return None if written is None else Guard.model_validate(written)
+    except ValidationError as error:
+        rows = [sentence({**one, "loc": ("guard", *one["loc"])}, StackFile, EXAMPLES) for one in error.errors()]
+        raise _refusal(stack, rows) from error
+
+
 def stacks() -> tuple[str, ...]:
     """Return the names of the stack files, sorted."""
     return tuple(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
@@ -229,6 +241,9 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         parsed = file.model_validate(completed)
     except ValidationError as error:
         problems = [sentence(one, file, examples) for one in error.errors()] + problems
+    if problems:
+        raise _refusal(stack, problems)
+    problems = problems_of_budget(parsed)
     if problems:
         raise _refusal(stack, problems)
     parsed, forecast, reasons = with_forecast(parsed, written, reasons)

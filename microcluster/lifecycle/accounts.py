@@ -1,5 +1,6 @@
 """Opens the account of a stack, by its name in the registry; its provider's code is imported only then."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -18,10 +19,14 @@ def open_account(name: str, key_file: str | None) -> OpenedAccount:
     return _provider(name).open_account(key_file, kept())
 
 
-def why_no_key(name: str, key_file: str | None) -> str | None:
-    """Return why an account cannot be opened for want of a key, or None."""
+def why_no_key(name: str, key_file: str | None, exported: Mapping[str, str] | None = None) -> str | None:
+    """Return why an account cannot be opened for want of a key, or None.
+
+    Args:
+        exported: the variables that whoever opens it has; by default those of this command.
+    """
     try:
-        _provider(name).check_key(key_file, kept())
+        _provider(name).check_key(key_file, kept() if exported is None else exported)
     except ProviderError as missing:
         return str(missing)
     return None

@@ -2,9 +2,10 @@
 
 import json
 import os
+import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from microcluster.setup.progress import moment
 
 UNKNOWN = 0
 """The pid in a lock that cannot be read."""
+ENDING = ("make down", "fab recover")
 DEAD = ("Z", "X")  # States of ended processes in /proc.
 
 
@@ -54,6 +56,19 @@ def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
         file.write(json.dumps(holder))
         file.flush()
         yield
+
+
+def interrupt_holder(stack: str, home: Home) -> None:
+    """Let the command that holds the stack's lock end, as Ctrl-C does; one that takes the stack down goes on."""
+
+    def interrupt(holder: str) -> NoReturn:
+        of = json.loads(holder)
+        if of["command"] not in ENDING:
+            os.kill(of["pid"], signal.SIGINT)
+        raise ProcessLookupError
+
+    with suppress(ProcessLookupError, ValueError, KeyError), locked(home.locks / f"{stack}.lock", interrupt):
+        pass
 
 
 def _busy(stack: str, command: str, holder: str) -> str:

@@ -1,9 +1,11 @@
 """Hours and dollars of a run, the hour that is billed next, and how much a crash may cost."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 
 from microcluster.planning.prediction import BAND
 
@@ -38,6 +40,28 @@ def next_started_hour(opened: datetime, now: datetime) -> datetime:
     That a started hour is billed whole is an assumption: the vendor only says that active hours are counted.
     """
     return opened + timedelta(hours=max(math.floor((now - opened) / timedelta(hours=1)), 0) + 1)
+
+
+def last_paid(dollars: Decimal, prices: Iterable[tuple[datetime, Decimal]], now: datetime) -> datetime | None:
+    """Return when the first hour would begin that ``dollars`` beyond what is billed now cannot pay; None where nothing costs.
+
+    Args:
+        prices: of each thing that is billed: since when, and how much an hour.
+    """
+    steps = sorted((_paid_until(opened, now), price) for opened, price in prices if price)
+    if not steps:
+        return None
+    if dollars < 0:
+        return now
+    whole, rest = divmod(dollars, sum(price for _, price in steps))
+    paid = accumulate(price for _, price in steps)
+    first = next(moment for (moment, _), sum_ in zip(steps, paid, strict=True) if sum_ > rest)
+    return first + timedelta(hours=int(whole))
+
+
+def _paid_until(opened: datetime, now: datetime) -> datetime:
+    """Return the end of the newest started hour, which is ``now`` where the next one has not begun."""
+    return opened + timedelta(hours=max(math.ceil((now - opened) / timedelta(hours=1)), 1))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ LEAVE_LIMIT_S = LOCK_TIMEOUT_S + ASKED_S + GONE_S + 2 * ASK_TIMEOUT_S
 READ_RECORDS = (
     f'cd {FOLDER} 2>/dev/null && for file in */*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done; true'
 )
+READ_EXTENDED = f'cat {FOLDER}/"$1"/extended 2>/dev/null; true'
+WRITE_EXTENDED = f'cd {FOLDER}/"$1" && cat >extended.new && mv -f extended.new extended'
 # Prints one line of JSON. Python 2 has no venv: without requirements it needs none.
 INTERPRETERS = """
 lacks='' version=''
@@ -192,6 +194,16 @@ def records(host: Host) -> list[dict[str, Any]]:
         for line in lines
         if "submitted" in line
     ]
+
+
+def extended(host: Host, owner: str) -> list[str]:
+    """Return the words that `extend` has written for a stack; none where it has not."""
+    return host.run(("sh", "-c", READ_EXTENDED, "extended", owner)).stdout.split()
+
+
+def extend(host: Host, owner: str, words: Sequence[str]) -> None:
+    """Write down by how much a stack's lease was extended, and for which jobs, where every guard reads it."""
+    host.run(("sh", "-c", WRITE_EXTENDED, "extend", owner), stdin=" ".join(words))
 
 
 def forget_secrets(host: Host, stack: str, mark: str) -> None:

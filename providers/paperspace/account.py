@@ -14,7 +14,17 @@ from providers.paperspace import bills, credentials, names, views
 from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
 from providers.paperspace.specs import LedgerSpec
 from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
-from providers.rental.account import Claim, Found, Identity, Market, OrderRequest, OrderStatus, Quote, Resource
+from providers.rental.account import (
+    Claim,
+    Extension,
+    Found,
+    Identity,
+    Market,
+    OrderRequest,
+    OrderStatus,
+    Quote,
+    Resource,
+)
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.operation import Operation
@@ -161,9 +171,34 @@ class Paperspace(Market):
         found = self._oldest_claim(owner, max_age_s)
         if found is None:
             return None
+        claim = views.claim_of(found)
         if journal is not None:
-            self.api.ensure("PUT", f"{SCRIPTS}/{found['id']}", {"name": names.full(f"claim-{journal}", owner)})
-        return Claim(str(found["id"]), journal or views.journal_of(found))
+            claim = replace(claim, journal=journal)
+            self._name_claim(claim, owner)
+        return claim
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """By the date in its newest answer."""
+        return self.api.clock_ahead_s
+
+    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
+        """Read it in the name of the stack's claim, behind the journal, or write it there."""
+        claim = self.claim(owner)
+        if claim is None:
+            if new is not None:
+                raise ProviderError(
+                    f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented."
+                )
+            return Extension()
+        if new is not None:
+            claim = replace(claim, extension=new)
+            self._name_claim(claim, owner)
+        return claim.extension
+
+    def _name_claim(self, claim: Claim, owner: Owner) -> None:
+        name = names.full(views.claim_label(claim), owner)
+        self.api.ensure("PUT", f"{SCRIPTS}/{claim.object_id}", {"name": name})
 
     def obtain(self, op: Operation, request: OrderRequest) -> Resource | str:
         """Adopt or order something that costs money; only the computer that holds the stack's claim orders."""
@@ -235,7 +270,7 @@ class Paperspace(Market):
 
     def _make_claim(self, op: Operation, owner: Owner) -> None:
         """Make the stack's claim, and return once the list shows one."""
-        name = names.full(f"claim-{op.journal(owner.mark).identity()}", owner)
+        name = names.full(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
         # Whatever is ordered first makes it: in the journal it has a name of its own.
         of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
         order = Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})

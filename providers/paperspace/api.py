@@ -11,7 +11,7 @@ import requests
 
 from providers.paperspace.credentials import Credentials
 from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, UNREADABLE, CallError
-from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire, retry_after_s
+from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
 
 CALLS_PER_SECOND = 10
 """The vendor documents no limit, only that there is one (code TOO_MANY_REQUESTS)."""
@@ -143,7 +143,7 @@ class Api(Wire):
             raise self.error(call, code, str(error)) from None
         except (requests.RequestException, OSError) as error:
             raise self.error(call, NO_ANSWER, str(error) or type(error).__name__) from None
-        self._limiter.back_off(retry_after_s(answer.headers))
+        self.heed(answer.headers)
         return self._read_answer(call, answer)
 
     def _read_answer(self, call: str, answer: requests.Response) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Rate
 from providers.paperspace import names
-from providers.rental.account import OrderStatus, Resource
+from providers.rental.account import EXTENSION, Claim, Extension, OrderStatus, Resource
 from providers.rental.waiting import Pending
 
 MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM = "machine", "network", "drive", "script", "claim"
@@ -27,7 +27,7 @@ SWITCHES = ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled")
 UNDER_WAY = ("new", "in progress", "in_progress")
 """States of an event; the vendor's document and its client spell one of them in two ways."""
 SCRIPT_NAME = re.compile(r"(?P<label>boot-.+)-(?P<digest>[0-9a-f]{8})")
-CLAIM_NAME = re.compile(r"claim-(?P<journal>[0-9a-f]{8})")
+CLAIM_NAME = re.compile(rf"claim-(?P<journal>[0-9a-f]{{8}})(?:-(?P<extended>{EXTENSION}))?")
 
 Row = Mapping[str, Any]
 
@@ -167,9 +167,23 @@ def digest_of(row: Row) -> str | None:
 
 def journal_of(row: Row) -> str | None:
     """Read the journal in a script's name; None where the script is no claim."""
+    return claim_of(row).journal
+
+
+def claim_of(row: Row) -> Claim:
+    """Read a claim in the name of its script."""
     named = names.read(row.get("name"))
     found = CLAIM_NAME.fullmatch(named.label) if named else None
-    return found["journal"] if found else None
+    return (
+        Claim(str(row["id"]), found["journal"], Extension.read(found["extended"]))
+        if found
+        else Claim(str(row["id"]), None)
+    )
+
+
+def claim_label(claim: Claim) -> str:
+    """Write it as a label."""
+    return f"claim-{claim.journal}" + (f"-{claim.extension.word}" if claim.extension else "")
 
 
 def number(value: Any) -> float:

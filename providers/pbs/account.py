@@ -15,7 +15,7 @@ from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import login_host
-from providers.rental.account import Account, Identity, Resource
+from providers.rental.account import Account, Extension, Identity, Resource
 from providers.rental.errors import AccountError, ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import ANY_STACK, Owner
@@ -69,6 +69,18 @@ class Queue(Account):
             if owner.has(Owner(record["stack"], record["mark"]))
             for number in range(len(record["lives"]))
         ]
+
+    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
+        """Read it beside the records of the stack's jobs, or write it there; it holds for the jobs that were alive then."""
+        with _reading("how far the lease was extended"):
+            numbers = [job.number for job in queue.jobs_of(self.login, owner.stack, owner.mark)]
+            if new is not None and not numbers:
+                raise AccountError(f"extending stack {owner.stack}: it has no job in the queue.")
+            if new is not None:
+                queue.extend(self.login, str(owner), (new.word, *numbers))
+                return new
+            word, *extended = queue.extended(self.login, str(owner)) or [""]
+        return Extension.read(word) if set(extended) & set(numbers) else Extension()
 
     def end(self, resource: Resource) -> None:
         """End the job with its processes, and see it leave the queue."""

@@ -4,6 +4,7 @@ An ``Account`` answers four questions; one that sells, a ``Market``, answers fiv
 sweep are written against them.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from providers.rental.errors import CallError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending
+
+EXTENSION = r"(?P<minutes>[0-9]{1,9})m-(?P<cents>[0-9]{1,12})c"
 
 
 @dataclass(frozen=True)
@@ -158,11 +161,44 @@ class OrderRequest:
 
 
 @dataclass(frozen=True)
+class Extension:
+    """How many more hours and dollars a person has allowed a rental than its stack file does."""
+
+    hours: Decimal = Decimal(0)
+    dollars: Decimal = Decimal(0)
+
+    def __bool__(self) -> bool:
+        """Tell whether anything was allowed."""
+        return bool(self.hours or self.dollars)
+
+    def __add__(self, other: "Extension") -> "Extension":
+        return Extension(self.hours + other.hours, self.dollars + other.dollars)
+
+    def __str__(self) -> str:
+        """Write it for a person."""
+        parts = [f"+{self.hours.normalize():f} h"] if self.hours else []
+        return ", ".join(parts + ([f"+${self.dollars:.2f}"] if self.dollars else []))
+
+    @property
+    def word(self) -> str:
+        """Write it as letters, digits and dashes, which every account keeps."""
+        return f"{round(self.hours * 60)}m-{round(self.dollars * 100)}c"
+
+    @classmethod
+    def read(cls, word: str | None) -> "Extension":
+        """Read such a word; whatever else stands there allows nothing."""
+        found = re.fullmatch(EXTENSION, word or "")
+        return cls(Decimal(found["minutes"]) / 60, Decimal(found["cents"]) / 100) if found else cls()
+
+
+@dataclass(frozen=True)
 class Claim:
     """What stands in the account for "this journal orders for the stack": an object of the stack, and the journal it names."""
 
     object_id: str
     journal: str | None
+    extension: Extension = field(default_factory=Extension)
+    """It stands beside the journal, as every guard of the stack has to see it."""
 
 
 class Account(ABC):
@@ -196,6 +232,19 @@ class Account(ABC):
 
         Raises:
             CallError: it was refused.
+        """
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """How far this computer's clock is ahead of the account's; 0 where that is not known."""
+        return 0.0
+
+    @abstractmethod
+    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
+        """Read how much more a person has allowed this rental, or write it, where every guard of the stack reads it.
+
+        Raises:
+            ProviderError: nothing is rented at which it could be written.
         """
 
     def hidden(self) -> str | None:

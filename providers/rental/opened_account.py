@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from providers.rental import order, sweep
-from providers.rental.account import Account, Identity, Market, Quote, Resource
+from providers.rental.account import Account, Extension, Identity, Market, Quote, Resource
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.journal import Journal
 from providers.rental.operation import Operation, Session
@@ -53,6 +53,11 @@ class OpenedAccount:
         """Ask what machines of a stack would cost; its account must sell."""
         with self._reading("the price"):
             return self.account.quote(stack, nodes, order)  # type: ignore[attr-defined]
+
+    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
+        """Read how much more a person has allowed this rental than its stack file does, or write it."""
+        with self._reading("how far the rental was extended"):
+            return self.account.extension(owner, new)
 
     def everything(self) -> tuple[Resource, ...]:
         """List what bears any mark of microcluster."""

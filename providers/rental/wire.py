@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 import tenacity
@@ -50,6 +51,14 @@ class Wire(ABC):
         self._stop, self._time_scale = stop, time_scale
         self._local = threading.local()
         self._limiter = RateLimiter(per_second / time_scale)
+        self.clock_ahead_s = 0.0
+        """How far this computer's clock is ahead of the account's, by its newest answer."""
+
+    def heed(self, headers: Mapping[str, str]) -> None:
+        """Take from an answer when to call again, and what time it is there."""
+        self._limiter.back_off(retry_after_s(headers))
+        with suppress(KeyError, ValueError, TypeError):
+            self.clock_ahead_s = time.time() - parsedate_to_datetime(headers["Date"]).timestamp()
 
     @abstractmethod
     def connect(self) -> Any:

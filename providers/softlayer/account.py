@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
-from providers.rental.account import Claim, Found, Identity, Market, OrderStatus, Quote, Resource
+from providers.rental.account import EXTENSION, Claim, Extension, Found, Identity, Market, OrderStatus, Quote, Resource
 from providers.rental.errors import AccountError, ProviderError, unreadable
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
@@ -33,6 +33,8 @@ GROUP_MASK = (
 OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
+CLAIM_NOTES = re.compile(rf" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$")
+NO_EXTENSION = Extension()
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
@@ -146,14 +148,34 @@ class SoftLayer(Market):
         """Read the journal's name in the notes of the stack's ssh key, or write it there."""
         if journal is not None:
             for key_id in key_ids:
-                self.api.ensure(
-                    "Security_Ssh_Key", "editObject", {"notes": claim_notes(owner, journal)}, id=int(key_id)
-                )
+                self._note(Claim(key_id, journal, self._extension_of(key_id)), owner)
         key = self._stack_key(owner, key_ids, max_age_s)
-        if key is None:
-            return None
-        named = re.search(r" journal ([0-9a-f]+)$", str(key.get("notes") or ""))
-        return Claim(str(key["id"]), named[1] if named else None)
+        return _claim_of(key) if key else None
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """By the date in its newest answer."""
+        return self.api.clock_ahead_s
+
+    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
+        """Read it in the notes of the stack's ssh key, behind the journal's name, or write it there."""
+        claim = self.claim(owner)
+        if new is None or claim is None:
+            if new is not None:
+                raise ProviderError(
+                    f"extending stack {owner.stack}: the account has no ssh key of it, so nothing is rented."
+                )
+            return claim.extension if claim else Extension()
+        self._note(Claim(claim.object_id, claim.journal, new), owner)
+        return new
+
+    def _note(self, claim: Claim, owner: Owner) -> None:
+        notes = claim_notes(owner, str(claim.journal), claim.extension)
+        self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
+
+    def _extension_of(self, key_id: str) -> Extension:
+        rows = self._key_of_id(key_id)
+        return _claim_of(rows[0]).extension if rows else Extension()
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""
@@ -318,9 +340,18 @@ def check_key(config_file: str | None, exported: Mapping[str, str]) -> None:
     credentials.load(config_file, exported)
 
 
-def claim_notes(owner: Owner, journal: str) -> str:
-    """Write the notes of the stack's key: whose it is, and which journal orders with it."""
-    return f"{owner.notes} ordered from journal {journal}"
+def claim_notes(owner: Owner, journal: str, extension: Extension = NO_EXTENSION) -> str:
+    """Write the notes of the stack's key: whose it is, which journal orders with it, and by how much the rental was extended."""
+    return f"{owner.notes} ordered from journal {journal}" + (f" extended {extension.word}" if extension else "")
+
+
+def _claim_of(key: Row) -> Claim:
+    found = CLAIM_NOTES.search(str(key.get("notes") or ""))
+    return (
+        Claim(str(key["id"]), found["journal"], Extension.read(found["extended"]))
+        if found
+        else Claim(str(key["id"]), None)
+    )
 
 
 def as_key(row: Row) -> Resource:

@@ -14,7 +14,7 @@ import SoftLayer
 from requests import Response
 
 from providers.rental.errors import UNREADABLE
-from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire, retry_after_s
+from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError, fault_code
 
@@ -51,7 +51,7 @@ class Api(Wire):
 
     def connect(self) -> SoftLayer.BaseClient:
         """Make the client of one thread."""
-        return new_client(self.credentials, self._limiter.back_off)
+        return new_client(self.credentials, self.heed)
 
     def read(
         self,
@@ -157,11 +157,13 @@ def read_pages(read: Callable[[int], list[Row]], key: str) -> list[Row]:
     return rows
 
 
-def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda _: None) -> SoftLayer.BaseClient:
+def new_client(
+    credentials: Credentials, heed: Callable[[Mapping[str, str]], None] = lambda _: None
+) -> SoftLayer.BaseClient:
     """Build an official client from these settings alone: it reads no file and, for a local account, no environment.
 
     Args:
-        hold: called with the seconds for which an answer asks not to be called again.
+        heed: called with the headers of every answer.
     """
     is_rest = "/rest" in credentials.endpoint
     make = SoftLayer.RestTransport if is_rest else SoftLayer.XmlRpcTransport
@@ -182,7 +184,7 @@ def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda 
     readable = readable_json if is_rest else readable_xml
 
     def prepare(response: Response, *_: Any, **__: Any) -> None:
-        hold(retry_after_s(response.headers))
+        heed(response.headers)
         response._content = readable(response.content)  # The client parses it in the call that has read it.
 
     session.hooks["response"].append(prepare)

@@ -12,7 +12,7 @@ from microcluster.commands.money import Cost
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from providers.rental import owner_mark as marks
-from providers.rental.account import Account, Identity
+from providers.rental.account import Account, Extension, Identity
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
@@ -40,6 +40,9 @@ class Failing(Account):
 
     def end(self, resource):
         return None
+
+    def extension(self, owner, new=None):
+        return new or Extension()
 
 
 def opened(listed=None):

@@ -1,0 +1,340 @@
+"""`fab guard` and `fab extend`: hold a rental to its limits, and move them."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from core.catalog.prices import Rate, dollars
+from core.home import Home
+from core.plain_text import duration, note, say
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands.command import (
+    FAILED,
+    STACK,
+    CommandFailed,
+    UserMistake,
+    command,
+    print_json,
+    run_part_within,
+)
+from microcluster.commands.down import STOP_LIMIT_S, take_down
+from microcluster.commands.fetch import fetch
+from microcluster.commands.holdings import known_machines
+from microcluster.commands.job import stop
+from microcluster.commands.money import account_and_mark, last_rental
+from microcluster.commands.stack_outputs import find_cluster, launcher_of
+from microcluster.commands.status import observed_or_none
+from microcluster.config import stack as config
+from microcluster.guard import timer
+from microcluster.guard.decision import DOLLARS, Limits, Rental, Run, first_end, price, rental_of
+from microcluster.guard.look import MISSED_LOOKS_S, RECORD, Book, Guard, Record, called
+from microcluster.jobs.cluster_facts import Guard as HeldByMachines
+from microcluster.lifecycle import accounts, emulated_account, locks
+from microcluster.remote import job
+from microcluster.setup.environment import PROJECT, VENV, use_own_backend
+from providers.rental.account import Extension
+from providers.rental.errors import ProviderError
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.owner_mark import Owner
+
+BY_TIMER = "MICROCLUSTER_GUARD"
+"""The variable with which a timer says that it is one."""
+CLOCKS_AGREE_S = 120
+WEEKEND_H = 63
+"""From Friday 18:00 to Monday 9:00."""
+
+
+@command
+def guard(  # noqa: PLR0917 - Fabric makes an option of each
+    stack: str = STACK, install: bool = False, remove: bool = False, status: bool = False, as_json: bool = False
+) -> int:
+    """Look once at the stack's limits and act; 0 all is well, 1 alarm, 2 the account cannot be read. --install looks every minute."""
+    home = Home.of()
+    use_own_backend(home)
+    limits = limits_of(stack)
+    if remove:
+        return _remove(stack, home)
+    if status:
+        return _status(stack, home, as_json=as_json)
+    if limits is None:
+        raise UserMistake(
+            f"Nothing limits stack {stack}: stacks/Pulumi.{stack}.yaml has no microcluster:guard. Write for example "
+            "`microcluster:guard: {lease: 30}` under config, then run the same command again."
+        )
+    if install:
+        _install(stack, home)
+    record = guard_of(stack, home, limits, os.environ.get(BY_TIMER, "guard")).look()
+    if record.verdict.step == "over" and record.rental and _was_open(stack, home, record.rental):
+        _remove(stack, home, quietly=True)
+    if as_json:
+        print_json(RECORD.dump_python(record, mode="json"))
+    else:
+        say(sentence_of(stack, record))
+    return record.verdict.code
+
+
+@command
+def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
+    """Let a rental last longer, or cost more, than its stack file says; every guard reads it in the account."""
+    home = Home.of()
+    use_own_backend(home)
+    limits = limits_of(stack) or Limits()
+    more = Extension(Decimal(str(hours)), Decimal(str(dollars)))
+    if hours < 0 or dollars < 0 or not more:
+        raise UserMistake(f"Say how much more, above 0: fab extend --hours 6 --stack {stack}, or --dollars 50.")
+    for given, limit, key in ((hours, limits.lease_h, "lease"), (dollars, limits.budget, "budget")):
+        if given and limit is None:
+            raise UserMistake(f"There is nothing to extend: stacks/Pulumi.{stack}.yaml has no guard.{key}.")
+    book = Book(folder_of(stack, home))
+    newest = next(iter(book.records()), None)
+    if newest and newest.begun and newest.begun.has_cancelled:
+        raise CommandFailed(
+            f"Too late: the guard of stack {stack} cancelled its machines at {newest.begun.at:%H:%M} UTC. "
+            f"`make up STACK={stack}` rents again."
+        )
+    account, mark = account_and_mark(stack)
+    owner = Owner(stack, mark)
+    whole = account.extension(owner, account.extension(owner) + more)
+    say(f"stack {stack}: {more} more; {whole} in all beside its stack file, recorded in the account")
+    record = guard_of(stack, home, limits, "extend").see()
+    say(sentence_of(stack, record))
+    return 0
+
+
+def limits_of(stack: str) -> Limits | None:
+    """Return the limits in a stack file, even if the rest of it is wrong by now."""
+    section = config.read_guard(stack)
+    return limits_in(section) if section else None
+
+
+def limits_in(section: config.Guard) -> Limits:
+    """Return the limits that the section of a stack file says."""
+    budget, lease_h = (
+        None if each is None else Decimal(str(each)).quantize(Decimal("0.0001"))
+        for each in (section.budget, section.lease)
+    )
+    idle_s = None if section.idle is None else section.idle * 60
+    return Limits(budget, lease_h, idle_s, section.when_done == "cancel", section.keep_failed * 60)
+
+
+def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome | None = None) -> Guard:
+    """Return a guard of a stack; ``outcome`` is what whoever watches the run has just read."""
+    hands = StackHands(stack, home, limits, outcome)
+    return Guard(called(kind), limits, hands, Book(folder_of(stack, home)), note)
+
+
+def folder_of(stack: str, home: Home) -> Path:
+    """Return where the guards of a stack write down what they found: beside its keys, which all who may act share."""
+    return home.keys / stack / "guards"
+
+
+@dataclass(frozen=True)
+class StackHands:
+    """What a guard does with a stack, by the commands that a person has for the same."""
+
+    stack: str
+    home: Home
+    limits: Limits
+    outcome: Outcome | None = None
+    opened: list[OpenedAccount] = field(default_factory=list)
+    """The account, once it has answered."""
+
+    @contextmanager
+    def alone(self, *, take_over: bool) -> Iterator[bool]:
+        """Hold a lock of the guards; `make up` holds the stack's own, and is interrupted when a limit is long over."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(locks.alone_on(f"{self.stack}.guard", "fab guard", self.home))
+                is_mine = True
+            except CommandFailed as busy:
+                note(str(busy))
+                is_mine = False
+            if take_over:
+                locks.interrupt_holder(self.stack if is_mine else f"{self.stack}.guard", self.home)
+            yield is_mine
+
+    def now(self) -> datetime:
+        """Believe the account where the two clocks differ by more than a few answers may take."""
+        ahead_s = max((each.account.clock_ahead_s for each in self.opened), key=abs, default=0.0)
+        return datetime.now(UTC) - timedelta(seconds=ahead_s if abs(ahead_s) > CLOCKS_AGREE_S else 0)
+
+    def rental(self) -> tuple[Rental, Extension]:
+        """Read charges, orders that wait, and the extension."""
+        account, mark = account_and_mark(self.stack)
+        self.opened[:] = [account]
+        owner = Owner(self.stack, mark)
+        rows = last_rental(account.charges(owner, known_machines(self.stack, self.home))).shown
+        rental = rental_of(rows, self.now())
+        if rental.open:
+            return rental, account.extension(owner)
+        return rental_of(rows, self.now(), is_coming=bool(self._to_come(account, owner))), Extension()
+
+    def _to_come(self, account: OpenedAccount, owner: Owner) -> list[str]:
+        found = [each for each in account.everything() if owner.has(each.owner)]
+        return account.to_come(owner, found, config.read_account(self.stack).time_scale)
+
+    def run(self) -> Run:
+        """Take what was just read, or ask."""
+        seen = (None, self.outcome) if self.outcome else observed_or_none(self.stack)
+        if seen is None:
+            return Run()
+        return Run(seen[1].state, seen[1].cause, seen[1].idle_s, seen[1].armed)
+
+    def hold(self, stop_at: datetime | None) -> str:
+        """Write it into the run's folder, for the supervisor."""
+        try:
+            cluster = find_cluster(self.stack)
+            if cluster and cluster.run:
+                limits = HeldByMachines(stop_at.timestamp() if stop_at else None, self.limits.idle_s)
+                job.set_guard(launcher_of(cluster), cluster, limits, now=self.now().timestamp())
+        except Exception as error:  # noqa: BLE001 - machines that do not answer keep the guard from nothing
+            return str(error)
+        return ""
+
+    def stop(self) -> str:
+        """Do as `fab stop`."""
+        return _why(run_part_within(STOP_LIMIT_S, stop, stack=self.stack))
+
+    def fetch(self, limit_s: float) -> str:
+        """Do as `fab fetch --everything`."""
+        return _why(run_part_within(limit_s, fetch, stack=self.stack, everything=True))
+
+    def cancel(self) -> str:
+        """Do as `make down`; what could not be fetched is given up."""
+        try:
+            return _why(take_down(self.home, self.stack, "discard"))
+        except (CommandFailed, ProviderError) as error:
+            return str(error)
+
+
+def _why(code: int | None) -> str:
+    """Say how a command ended that failed; it has printed the reason."""
+    return "it took too long" if code is None else "for the reason above" if code else ""
+
+
+def sentence_of(stack: str, record: Record) -> str:
+    """Say what a guard found, when it ends at the latest, and the next command."""
+    rental, verdict = record.rental, record.verdict
+    spent = ""
+    if rental and rental.began:
+        amount = f"${rental.spent:.2f}" if rental.currency == DOLLARS else f"{rental.spent:.2f} {rental.currency}"
+        spent = f"; {amount} spent" + (f", {price(rental)}" if rental.open else "")
+    more = f"; extended by {record.extension}" if record.extension else ""
+    due = verdict.due
+    at_last = (
+        f"; {due.reason} ends it: from {due.begin:%d %b %H:%M} UTC, all cancelled by {due.last:%H:%M}" if due else ""
+    )
+    over = "" if verdict.step == "over" else at_last
+    return (
+        f"guard of stack {stack}: {verdict.why}{spent}{more}{over}\nNext: {_next(stack, verdict.code, verdict.step)}."
+    )
+
+
+def _next(stack: str, code: int, step: str) -> str:
+    if step == "over":
+        return f"`fab receipt --stack {stack}` shows what it cost"
+    if code == 2:
+        return f"check the account's key and the network, then `fab guard --stack {stack}`"
+    if code:
+        return f"`make down STACK={stack} FETCH=1` ends the bill, with `DISCARD=1` without what cannot be fetched"
+    return f"`fab extend --hours 6 --stack {stack}` moves the end, `fab guard --install --stack {stack}` looks every minute"
+
+
+def limits_said(known: config.Stack) -> list[str]:
+    """Say before the order what the guard will do and when at the latest, or what a weekend without one costs."""
+    rent = known.cluster.rent_per_hour
+    if known.guard is None:
+        if rent is None or emulated_account.of_stack(known.name, Home.of()):
+            return []
+        return [
+            f"No guard: forgotten from Friday evening to Monday morning this costs {dollars(rent * WEEKEND_H)}. "
+            "`microcluster:guard: {lease: 30}` in the stack file ends it by itself."
+        ]
+    limits, now = limits_in(known.guard), datetime.now(UTC)
+    newest = next(iter(Book(folder_of(known.name, Home.of())).records()), None)
+    extension = newest.extension if newest and newest.rental and newest.rental.open else Extension()
+    rates = ((now, Rate(rent or Decimal(0))),)
+    due = first_end(limits.extended(extension), Rental(now, rent or Decimal(0), now, rates)) if rent else None
+    said = []
+    if due:
+        after = duration((due.last - now).total_seconds())
+        said.append(
+            f"stops the program, fetches and cancels everything {after} after the first machine at the latest ({due.reason})"
+        )
+    elif limits.lease_h:
+        said.append(f"ends it after {limits.lease_h:g} node hours at the latest")
+    if limits.idle_s:
+        said.append(f"after {duration(limits.idle_s)} in which nothing happens on any machine")
+    said.append("when the job is done" if limits.cancels_done else "not when the job is done")
+    said.append(
+        f"{duration(limits.keep_failed_s)} after it failed" if limits.keep_failed_s else "at once when it fails"
+    )
+    more = f" It was extended by {extension}." if extension else ""
+    return [f"The guard {'; '.join(said)}.{more} It acts while `make up`, `fab watch` or `fab guard --install` runs."]
+
+
+def _install(stack: str, home: Home) -> None:
+    of = config.read_account(stack)
+    missing = accounts.why_no_key(of.name, of.config_file, exported={})
+    if missing:
+        raise UserMistake(
+            f"A timer does not see the variables of this terminal, and without them the account cannot be opened: {missing} "
+            f"Then `fab guard --install --stack {stack}` again."
+        )
+    where = _with_timer(lambda its: its.install(_timed(stack, home)))
+    say(f"{where}. `fab guard --remove --stack {stack}` removes it; it goes by itself when nothing is rented any more.")
+
+
+def _remove(stack: str, home: Home, *, quietly: bool = False) -> int:
+    try:
+        was_there = _with_timer(lambda its: its.remove(_timed(stack, home)))
+    except CommandFailed:
+        if not quietly:
+            raise
+        return FAILED
+    if was_there or not quietly:
+        say(f"stack {stack}: {'the timer is removed' if was_there else 'there was no timer'}")
+    return 0
+
+
+def _with_timer(do: Callable[[timer.Timer], object]) -> object:
+    try:
+        return do(timer.timer())
+    except timer.TimerError as error:
+        raise CommandFailed(f"{error}. Then run the same command again.") from error
+
+
+def _timed(stack: str, home: Home) -> timer.Job:
+    words = (str(VENV / "bin" / "fab"), "guard", "--stack", stack)
+    variables = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), BY_TIMER: "timer"}
+    return timer.Job(stack, words, PROJECT, variables, home.logs / f"guard-{stack}.log")
+
+
+def _was_open(stack: str, home: Home, rental: Rental) -> bool:
+    return any(
+        each.rental and each.rental.open and each.rental.began == rental.began
+        for each in Book(folder_of(stack, home)).records()
+    ) or bool(rental.open)
+
+
+def _status(stack: str, home: Home, *, as_json: bool) -> int:
+    """Show what each guard found last; one that should look every minute and does not is an error."""
+    records = Book(folder_of(stack, home)).records()
+    if as_json:
+        print_json([RECORD.dump_python(each, mode="json") for each in records])
+    try:
+        where = _with_timer(lambda its: its.where(_timed(stack, home)))
+    except CommandFailed:
+        where = None
+    ages = {each.who: (datetime.now(UTC) - each.at).total_seconds() for each in records}
+    late = where is not None and ages.get(called("timer"), 0.0) > MISSED_LOOKS_S
+    if not as_json:
+        lines = [f"{each.who} looked {duration(ages[each.who])} ago: {each.verdict.why}" for each in records]
+        say("\n".join(lines or [f"no guard of stack {stack} has looked yet"]))
+        say(sentence_of(stack, records[0]) if records else f"Next: `fab guard --stack {stack}` looks once.")
+        say(f"every minute: {where or 'nothing on this computer'}" + (", WHICH HAS NOT LOOKED LATELY" if late else ""))
+    return FAILED if late else 0

@@ -1,0 +1,293 @@
+"""What a guard does next: what is rented and what runs go in, one verdict comes out; reads no clock and touches nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from core.catalog.prices import Rate
+from core.plain_text import duration
+from microcluster.planning.costs import last_paid
+from providers.rental.account import Extension
+from providers.rental.receipt import Charge
+
+DOLLARS = "USD"
+STOP_S, FETCH_S = 120, 600
+"""Kept in reserve before a limit: to stop the program so that it saves, and to fetch."""
+LEAST_SHARE = 5
+"""Of a short lease the reserve takes at most this part."""
+WARN_SHARE = Decimal("0.8")
+HUNG_S, BLIND_S, CLOSING_S = 600, 600, 1800
+"""How long a run hangs before it is ended; a reading is missing, and a cancellation under way, before somebody is told."""
+LIVING = ("preparing", "running")
+UNARMED_S = 7200
+"""Before its first step a program may wait for data for longer than ever afterwards."""
+
+Reason = Literal["budget", "lease", "idle", "done", "failed", "hung"]
+MOVABLE = ("budget", "lease")
+"""What a person can extend, also once the end has begun."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the stack file says of the end of the rental, with what a person has added since."""
+
+    budget: Decimal | None = None
+    lease_h: Decimal | None = None
+    idle_s: float | None = None
+    cancels_done: bool = True
+    keep_failed_s: float = 1800
+
+    def extended(self, by: Extension) -> "Limits":
+        """Return the limits with more dollars and hours, where there are limits."""
+        budget = None if self.budget is None else self.budget + by.dollars
+        return replace(self, budget=budget, lease_h=None if self.lease_h is None else self.lease_h + by.hours)
+
+
+@dataclass(frozen=True)
+class Rental:
+    """What the account billed for the last rental when it was read: since when, for how much, and what goes on."""
+
+    read_at: datetime
+    spent: Decimal = Decimal(0)
+    began: datetime | None = None
+    open: tuple[tuple[datetime, Rate], ...] = ()
+    """Of each charge that goes on: since when, and its price."""
+    currency: str = DOLLARS
+    is_coming: bool = False
+    """Something was ordered that is not billed yet."""
+
+    @property
+    def per_hour(self) -> Decimal:
+        return sum((rate.per_hour for _, rate in self.open), Decimal(0))
+
+    def spent_at(self, moment: datetime) -> Decimal:
+        """Return what is billed if everything goes on until ``moment``; a started hour counts whole."""
+        if self.currency != DOLLARS:
+            return self.spent + self.per_hour * _hours(moment - self.read_at)
+        more = (rate.cost(since, moment) - rate.cost(since, self.read_at) for since, rate in self.open)
+        return self.spent + sum(more, Decimal(0))
+
+
+def rental_of(charges: Iterable[Charge], now: datetime, *, is_coming: bool = False) -> Rental:
+    """Read the charges of the last rental; what is kept after the end is paid, and no guard ends it."""
+    rows = tuple(charges)
+    spent, began = sum((row.so_far for row in rows), Decimal(0)), min((row.opened for row in rows), default=None)
+    going_on = tuple((row.opened, _rate(row)) for row in rows if row.is_open and not row.is_kept)
+    currency = next((row.currency for row in rows), DOLLARS)
+    return Rental(now, spent, began, going_on, currency, is_coming)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the machines say of the run.
+
+    Attributes:
+        state: of the run; "silent" where no machine answers.
+        idle_s: for how long nothing has happened on any node; None where a reading is missing.
+        is_armed: whether the first step is done.
+    """
+
+    state: str = "silent"
+    cause: str | None = None
+    idle_s: float | None = None
+    is_armed: bool = False
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An end that a guard has begun, and another one may finish."""
+
+    reason: Reason
+    at: datetime
+    has_cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that a guard knows when it decides.
+
+    Attributes:
+        rental: as the account was last read; None where it never was.
+        unread: why the account cannot be read now.
+        failed_s, hung_s, blind_s: for how long the run has failed, hangs, and its idle time cannot be read.
+        others_turn: another guard works on the end, and its time is not up.
+    """
+
+    now: datetime
+    rental: Rental | None
+    run: Run = Run()
+    unread: str = ""
+    failed_s: float = 0
+    hung_s: float = 0
+    blind_s: float = 0
+    begun: Begun | None = None
+    others_turn: bool = False
+
+
+@dataclass(frozen=True)
+class End:
+    """A limit: the end begins at ``begin``, and everything is cancelled at ``last`` whatever was fetched."""
+
+    reason: Reason
+    begin: datetime
+    last: datetime
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do now.
+
+    Attributes:
+        warning: names a warning, so that it is said once.
+        reason: of an end.
+        fetch_by: when an end cancels whatever was fetched; None where it cancels only what was fetched whole.
+        due: the limit that comes first.
+    """
+
+    step: Literal["over", "record", "warn", "wait", "end"]
+    why: str
+    code: int = 0
+    warning: str = ""
+    reason: Reason | None = None
+    fetch_by: datetime | None = None
+    due: End | None = None
+
+
+def decide(limits: Limits, seen: Seen) -> Verdict:
+    """Return what to do now; the first rule that fits counts."""
+    rental, now = seen.rental, seen.now
+    due = first_end(limits, rental) if rental else None
+    if seen.unread:
+        return _blind(seen, due)
+    if rental is None or not (rental.open or rental.is_coming):
+        return Verdict("over", "nothing is rented, and the account has no open billing item")
+    if seen.others_turn:
+        return Verdict("wait", "another guard brings it to its end", due=due)
+    begun = seen.begun
+    if begun and begun.has_cancelled:
+        alarm = (now - begun.at).total_seconds() > CLOSING_S
+        since = f"cancelled at {begun.at:%H:%M} UTC and still billed at {price(rental)}: it is cancelled again"
+        return Verdict("end", since, int(alarm), reason=begun.reason, fetch_by=now, due=due)
+    if due and now >= due.begin:
+        return Verdict("end", f"{said(due, limits, rental)}", reason=due.reason, fetch_by=due.last, due=due)
+    ended = _of_run(limits, seen) or _of_idleness(limits, seen)
+    is_begun = begun and begun.reason not in MOVABLE and seen.run.state not in LIVING
+    if is_begun and (ended is None or ended.step != "end"):
+        ended = Verdict("end", f"its end began at {begun.at:%H:%M} UTC ({begun.reason})", reason=begun.reason)
+    return replace(ended or _near(limits, seen) or Verdict("record", "within its limits"), due=due)
+
+
+def first_end(limits: Limits, rental: Rental) -> End | None:
+    """Return the limit of lease or budget that comes first, with the time in which the end must begin."""
+    ends = [end for end in (_lease_end(limits, rental), _budget_end(limits, rental)) if end]
+    return min(ends, key=lambda end: end.begin, default=None)
+
+
+def said(end: End, limits: Limits, rental: Rental) -> str:
+    """Say which limit it is."""
+    if end.reason == "budget":
+        return f"${rental.spent:.2f} of ${limits.budget:.2f} is spent, and another started hour costs ${rental.per_hour:.2f}"
+    unit = "h since the first machine" if rental.currency == DOLLARS else rental.currency
+    return f"the lease of {limits.lease_h:g} {unit} ends at {end.last:%d %b %H:%M} UTC"
+
+
+def price(rental: Rental) -> str:
+    """Say what goes on costing."""
+    return f"${rental.per_hour:.2f}/h" if rental.currency == DOLLARS else f"{rental.per_hour} {rental.currency}/h"
+
+
+def _lease_end(limits: Limits, rental: Rental) -> End | None:
+    if limits.lease_h is None or rental.began is None:
+        return None
+    last = rental.began + timedelta(hours=float(limits.lease_h))
+    if rental.currency != DOLLARS:  # A queue counts the hours of its nodes, and nothing while it makes a job wait.
+        if not rental.per_hour:
+            return None
+        last = rental.read_at + timedelta(hours=float((limits.lease_h - rental.spent) / rental.per_hour))
+    share = timedelta(hours=float(limits.lease_h)) / LEAST_SHARE
+    return End("lease", last - min(_reserve(), share), last)
+
+
+def _budget_end(limits: Limits, rental: Rental) -> End | None:
+    if limits.budget is None:
+        return None
+    prices = [(since, rate.per_hour) for since, rate in rental.open]
+    last = last_paid(limits.budget - rental.spent - rental.per_hour, prices, rental.read_at)
+    return End("budget", last - _reserve(), last) if last else None
+
+
+def _reserve() -> timedelta:
+    return timedelta(seconds=STOP_S + FETCH_S)
+
+
+def _blind(seen: Seen, due: End | None) -> Verdict:
+    """An account that cannot be read is never taken for empty: what is due is stopped and fetched, and a person is told."""
+    rental = seen.rental
+    costs = (
+        f"; it was billed at {price(rental)} when it was last read ({rental.read_at:%d %b %H:%M} UTC)" if rental else ""
+    )
+    why = f"the account cannot be read: {seen.unread.rstrip('.')}{costs}"
+    if due and seen.now >= due.begin:
+        return Verdict("end", f"{due.reason} is due, and {why}", 2, reason=due.reason, fetch_by=due.last, due=due)
+    return Verdict("warn", why, 2, warning="account", due=due)
+
+
+def _of_run(limits: Limits, seen: Seen) -> Verdict | None:
+    run = seen.run
+    if run.state == "finished" and limits.cancels_done:
+        return Verdict("end", "the job has finished", reason="done")
+    if run.state == "stopped" and run.cause == "idle":
+        return Verdict(
+            "end", "the machines have stopped the program, as nothing happened on any of them", reason="idle"
+        )
+    if run.state == "failed":
+        return _after(limits.keep_failed_s, seen.failed_s, "failed", "the job has failed")
+    return _after(HUNG_S, seen.hung_s, "hung", "the job hangs") if run.state == "stalled" else None
+
+
+def _after(limit_s: float, passed_s: float, reason: Reason, what: str) -> Verdict:
+    """Warn until the limit, and end then."""
+    if passed_s >= limit_s:
+        return Verdict("end", f"{what}, longer than {duration(limit_s)}", reason=reason)
+    why = f"{what}; everything is fetched and cancelled in {duration(limit_s - passed_s)}"
+    return Verdict("warn", why, warning=reason)
+
+
+def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
+    idle_s = seen.run.idle_s
+    if limits.idle_s is None or seen.run.state not in LIVING:
+        return None
+    if idle_s is None:
+        if seen.blind_s < BLIND_S:
+            return None
+        why = f"a machine has not said for {duration(seen.blind_s)} whether it is idle, so that nothing is ended for idleness"
+        return Verdict("warn", why, warning="blind")
+    limit_s = limits.idle_s if seen.run.is_armed else max(limits.idle_s, UNARMED_S)
+    if idle_s < limit_s / 2:
+        return None
+    return _after(limit_s, idle_s, "idle", f"nothing has happened on any machine for {duration(idle_s)}")
+
+
+def _near(limits: Limits, seen: Seen) -> Verdict | None:
+    """Warn at 80 % of a limit."""
+    rental = seen.rental
+    spent = rental.spent_at(seen.now)
+    if limits.budget and spent >= limits.budget * WARN_SHARE:
+        return Verdict("warn", f"${spent:.2f} of ${limits.budget:.2f} is spent", warning=f"budget {limits.budget}")
+    if limits.lease_h and rental.began:
+        of_queue = rental.currency != DOLLARS
+        used = spent if of_queue else _hours(seen.now - rental.began)
+        if used >= limits.lease_h * WARN_SHARE:
+            why = f"{used:.1f} of {limits.lease_h:g} {rental.currency if of_queue else 'hours'} are over"
+            return Verdict("warn", why, warning=f"lease {limits.lease_h}")
+    return None
+
+
+def _rate(row: Charge) -> Rate:
+    return Rate(row.per_hour, None if row.hourly else row.per_month)
+
+
+def _hours(span: timedelta) -> Decimal:
+    return Decimal(str(span.total_seconds())) / 3600

@@ -1,0 +1,83 @@
+"""`fab guard` and `fab extend` with the real engine and an emulated account without machines."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.commands.rented_project import LOCAL, UP, RentedProject, install
+from tests.integration.conftest import AccountEmulator
+from tests.integration.provider_cluster import Onlooker
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
+    """An account whose clock is ours, as a guard reads both."""
+    emulator = AccountEmulator(tmp_path_factory.mktemp("account"), clock_rate=1, provisioning_s=2, reclaim_s=1)
+    emulator.start()
+    yield emulator
+    emulator.stop()
+
+
+@pytest.fixture(scope="module")
+def project(account: AccountEmulator, tmp_path_factory: pytest.TempPathFactory) -> RentedProject:
+    return install(tmp_path_factory.mktemp("clone"), account)
+
+
+def limit(project: RentedProject, section: str) -> None:
+    stack = project.folder / LOCAL
+    kept = [line for line in stack.read_text().splitlines() if "microcluster:guard" not in line]
+    at = kept.index("config:") + 1
+    stack.write_text("\n".join([*kept[:at], f"  microcluster:guard: {section}", *kept[at:]]) + "\n")
+
+
+def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read_it(project, account):
+    limit(project, "{lease: 1000}")
+    assert project.run(*UP).returncode == 0
+    looked = project.run("fab", "guard")
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+    assert "guard of stack local: within its limits" in looked.stdout
+    extended = project.run("fab", "extend", "--hours", "6")
+    assert "+6 h more" in extended.stdout, extended.stdout + extended.stderr
+    again = project.run("fab", "extend", "--hours", "1.5")
+    assert "+7.5 h in all" in again.stdout, again.stdout + again.stderr
+    facts = json.loads(project.run("fab", "guard", "--json").stdout)
+    assert facts["extension"]["hours"] == "7.5"
+    assert "extended by +7.5 h" in project.run("fab", "receipt").stdout
+
+    limit(project, "{lease: 0.001}")
+    assert "within its limits" in project.run("fab", "guard").stdout  # Of 7.501 hours.
+    state = project.run("fab", "guard", "--status")
+    assert "looked" in state.stdout and state.returncode == 0
+
+
+def test_a_guard_without_a_limit_says_how_to_write_one(project):
+    stack = project.folder / LOCAL
+    before = stack.read_text()
+    stack.write_text("\n".join(line for line in before.splitlines() if "microcluster:guard" not in line) + "\n")
+    said = project.run("fab", "guard")
+    assert (said.returncode, "has no microcluster:guard" in said.stderr) == (2, True)
+    assert "There is nothing to extend" in project.run("fab", "extend", "--hours", "6").stderr
+    stack.write_text(before)
+
+
+def test_an_account_that_cannot_be_read_is_exit_code_2_with_the_next_command(project, account):
+    account.stop()
+    said = project.run("fab", "guard")
+    account.start()
+    assert said.returncode == 2, said.stdout + said.stderr
+    assert "the account cannot be read" in said.stdout and "check the account's key" in said.stdout
+
+
+def test_at_the_end_of_a_budget_everything_is_cancelled_and_nothing_is_billed(project, account):
+    limit(project, "{budget: 10, whenDone: keep}")
+    ended = project.run("fab", "guard")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "another started hour costs" in ended.stderr
+    assert "open billing items with mark" in ended.stdout and "cancelled" in ended.stdout
+    account.start()
+    assert not Onlooker(account.config_file).billed()
+    assert project.run("fab", "receipt").returncode == 0
+    assert "nothing is rented" in project.run("fab", "guard").stdout

@@ -1,0 +1,209 @@
+"""A rental in virtual time: an account that bills started hours, machines with a run, and the hands of any number of guards."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from core.catalog.prices import Rate
+from microcluster.guard.decision import Limits, Rental, Run
+from microcluster.guard.look import Book, Guard, Record
+from providers.rental.account import Extension
+from providers.rental.errors import AccountError
+
+BEGAN = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+RATE = Rate(Decimal(4))
+
+
+class Killed(BaseException):
+    """The process of a guard ends here, as by kill -9."""
+
+
+class PlayedBook(Book):
+    """A book in memory: a disk is slow, and a test of its own."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Record] = {}
+
+    def write(self, record: Record) -> None:
+        self.kept[record.who] = record
+
+    def _readable(self) -> Iterable[Record]:
+        return self.kept.values()
+
+
+@dataclass
+class World:
+    """The account with its machines; whatever happens takes time.
+
+    Attributes:
+        ended: when each machine was cancelled.
+        cuts: what does not answer: "account", "machines".
+        refusals: how many cancellations the account accepts without carrying them out.
+        fails: why a fetch fails.
+        dies_in: the hands' work in which the next guard is killed, before or after it is done.
+    """
+
+    now: datetime = BEGAN
+    opened: list[datetime] = field(default_factory=lambda: [BEGAN, BEGAN + timedelta(minutes=2)])
+    ended: dict[int, datetime] = field(default_factory=dict)
+    run: Run = Run("running", idle_s=0.0, is_armed=True)
+    extension: Extension = field(default_factory=Extension)
+    cuts: set[str] = field(default_factory=set)
+    refusals: int = 0
+    fails: str = ""
+    stubborn: bool = False
+    dies_in: str = ""
+    stop_s: float = 60
+    fetch_s: float = 300
+    cancel_s: float = 60
+    holder: str = ""
+    holds: datetime | None = None
+    saved: bool = False
+    fetched: bool = False
+    log: list[str] = field(default_factory=list)
+    book: PlayedBook = field(default_factory=PlayedBook)
+    during: dict[str, Callable[[], object]] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.ended) == len(self.opened)
+
+    @property
+    def bill(self) -> Decimal:
+        return sum(
+            (RATE.cost(since, self.ended.get(one, self.now)) for one, since in enumerate(self.opened)), Decimal(0)
+        )
+
+    @property
+    def last_end(self) -> datetime:
+        return max(self.ended.values())
+
+    def pass_(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        if self.run.idle_s is not None and "idle" in self.log:
+            self.run = replace(self.run, idle_s=self.run.idle_s + seconds)
+
+    def fall_idle(self) -> None:
+        self.log.append("idle")
+
+
+@dataclass
+class PlayedHands:
+    """What one guard does in this world."""
+
+    world: World
+    name: str
+
+    @contextmanager
+    def alone(self, *, take_over: bool) -> Iterator[bool]:
+        world = self.world
+        if take_over and world.holder:
+            world.log.append(f"{self.name} interrupts {world.holder}")
+            world.holder = ""
+        mine = not world.holder
+        if mine:
+            world.holder = self.name
+        try:
+            yield mine
+        finally:
+            if mine:
+                world.holder = ""
+
+    def now(self) -> datetime:
+        return self.world.now
+
+    def rental(self) -> tuple[Rental, Extension]:
+        world = self.world
+        if "account" in world.cuts:
+            raise AccountError("opening the account: nobody answers.")
+        going_on = tuple((since, RATE) for one, since in enumerate(world.opened) if one not in world.ended)
+        began = min(world.opened, default=None)
+        return Rental(world.now, world.bill, began, going_on), world.extension
+
+    def run(self) -> Run:
+        return Run() if "machines" in self.world.cuts else self.world.run
+
+    def hold(self, stop_at: datetime | None) -> str:
+        if "machines" in self.world.cuts:
+            return "they do not answer"
+        self.world.holds = stop_at
+        return ""
+
+    def stop(self) -> str:
+        return self._do("stop", self.world.stop_s, self._stop)
+
+    def fetch(self, limit_s: float) -> str:
+        world = self.world
+        if world.fetch_s > limit_s:
+            world.pass_(limit_s)
+            return "it took too long"
+        return self._do("fetch", world.fetch_s, self._fetch)
+
+    def cancel(self) -> str:
+        return self._do("cancel", self.world.cancel_s, self._cancel)
+
+    def _do(self, what: str, seconds: float, act: Callable[[], str]) -> str:
+        world = self.world
+        if world.dies_in == f"before {what}":
+            world.dies_in = ""
+            raise Killed
+        world.log.append(what)
+        world.pass_(seconds)
+        world.during.pop(what, lambda: None)()
+        answer = act()
+        if world.dies_in == f"after {what}":
+            world.dies_in = ""
+            raise Killed
+        return answer
+
+    def _stop(self) -> str:
+        world = self.world
+        if "machines" in world.cuts:
+            return "no answer in time"
+        if world.stubborn:
+            return "process 77 would not end"
+        if world.run.state in ("running", "stalled"):
+            world.run, world.saved = Run("stopped"), True
+        return ""
+
+    def _fetch(self) -> str:
+        world = self.world
+        if "machines" in world.cuts or world.fails:
+            return world.fails or "the machines do not answer"
+        world.fetched = True
+        return ""
+
+    def _cancel(self) -> str:
+        world = self.world
+        if "account" in world.cuts:
+            return "nobody answers"
+        if world.refusals:
+            world.refusals -= 1
+            return "still billed"
+        for one in range(len(world.opened)):
+            world.ended.setdefault(one, world.now)
+        return ""
+
+
+def guard(world: World, limits: Limits, name: str = "timer@laptop") -> Guard:
+    return Guard(name, limits, PlayedHands(world, name), world.book, world.log.append)
+
+
+def look(one: Guard) -> Record | None:
+    """Let a guard look; None where it is killed at it."""
+    try:
+        return one.look()
+    except Killed:
+        return None
+
+
+def watch(world: World, *guards: Guard, hours: float, every_s: float = 60) -> Record | None:
+    """Let all guards look every minute until it is over or the time is."""
+    until, record = world.now + timedelta(hours=hours), None
+    while world.now < until and not world.is_over:
+        for one in guards:
+            record = look(one) or record
+        world.pass_(every_s)
+    return record

@@ -1,0 +1,226 @@
+"""The ten ways in which guards fail elsewhere, each in virtual time."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from played_guard import BEGAN, World, guard, look, watch
+
+from microcluster.guard.decision import Limits, Run
+from providers.rental.account import Extension
+
+LEASE = Limits(lease_h=Decimal(3))
+IDLE = Limits(idle_s=1800, lease_h=Decimal(30))
+LEASE_ENDS = BEGAN + timedelta(hours=3)
+SLACK = timedelta(minutes=5)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.mark.parametrize("rung", ["stop", "fetch", "cancel"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("limits", [LEASE, IDLE], ids=["lease", "idle"])
+def test_case_1_a_guard_that_is_killed_between_any_two_rungs_is_finished_by_another(world, rung, when, limits):
+    first, second = guard(world, limits), guard(world, limits, "watch@desk")
+    world.fall_idle()
+    world.dies_in = f"{when} {rung}"
+    while world.dies_in:
+        look(first)
+        world.pass_(60)
+    watch(world, second, hours=1)
+    assert (world.is_over, world.fetched, world.saved) == (True, True, True)
+
+
+def test_case_2_of_two_guards_one_sleeps_past_the_lease_and_the_other_acts_on_time(world):
+    awake, asleep = guard(world, LEASE), guard(world, LEASE, "timer@sleeper")
+    look(asleep)
+    watch(world, awake, hours=5)
+    assert world.fetched and world.last_end <= LEASE_ENDS + SLACK
+    assert look(asleep).verdict.step == "over"
+
+
+def test_case_2_a_guard_that_wakes_long_after_the_lease_acts_at_once(world):
+    alone = guard(world, LEASE)
+    look(alone)
+    world.pass_(9 * 3600)
+    look(alone)
+    assert world.is_over and world.fetched and world.last_end < BEGAN + timedelta(hours=9, minutes=15)
+
+
+@pytest.mark.parametrize("started", ["59:59", "60:00", "60:01"])
+def test_case_3_no_hour_is_begun_that_the_budget_cannot_pay_whatever_second_it_is(world, started):
+    minutes, seconds = map(int, started.split(":"))
+    world.now = BEGAN + timedelta(minutes=minutes, seconds=seconds)
+    watch(world, guard(world, Limits(budget=Decimal(40))), hours=24)
+    assert world.is_over and world.bill <= 40
+
+
+@pytest.mark.parametrize("lie", [2, 20])
+def test_case_4_a_cancellation_that_is_accepted_and_still_billed_is_repeated_until_it_is_over(world, lie):
+    world.refusals = lie
+    watch(world, guard(world, LEASE), hours=6)
+    assert world.is_over and world.log.count("cancel") == lie + 1
+    assert world.log.count("stop") == world.log.count("fetch") == 1
+
+
+def test_case_4_after_half_an_hour_of_it_the_exit_code_is_an_alarm(world):
+    world.refusals = 10**6
+    assert watch(world, guard(world, LEASE), hours=5).verdict.code == 1
+
+
+def test_case_5_when_the_account_is_away_at_the_deadline_everything_is_saved_and_fetched_and_cancelled_later(world):
+    alone = guard(world, LEASE)
+    watch(world, alone, hours=2)
+    world.cuts.add("account")
+    record = watch(world, alone, hours=2)
+    assert (record.verdict.code, world.saved, world.fetched, world.is_over) == (2, True, True, False)
+    assert "nobody answers; it was billed at $8.00/h" in record.verdict.why
+    world.cuts.clear()
+    watch(world, alone, hours=1)
+    assert world.is_over
+
+
+def test_case_5_an_account_that_is_away_before_the_deadline_ends_nothing(world):
+    alone = guard(world, LEASE)
+    look(alone)
+    world.cuts.add("account")
+    assert watch(world, alone, hours=2).verdict.code == 2
+    assert "stop" not in world.log
+
+
+def test_case_6_two_guards_at_once_do_everything_once(world):
+    one, two = guard(world, LEASE), guard(world, LEASE, "watch@desk")
+    seen = []
+    world.during["fetch"] = lambda: seen.append(two.look().verdict.step)
+    watch(world, one, two, hours=5)
+    assert (seen, world.is_over) == (["wait"], True)
+    assert [world.log.count(each) for each in ("stop", "fetch", "cancel")] == [1, 1, 1]
+
+
+def test_case_6_a_guard_that_hangs_on_the_lock_past_the_limit_is_interrupted(world):
+    world.holder = "watch@desk"
+    watch(world, guard(world, LEASE), hours=5)
+    assert world.is_over and "timer@laptop interrupts watch@desk" in world.log
+
+
+def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines(world):
+    alone = guard(world, LEASE)
+    world.during["fetch"] = lambda: setattr(world, "extension", Extension(Decimal(6)))
+    watch(world, alone, hours=4)
+    assert not world.is_over and "cancel" not in world.log
+    world.run = Run("running", idle_s=0.0, is_armed=True)
+    watch(world, alone, hours=10)
+    assert (
+        world.is_over and BEGAN + timedelta(hours=8, minutes=45) < world.last_end <= BEGAN + timedelta(hours=9) + SLACK
+    )
+
+
+@pytest.mark.parametrize(
+    "run",
+    [Run("preparing", idle_s=0.0), Run("running", idle_s=0.0, is_armed=True), Run("running", idle_s=None), Run()],
+    ids=["tokenising", "evaluating", "a-reading-is-missing", "no-answer"],
+)
+def test_case_7_what_is_not_idle_by_all_readings_is_not_ended(world, run):
+    world.run = run
+    watch(world, guard(world, Limits(idle_s=600)), hours=24)
+    assert not world.log.count("stop") and not world.is_over
+
+
+def test_case_8_a_run_that_hangs_with_busy_gpus_is_ended(world):
+    world.run = Run("stalled", "stalled", idle_s=0.0, is_armed=True)
+    watch(world, guard(world, IDLE), hours=1)
+    assert world.is_over and world.last_end < BEGAN + timedelta(minutes=25)
+
+
+@pytest.mark.parametrize("trouble", ["stubborn", "torn", "lost", "slow"])
+def test_case_9_whatever_the_machines_do_a_lease_that_is_over_cancels_and_says_what_is_lost(world, trouble):
+    world.stubborn = trouble == "stubborn"
+    world.fails = "node 1 is lost, and its checkpoint of step 400 is torn" if trouble == "torn" else ""
+    world.cuts = {"machines"} if trouble == "lost" else set()
+    world.fetch_s = 10**6 if trouble == "slow" else 300
+    watch(world, guard(world, LEASE), hours=5)
+    assert world.is_over and world.last_end <= LEASE_ENDS + SLACK
+    assert any("not everything was fetched" in line or "may still run" in line for line in world.log)
+
+
+def test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched(world):
+    world.run, world.fails = Run("finished"), "the disk of this computer is full"
+    alone = guard(world, Limits(lease_h=Decimal(30)))
+    record = watch(world, alone, hours=2)
+    assert (record.verdict.code, world.is_over) == (1, False)
+    world.fails = ""
+    watch(world, alone, hours=1)
+    assert world.is_over and world.fetched
+
+
+def test_case_10_nothing_is_called_over_while_an_item_is_open(world):
+    world.ended[0] = world.now
+    assert look(guard(world, LEASE)).verdict.step == "record"
+
+
+def test_a_warning_is_said_once(world):
+    alone = guard(world, Limits(lease_h=Decimal(10)))
+    watch(world, alone, hours=9)
+    assert sum("of 10 hours are over" in str(line) for line in world.log) == 1
+
+
+def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_extension(world):
+    alone = guard(world, LEASE)
+    look(alone)
+    assert world.holds == LEASE_ENDS - timedelta(minutes=12)
+    world.extension = Extension(Decimal(2))
+    look(alone)
+    assert world.holds == LEASE_ENDS + timedelta(hours=2) - timedelta(minutes=12)
+
+
+def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world):
+    watch(world, guard(world, LEASE), hours=5)
+    world.opened, world.run = [world.now], Run("stopped")
+    world.ended.clear()
+    assert look(guard(world, LEASE)).verdict.step == "record"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_of_200_workloads_none_costs_more_than_its_budget_lasts_over_its_lease_or_loses_what_could_be_fetched(
+    world, seed
+):
+    """With failures, hangs, guards that are killed, cut networks and two guards at once."""
+    chance = random.Random(seed)
+    limits = Limits(
+        budget=chance.choice([None, Decimal(chance.randint(16, 90))]),
+        lease_h=Decimal(chance.randint(5, 80)) / 10,
+        idle_s=chance.choice([None, 1800.0]),
+    )
+    guards = [guard(world, limits, f"guard{one}@desk") for one in range(chance.choice([1, 2]))]
+    world.opened = [BEGAN + timedelta(seconds=chance.randint(0, 1800)) for _ in range(chance.randint(1, 4))]
+    world.now = max(world.opened)
+    if limits.budget:
+        limits = replace(limits, budget=limits.budget * len(world.opened) / 2)
+        guards = [replace(one, limits=limits) for one in guards]
+    world.fetch_s, world.refusals = chance.choice([30, 300, 900]), chance.choice([0, 0, 2])
+    fate = chance.choice(["works", "finishes", "fails", "hangs", "idles"])
+    at, cut_at = chance.randint(5, 300), chance.randint(5, 400)
+    cut, dies = (
+        chance.choice(["", "account", "machines"]),
+        chance.choice(["", "after stop", "before cancel", "after fetch"]),
+    )
+    world.dies_in = dies
+    for minute in range(24 * 60):
+        if minute == at and world.run.state == "running":
+            states = {"finishes": "finished", "fails": "failed", "hangs": "stalled"}
+            world.run = replace(world.run, state=states.get(fate, "running"))
+            if fate == "idles":
+                world.fall_idle()
+        world.cuts = {cut} - {""} if cut_at <= minute < cut_at + 4 else set()
+        watch(world, *guards, hours=1 / 60)
+        if world.is_over:
+            break
+    assert world.is_over
+    assert limits.budget is None or world.bill <= limits.budget
+    assert world.last_end <= min(world.opened) + timedelta(hours=float(limits.lease_h)) + SLACK
+    assert world.fetched or world.fetch_s == 900 or cut == "machines"

@@ -1,0 +1,197 @@
+"""What a guard does next, rule by rule; the first that fits counts."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from core.catalog.prices import Rate
+from microcluster.guard.decision import (
+    FETCH_S,
+    STOP_S,
+    Begun,
+    Limits,
+    Rental,
+    Run,
+    Seen,
+    decide,
+    first_end,
+)
+from providers.rental.account import Extension
+
+BEGAN = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+RATE = Rate(Decimal(4))
+RUNNING = Run("running", idle_s=0.0, is_armed=True)
+
+
+def after(hours: float) -> datetime:
+    return BEGAN + timedelta(hours=hours)
+
+
+def rental(hours: float, *since: datetime, rate: Rate = RATE, **changes: object) -> Rental:
+    """Return what two machines from the beginning, or those since these moments, were billed so many hours later."""
+    now, opened = after(hours), since or (BEGAN, BEGAN)
+    spent = sum((rate.cost(each, now) for each in opened), Decimal(0))
+    return replace(Rental(now, spent, min(opened), tuple((each, rate) for each in opened)), **changes)
+
+
+def seen(hours: float, run: Run = RUNNING, **more: object) -> Seen:
+    return Seen(after(hours), more.pop("rental", rental(hours)), run, **more)
+
+
+def test_an_account_that_cannot_be_read_is_an_alarm_with_its_price_and_never_an_end():
+    verdict = decide(Limits(lease_h=Decimal(30)), seen(1, unread="nobody answers."))
+    assert (verdict.step, verdict.code) == ("warn", 2)
+    assert "nobody answers; it was billed at $8.00/h" in verdict.why
+
+
+def test_at_the_limit_an_account_that_cannot_be_read_keeps_nobody_from_stopping_and_fetching():
+    verdict = decide(Limits(lease_h=Decimal(30)), seen(30, unread="nobody answers"))
+    assert (verdict.step, verdict.code, verdict.reason) == ("end", 2, "lease")
+
+
+def test_an_account_that_was_never_read_is_not_taken_for_empty():
+    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=None, unread="nobody answers")).code == 2
+
+
+def test_without_an_open_billing_item_it_is_over():
+    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=replace(rental(9), open=()))).step == "over"
+
+
+def test_an_order_that_waits_is_not_the_end():
+    waiting = replace(rental(9), open=(), is_coming=True)
+    assert decide(Limits(budget=Decimal(100)), seen(9, rental=waiting)).step == "record"
+
+
+def test_what_was_cancelled_and_is_still_billed_is_cancelled_again_and_after_half_an_hour_an_alarm():
+    begun = Begun("idle", after(1), has_cancelled=True)
+    early, late = (decide(Limits(lease_h=Decimal(9)), seen(hours, Run("stopped"), begun=begun)) for hours in (1.2, 1.6))
+    assert [(each.step, each.code) for each in (early, late)] == [("end", 0), ("end", 1)]
+
+
+def test_while_another_guard_is_at_work_this_one_waits():
+    assert decide(Limits(lease_h=Decimal(1)), seen(2, others_turn=True)).step == "wait"
+
+
+@pytest.mark.parametrize("run", [RUNNING, Run(), Run("preparing")], ids=["busy", "blind", "preparing"])
+def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answer(run):
+    reserve_h = (STOP_S + FETCH_S) / 3600
+    limits = Limits(lease_h=Decimal(30))
+    before, then = (decide(limits, seen(30 - reserve_h + step, run)) for step in (-0.01, 0))
+    assert (before.step, then.step, then.fetch_by) == ("warn", "end", after(30))
+
+
+def test_of_a_short_lease_the_reserve_takes_a_fifth():
+    end = first_end(Limits(lease_h=Decimal("0.5")), rental(0.1))
+    assert (end.begin, end.last) == (after(0.4), after(0.5))
+
+
+def test_a_budget_ends_before_the_hour_that_it_cannot_pay_with_one_started_hour_in_reserve():
+    """Of $80 at $8 an hour nine hours are used; the tenth is kept for an end that takes longer than it should."""
+    for hours in (0, 3.3, 8.7):
+        assert first_end(Limits(budget=Decimal(80)), rental(hours)).last == after(9)
+
+
+def test_machines_that_began_at_other_minutes_are_counted_each_by_its_own_hours():
+    end = first_end(Limits(budget=Decimal(40)), rental(0.6, BEGAN, after(0.5)))
+    assert end.last == after(4)
+    assert rental(0.6, BEGAN, after(0.5)).spent_at(end.last) + 8 <= 40
+
+
+@pytest.mark.parametrize("hours", [0.99, 59.9 / 60 + 2, 3, 60.1 / 60 + 3])
+def test_whatever_minute_it_is_the_end_of_a_budget_leaves_one_started_hour(hours):
+    found = rental(hours)
+    last = first_end(Limits(budget=Decimal(100)), found).last
+    assert found.spent_at(last) + 8 <= 100 < found.spent_at(last + timedelta(seconds=1)) + 8
+
+
+def test_a_budget_that_is_used_up_ends_at_once():
+    verdict = decide(Limits(budget=Decimal(10)), seen(0.1))
+    assert (verdict.step, verdict.reason) == ("end", "budget")
+    assert "$8.00 of $10.00 is spent, and another started hour costs $8.00" in verdict.why
+
+
+def test_of_lease_and_budget_the_earlier_one_counts():
+    assert first_end(Limits(budget=Decimal(80), lease_h=Decimal(5)), rental(1)).reason == "lease"
+    assert first_end(Limits(budget=Decimal(80), lease_h=Decimal(50)), rental(1)).reason == "budget"
+
+
+def test_an_extension_moves_both_limits_and_makes_none_where_there_is_none():
+    longer = Limits(budget=Decimal(80), lease_h=Decimal(5)).extended(Extension(Decimal(6), Decimal(50)))
+    assert (longer.budget, longer.lease_h) == (130, 11)
+    assert Limits().extended(Extension(Decimal(6), Decimal(50))) == Limits()
+
+
+def test_a_finished_job_is_cancelled_once_it_is_fetched_unless_the_stack_file_keeps_it():
+    done = seen(1, Run("finished"))
+    assert (decide(Limits(), done).step, decide(Limits(), done).fetch_by) == ("end", None)
+    assert decide(Limits(cancels_done=False), done).step == "record"
+
+
+def test_a_failed_job_keeps_its_machines_for_some_minutes():
+    early, late = (decide(Limits(), seen(1, Run("failed", "ranks-died"), failed_s=each)) for each in (60, 1800))
+    assert (early.step, late.step) == ("warn", "end")
+    assert "cancelled in 29 min" in early.why
+
+
+def test_a_job_that_a_person_has_stopped_stays():
+    assert decide(Limits(lease_h=Decimal(9)), seen(1, Run("stopped"))).step == "record"
+
+
+def test_what_the_machines_have_stopped_for_idleness_is_fetched_and_cancelled():
+    verdict = decide(Limits(lease_h=Decimal(9)), seen(1, Run("stopped", "idle")))
+    assert (verdict.step, verdict.reason) == ("end", "idle")
+
+
+def test_a_run_that_hangs_is_warned_of_and_ended_after_ten_minutes():
+    early, late = (decide(Limits(lease_h=Decimal(9)), seen(1, Run("stalled"), hung_s=each)) for each in (60, 600))
+    assert (early.step, late.step, late.reason) == ("warn", "end", "hung")
+
+
+def test_idleness_is_warned_of_at_half_of_its_limit_and_ends_at_all_of_it():
+    limits = Limits(idle_s=1800)
+    steps = [decide(limits, seen(1, replace(RUNNING, idle_s=each))).step for each in (899, 900, 1799, 1800)]
+    assert steps == ["record", "warn", "warn", "end"]
+
+
+def test_before_its_first_step_a_run_may_wait_for_two_hours():
+    limits, waiting = Limits(idle_s=600), Run("running", is_armed=False)
+    assert decide(limits, seen(1, replace(waiting, idle_s=1800))).step == "record"
+    assert decide(limits, seen(3, replace(waiting, idle_s=7200))).step == "end"
+
+
+def test_a_missing_reading_freezes_idleness_and_is_told_after_ten_minutes():
+    blind = replace(RUNNING, idle_s=None)
+    early, late = (decide(Limits(idle_s=60), seen(5, blind, blind_s=each)) for each in (599, 600))
+    assert (early.step, late.step, late.warning) == ("record", "warn", "blind")
+
+
+@pytest.mark.parametrize(
+    ("limits", "hours", "warning"),
+    [(Limits(budget=Decimal(100)), 9.5, "budget 100"), (Limits(lease_h=Decimal(10)), 8.1, "lease 10")],
+)
+def test_at_80_percent_it_warns_by_the_limit_so_that_an_extension_warns_anew(limits, hours, warning):
+    assert decide(limits, seen(1)).step == "record"
+    assert (decide(limits, seen(hours)).step, decide(limits, seen(hours)).warning) == ("warn", warning)
+
+
+def test_an_end_that_was_begun_is_finished_though_its_reason_shows_no_more():
+    begun = Begun("idle", after(1))
+    assert decide(Limits(idle_s=600), seen(1.1, Run("stopped"), begun=begun)).reason == "idle"
+
+
+def test_a_lease_before_a_queue_is_counted_in_node_hours():
+    nodes = rental(2, rate=Rate(Decimal(1)), currency="node hours", spent=Decimal(4))
+    end = first_end(Limits(lease_h=Decimal(10)), nodes)
+    assert end.last == after(5)
+
+
+def test_a_job_that_waits_in_a_queue_uses_up_no_lease():
+    waiting = Rental(after(50), currency="node hours", is_coming=True)
+    assert decide(Limits(lease_h=Decimal(1)), seen(50, Run("preparing"), rental=waiting)).step == "record"
+
+
+def test_parts_with_a_limit_in_a_month_cost_no_more_than_it():
+    capped = rental(100, rate=Rate(Decimal(1), Decimal(20)))
+    assert capped.spent_at(after(120)) == capped.spent == 40
