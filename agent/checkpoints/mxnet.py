@@ -13,11 +13,11 @@ import struct
 from agent.checkpoints import UNREADABLE, Checkpoints
 
 SYMBOL, PARAMS = "-symbol.json", ".params"
-LIST, ARRAY = 0x112, (0xF993FAC9, 0xF993FACA)
-"""Marks of a file and of an array in it, in its second and third version (src/ndarray/ndarray.cc of apache/mxnet)."""
-BYTES = {0: 4, 1: 8, 2: 2, 3: 1, 4: 4, 5: 1, 6: 8, 7: 1, 12: 2}
-"""Of an element, by the number of its type."""
-DENSE = 0
+LIST = 0x112
+"""The mark of a file of arrays (src/ndarray/ndarray.cc of apache/mxnet); its number of arrays stands behind it, and their names at the end."""
+HEAD, LENGTH = struct.Struct("<QQQ"), struct.Struct("<Q")
+NAMES_BYTES = 1 << 20
+"""More than the names of the largest networks take."""
 
 
 class Format(Checkpoints):
@@ -65,56 +65,39 @@ def symbol_of(name):
 
 
 def flaw(path):
-    """Return why a file of arrays is not whole, or an empty text."""
+    """Return why a file of arrays is not whole, or an empty text: what ends with the names of all its arrays was written to its end."""
     name = os.path.basename(path)
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            end = end_of_arrays(file)
+            mark, _, count = HEAD.unpack(file.read(HEAD.size))
+            file.seek(max(HEAD.size, os.fstat(file.fileno()).st_size - NAMES_BYTES))
+            tail = file.read()
     except FileNotFoundError:
         return name + " is gone"
-    except (struct.error, ValueError) as error:
-        return "{} is torn: {}".format(name, error)
-    return "" if end in (None, size) else "{} has {} bytes in place of {}".format(name, size, end)
-
-
-def end_of_arrays(file):
-    """Return where a file of arrays and their names has to end; None for one with sparse arrays, which nobody has measured."""
-    mark, _, count = numbers(file, "<QQQ")
+    except struct.error:
+        return name + " is torn: it is too short for a file of arrays"
     if mark != LIST:
-        raise ValueError("it does not begin as a file of arrays")
-    for _ in range(count):
-        if not pass_over_array(file):
-            return None
-    (names,) = numbers(file, "<Q")
-    for _ in range(names):
-        file.seek(numbers(file, "<Q")[0], os.SEEK_CUR)
-    return file.tell()
+        return name + " is torn: it does not begin as a file of arrays"
+    return (
+        ""
+        if ends_with_names(tail, count)
+        else "{} is torn: the names of its {} arrays are not there".format(name, count)
+    )
 
 
-def pass_over_array(file):
-    """Move behind an array; return whether it is a dense one."""
-    mark, kind = numbers(file, "<Ii")
-    if mark not in ARRAY:
-        raise ValueError("an array does not begin as one")
-    if kind != DENSE:
-        return False
-    (dimensions,) = numbers(file, "<i")
-    shape = numbers(file, "<{}q".format(max(dimensions, 0)))
-    if dimensions > 0:
-        _, _, element = numbers(file, "<iii")
-        if element not in BYTES:
-            raise ValueError("elements of the unknown type {}".format(element))
-        length = BYTES[element]
-        for one in shape:
-            length *= one
-        file.seek(length, os.SEEK_CUR)
-    return True
-
-
-def numbers(file, layout):
-    """Read numbers; a file that ends before them is a struct.error."""
-    return struct.unpack(layout, file.read(struct.calcsize(layout)))
+def ends_with_names(tail, count):
+    """Return whether bytes end with ``count`` names, each behind its length, and these behind their number."""
+    number = LENGTH.pack(count)
+    begin = tail.find(number)
+    while begin >= 0:
+        at, left = begin + LENGTH.size, count
+        while left and at + LENGTH.size <= len(tail):
+            at += LENGTH.size + LENGTH.unpack_from(tail, at)[0]
+            left -= 1
+        if not left and at == len(tail):
+            return True
+        begin = tail.find(number, begin + 1)
+    return False
 
 
 def main(path):

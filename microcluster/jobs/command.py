@@ -3,7 +3,7 @@
 Frameworks that start their own processes on a node, such as JAX, need no more than the first node's address and a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -46,18 +46,19 @@ class Job(OwnProgram):
         first, *others = self.filled(world, self.command)
         return (self.interpreter(world) if first == "python" else first, *others)
 
-    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
+    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
         """Return one process for each node, told by its words and by its environment which one it is."""
         folder = self.folder(world)
         nodes = len(world.addresses)
         meeting = {"MASTER_ADDR": world.addresses[0], "MASTER_PORT": str(PORT), "WORLD_SIZE": str(nodes)}
         shared = {"{nodes}": str(nodes), "{slots}": str(world.slots), "{first}": world.addresses[0]}
+        common = {**environment(world), **meeting}
         made = []
         for node in range(nodes):
             argv = list(command)
             for placeholder, value in {**shared, "{node}": str(node)}.items():
                 argv = [word.replace(placeholder, value) for word in argv]
-            given = {**environment(world), **meeting, "NODE_RANK": str(node), **self.variables(world)}
+            given = {**common, "NODE_RANK": str(node), **variables}
             started = ("sh", "-c", IN_FOLDER, folder, *argv)
             made.append(Process(ROLE, node, started, given, name=f"node {node}"))
         return made

@@ -1,6 +1,6 @@
 """The kind ``horovod``: the user's own program, started as every rank by mpirun."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from microcluster.jobs import mpirun
@@ -15,6 +15,6 @@ class Job(OwnScript):
 
     kind: Literal["horovod"]
 
-    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
+    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
         """Return one mpirun on the launcher."""
-        return mpirun.on_every_rank(world, command, self.variables(world))
+        return mpirun.on_every_rank(world, command, variables)

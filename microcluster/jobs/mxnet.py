@@ -7,7 +7,7 @@ any end but a good one ends the run.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -122,48 +122,38 @@ class Job(OwnScript):
             )
         return found
 
-    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
-        """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes."""
+    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
+        """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes.
+
+        Servers and scheduler get the words of a node's first worker.
+        """
         nodes = range(len(world.addresses))
         servers = [(SERVER, node, 0) for node in nodes for _ in range(self.servers_per_node)]
         workers = [(WORKER, node, local) for node in nodes for local in range(self.workers_per_node)]
-        return [
-            self._process(world, command, order, number, place)
-            for order, places in enumerate(([(SCHEDULER, 0, 0)], servers, workers))
-            for number, place in enumerate(places)
-        ]
-
-    def _process(
-        self, world: World, command: Sequence[str], order: int, number: int, place: tuple[str, int, int]
-    ) -> Process:
-        """Return one process; servers and scheduler get the words of a node's first worker."""
-        role, node, local = place
-        # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
-        gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
-        nodes = len(world.addresses)
-        given = {
-            "DMLC_ROLE": role,
+        arguments = [part for word in shlex.split(self.arguments) for part in word.split("=", 1)]
+        shared = {
             "DMLC_PS_ROOT_URI": world.addresses[0],
             "DMLC_PS_ROOT_PORT": str(PORT),
-            "DMLC_NUM_SERVER": str(self.servers_per_node * nodes),
-            "DMLC_NUM_WORKER": str(self.workers_per_node * nodes),
-            "DMLC_NODE_HOST": world.addresses[node],  # It keeps the process to the private network.
+            "DMLC_NUM_SERVER": str(len(servers)),
+            "DMLC_NUM_WORKER": str(len(workers)),
             "LC_ALL": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
-            NUMBER_VARIABLE: str(number),
-            LOCAL_VARIABLE: str(local),
             VERSION_VARIABLE: self.mxnet_version,
-            DATA_VARIABLE: shlex.join(self._data_files()),
+            DATA_VARIABLE: shlex.join(value for name, value in pairwise(arguments) if name in DATA),
             STOP_FILE_VARIABLE: f"{world.path}/{STOP_FILE}",
-            **self.variables(world),
+            **variables,
         }
-        argv = (*WITHOUT_PORT, *(word.replace(GPUS, gpus) for word in command))
-        return Process(role, node, argv, given, order, name=f"{role} {number}")
-
-    def _data_files(self) -> Iterator[str]:
-        """Yield the data files among the arguments."""
-        words = [part for word in shlex.split(self.arguments) for part in word.split("=", 1)]
-        return (value for name, value in pairwise(words) if name in DATA)
+        made = []
+        for order, places in enumerate(([(SCHEDULER, 0, 0)], servers, workers)):
+            for number, (role, node, local) in enumerate(places):
+                # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
+                gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
+                argv = (*WITHOUT_PORT, *(word.replace(GPUS, gpus) for word in command))
+                # The address keeps the process to the private network.
+                own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": world.addresses[node]}
+                numbers = {NUMBER_VARIABLE: str(number), LOCAL_VARIABLE: str(local)}
+                made.append(Process(role, node, argv, {**shared, **own, **numbers}, order, name=f"{role} {number}"))
+        return made
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""

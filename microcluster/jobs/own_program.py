@@ -181,8 +181,8 @@ class OwnProgram(Section):
         """Return the argv of the program."""
 
     @abstractmethod
-    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
-        """Return what starts ``command`` as every rank."""
+    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
+        """Return what starts ``command`` as every rank, with ``variables`` in its environment beside the kind's own."""
 
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
@@ -234,10 +234,6 @@ class OwnProgram(Section):
             words = [word.replace(placeholder, value) for word in words]
         return tuple(words)
 
-    def variables(self, world: World) -> dict[str, str]:
-        """Return what the stack file adds to every rank's environment."""
-        return {name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()}
-
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
         config, command, expect = self._config(world), self.words(world), Expect()
@@ -246,6 +242,7 @@ class OwnProgram(Section):
         resumed = (*command, *self.filled(world, self.resume or ""))
         python = self.interpreter(world)
         preflight = world.preflight(python, CONFIG_FILE, expect.model_bytes, self.started_by)
+        variables = {name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()}
         return Plan(
             title=self.title,
             trainer=PROGRAM,
@@ -253,16 +250,16 @@ class OwnProgram(Section):
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: config, **{f"program/{file.name}": file.text for file in world.texts}},
             identity={"config": config},
-            start=self.on_every_rank(world, (*wrapped, *command)),
-            resume=self.on_every_rank(world, (*wrapped, *resumed)),
-            probe=self.on_every_rank(world, preflight),
+            start=self.on_every_rank(world, (*wrapped, *command), variables),
+            resume=self.on_every_rank(world, (*wrapped, *resumed), variables),
+            probe=self.on_every_rank(world, preflight, variables),
             reader=_reader(self.progress),
             checkpoints=AgentModule("files", {"pattern": self.checkpoints}) if self.checkpoints else NO_CHECKPOINTS,
             checkpoint_files="the files that job.checkpoints names",
             ranks=world.ranks,
             dockerfile=self._dockerfile(world.image) if world.image else None,
             environment=None if world.image else self._environment(world),
-            imports=self._imports(world, command),
+            imports=self._imports(world, command, variables),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
             secrets=(WANDB_KEY,) if tracks else (),
@@ -314,14 +311,14 @@ class OwnProgram(Section):
             commit=self.commit,
         )
 
-    def _imports(self, world: World, command: Sequence[str]) -> tuple[str, ...]:
+    def _imports(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
         """Return what imports the script's own imports by the program's interpreter; nothing for a program that is no script."""
         script = next((word for word in command if SCRIPT_WORD.fullmatch(word)), None)
         if script is None:
             return ()
-        variables = [f"{name}={value}" for name, value in self.variables(world).items()]
+        settings = [f"{name}={value}" for name, value in variables.items()]
         tried = PurePosixPath(self.folder(world)) / script
-        return ("env", *variables, self.interpreter(world), f"{world.path}/agent/launch/script_imports.py", str(tried))
+        return ("env", *settings, self.interpreter(world), f"{world.path}/agent/launch/script_imports.py", str(tried))
 
     def _not_shown(self) -> tuple[str, ...]:
         """Say what nobody can know of the run beforehand, or by its lines."""

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from agent import program
@@ -55,17 +56,17 @@ class World:
             if not ipaddress.IPv4Address(address).is_private:
                 raise ValueError(f"{address} is no private address; ranks talk over the private network only")
 
-    @property
+    @cached_property
     def path(self) -> str:
         """The run's folder, on every host; its name is the run's id."""
         return f"{self.mount_point}/runs/{self.run}"
 
-    @property
+    @cached_property
     def logdir(self) -> str:
         """Where the program's checkpoints belong."""
         return f"{self.path}/logdir"
 
-    @property
+    @cached_property
     def ranks(self) -> tuple[str, ...]:
         """The address of each rank where every slot has one."""
         return tuple(address for address in self.addresses for _ in range(self.slots))

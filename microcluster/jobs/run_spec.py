@@ -79,9 +79,8 @@ class RunFolder:
         """All that is decided about the run; the agent fills in the addresses of nodes that a queue will grant."""
         facts, container = self.facts, self.facts.container
         assert facts.job
-        hosts = enumerate(facts.hosts)
         world = World(
-            addresses=tuple(host.private_address or grant.placeholder(number) for number, host in hosts),
+            addresses=self._addresses,
             slots=facts.slots,
             interface=facts.interface,
             run=str(facts.run),
@@ -161,7 +160,7 @@ class RunFolder:
             "image": container.image if container else "none",
             "image_digest": self.image_digest,
             "images": list(self.image_ids) or [self.image_digest] * len(facts.hosts),
-            "addresses": [host.private_address or grant.placeholder(number) for number, host in enumerate(facts.hosts)],
+            "addresses": list(self._addresses),
             "names": [host.name for host in facts.hosts],
             "slots": facts.slots,
             "interface": facts.interface,
@@ -180,6 +179,11 @@ class RunFolder:
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
         }
+
+    @cached_property
+    def _addresses(self) -> tuple[str, ...]:
+        """The nodes' private addresses; something stands for that of a node which the queue has not granted yet."""
+        return tuple(host.private_address or grant.placeholder(number) for number, host in enumerate(self.facts.hosts))
 
     @property
     def _ssh(self) -> list[str]:

@@ -4,7 +4,7 @@ The agents are held to the private network; see docs/decisions/running-a-job.md.
 hang: an attempt ends with its first rank, and the supervisor goes on from a checkpoint.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -25,16 +25,18 @@ class Job(OwnScript):
 
     kind: Literal["torchrun"]
 
-    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
+    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
         """Return the agents, each of which starts ``command`` on its node's slots; the first to fail ends the run.
 
         ``agent/launch/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
         """
-        given = {**environment(world), **self.variables(world)}
-        nodes, where = len(world.addresses), (str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
-        agents = [program(world.path, "launch.torchrun", str(node), str(nodes), *where)[1:] for node in range(nodes)]
-        python = self.interpreter(world)
-        return [Process(ROLE, node, (python, *agent, *command), given) for node, agent in enumerate(agents)]
+        given = {**environment(world), **variables}
+        nodes, where = str(len(world.addresses)), (str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
+        started = (self.interpreter(world), *program(world.path, "launch.torchrun")[1:])
+        return [
+            Process(ROLE, node, (*started, str(node), nodes, *where, *command), given)
+            for node in range(len(world.addresses))
+        ]
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
