@@ -17,7 +17,7 @@ MODULES = {
     **{name: "setup" for name in ("setup", "engine", "images", "emulator")},
     **{name: "job" for name in ("stop", "resume")},
     **{name: "guard" for name in ("guard", "extend")},
-    **{name: name for name in ("plan", "preview", "up", "status", "watch", "logs", "report", "compare")},
+    **{name: name for name in ("plan", "preview", "up", "status", "watch", "logs", "report", "compare", "costs")},
     **{name: name for name in ("tensorboard", "fetch", "translate", "down", "receipt", "recover", "sweep")},
     **{name: name for name in ("explain", "ssh", "trust")},
 }

@@ -40,6 +40,10 @@ class Home:
         return self.root / "keys"
 
     @property
+    def receipts(self) -> Path:
+        return self.root / "receipts"
+
+    @property
     def locks(self) -> Path:
         return self.root / "locks"
 

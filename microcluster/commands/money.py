@@ -1,12 +1,16 @@
 """What a stack that is up costs, and the account and mark of any stack."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.catalog.prices import Rate, dollars
+from core.files import write_whole
+from core.home import PRIVATE_DIR, Home
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import CommandFailed, sentence
@@ -100,16 +104,64 @@ class Bill:
         return [row for row in self.shown if row.is_open and row.is_kept]
 
 
-def last_rental(charges: Iterable[Charge]) -> Bill:
-    """Split the charges where the mark last held nothing; open charges are always in the last rental."""
-    rows = sorted(charges, key=lambda row: row.opened)
-    begun, held_until = 0, FOR_EVER
-    for index, row in enumerate(rows):
+def rentals(charges: Iterable[Charge]) -> list[tuple[Charge, ...]]:
+    """Split the charges where the mark held nothing for a while, oldest first; open charges are always in the last rental."""
+    found: list[list[Charge]] = []
+    held_until = FOR_EVER
+    for row in sorted(charges, key=lambda row: row.opened):
         closed = row.closed or FOR_EVER
-        if row.opened > held_until:
-            begun = index
-        held_until = max(held_until, closed) if index else closed
-    return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
+        if not found or row.opened > held_until:
+            found.append([])
+            held_until = closed
+        found[-1].append(row)
+        held_until = max(held_until, closed)
+    return [tuple(rows) for rows in found]
+
+
+def last_rental(charges: Iterable[Charge]) -> Bill:
+    """Return the last rental, with what was before it."""
+    *before, last = rentals(charges) or [()]
+    return Bill(last, tuple(row for rental in before for row in rental))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """All charges under one mark, as its account said at some time."""
+
+    owner: Owner
+    emulated: bool
+    read: datetime
+    charges: tuple[Charge, ...]
+
+
+STATEMENT = TypeAdapter(Statement)
+
+
+def keep(home: Home, said: Statement) -> Statement:
+    """Add what was kept of earlier statements and is in no list any more, and keep all of it on this computer."""
+    before = next((one for one in kept(home) if one.owner == said.owner), None)
+    known = {row.id for row in said.charges}
+    gone = [row for row in before.charges if row.closed and row.id not in known] if before else []
+    whole = replace(said, charges=tuple(sorted((*gone, *said.charges), key=lambda row: row.opened)))
+    try:
+        home.receipts.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+        write_whole(home.receipts / f"{said.owner}.json", STATEMENT.dump_json(whole, indent=1) + b"\n")
+    except OSError as error:  # What the account says matters more.
+        note(f"The receipt cannot be kept in {home.receipts}: {error.strerror}.")
+    return whole
+
+
+def kept(home: Home) -> list[Statement]:
+    """Return what was kept, by stack; a file that cannot be read counts for nothing."""
+    found = []
+    for path in sorted(home.receipts.glob("*.json")):
+        try:
+            found.append(STATEMENT.validate_json(path.read_bytes()))
+        except (OSError, ValueError):
+            note(
+                f"{path} is no kept receipt and is left out. The account's own is printed by: fab receipt --stack STACK"
+            )
+    return found
 
 
 def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Callable[[str], None] = note) -> Cost:

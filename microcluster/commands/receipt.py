@@ -9,7 +9,7 @@ from core.home import Home
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, known_machines, with_state
-from microcluster.commands.money import CENT, Bill, account_and_mark, last_rental
+from microcluster.commands.money import CENT, Bill, Statement, account_and_mark, keep, last_rental
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from providers.rental.account import Resource
@@ -32,6 +32,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     home = Home.of()
     owner = Owner(stack, mark)
     charges = account.charges(owner, known_machines(stack, home))
+    keep(home, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges)))
     bill = Bill(charges, ()) if show_all else last_rental(charges)
     everything = account.everything()
     found = [each for each in everything if owner.has(each.owner)]

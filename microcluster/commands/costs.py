@@ -1,0 +1,203 @@
+"""`fab costs`: what the stacks of this key folder cost, now and before, by rental and by day; from their accounts and kept receipts."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from core.home import Home
+from core.plain_text import count, note, say
+from microcluster.commands.command import FAILED, command, print_json, sentence
+from microcluster.commands.holdings import known_machines
+from microcluster.commands.money import (
+    CENT,
+    DOLLARS,
+    Statement,
+    account_and_mark,
+    keep,
+    kept,
+    rentals,
+)
+from microcluster.commands.report import FACTS
+from microcluster.commands.screen import show_table
+from microcluster.config.stack import ConfigError
+from microcluster.setup.environment import ARTIFACTS
+from microcluster.setup.errors import CommandFailed, UserMistake
+from providers.rental.errors import ProviderError
+from providers.rental.key_file import CredentialsError
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+
+PUBLIC_KEY = "id_ed25519.pub"
+WIDTH = 160
+COLUMNS = (
+    *(("stack", "left"), ("runs", "left"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("hours", "right")),
+    *(("cost", "right"), ("an hour now", "right"), ("", "left")),
+)
+DAY = timedelta(days=1)
+NO_KEY = "there is no key of the account."
+
+
+@dataclass(frozen=True)
+class Rental:
+    """What was held under one mark without a gap; ``read`` is when the account said so."""
+
+    stack: str
+    emulated: bool
+    read: datetime
+    runs: tuple[str, ...]
+    rows: tuple[Charge, ...]
+
+    @property
+    def opened(self) -> datetime:
+        return self.rows[0].opened
+
+    @property
+    def closed(self) -> datetime | None:
+        """When the last of it ended; None while anything is open."""
+        ends = [row.closed for row in self.rows]
+        return None if None in ends else max(ends)
+
+    @property
+    def hours(self) -> float:
+        return ((self.closed or self.read) - self.opened) / timedelta(hours=1)
+
+    @property
+    def cost(self) -> Decimal:
+        return sum((row.so_far for row in self.rows), Decimal(0))
+
+    @property
+    def currency(self) -> str:
+        return self.rows[0].currency
+
+    @property
+    def per_hour(self) -> Decimal:
+        """What of it that is open costs an hour."""
+        return sum((row.per_hour for row in self.rows if row.is_open), Decimal(0))
+
+    def by_day(self) -> Iterator[tuple[date, Decimal]]:
+        """Share each charge out over its days (UTC), by their time."""
+        for row in self.rows:
+            begin = row.opened.astimezone(UTC)
+            end = max((row.closed or self.read).astimezone(UTC), begin + timedelta(seconds=1))
+            whole = end - begin
+            while begin < end:
+                until = min(end, datetime.combine(begin.date() + DAY, time(), UTC))
+                yield begin.date(), row.so_far * Decimal((until - begin) / whole)
+                begin = until
+
+
+@command
+def costs(as_json: bool = False) -> int:
+    """Show what all stacks of this key folder cost, by rental and by day, also as a page; exit code 1 if an account is silent."""
+    home = Home.of()
+    said, unread = statements(home)
+    found = [rental for one in said for rental in rentals_of(one, ARTIFACTS)]
+    found.sort(key=lambda rental: rental.opened)
+    told = sums(found)
+    page = ARTIFACTS / "costs.html"
+    _draw(page, found, told)
+    if as_json:
+        print_json({"rentals": [_facts(one) for one in found], "days": by_day(found), "sums": told, "unread": unread})
+    else:
+        show_table(COLUMNS, [_cells(one) for one in found], width=WIDTH, box=None, pad_edge=False)
+        say("\n".join([*told, f"page: {page}"]))
+    for why, stacks in unread.items():
+        note(f"Of {', '.join(stacks)} only what was kept here counts: {why}")
+    return FAILED if any(why != NO_KEY for why in unread) else 0
+
+
+def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
+    """Return what each account says, or what was kept of it, and why the accounts of which stacks say nothing."""
+    found = {one.owner: one for one in kept(home)}
+    unread: dict[str, list[str]] = {}
+    for folder in sorted(path.parent for path in home.keys.glob(f"*/{PUBLIC_KEY}")):
+        stack = folder.name
+        try:
+            account, mark = account_and_mark(stack)
+            owner = Owner(stack, mark)
+            charges = account.charges(owner, known_machines(stack, home))
+            if charges:
+                found[owner] = keep(home, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges)))
+        except CredentialsError:
+            unread.setdefault(NO_KEY, []).append(stack)
+        except (ProviderError, ConfigError, CommandFailed, UserMistake) as error:
+            unread.setdefault(sentence(str(error)), []).append(stack)
+    return [found[owner] for owner in sorted(found, key=str)], unread
+
+
+def rentals_of(said: Statement, artifacts: Path) -> list[Rental]:
+    """Return the rentals of a statement, each with the runs whose reports lie here."""
+    reports = [json.loads(path.read_text()) for path in artifacts.glob(f"{said.owner.stack}/*/{FACTS}")]
+    opened = {one["run"]: {row.get("opened") for row in one.get("bill") or ()} for one in reports}
+    found = []
+    for rows in rentals(said.charges):
+        began = {row.opened.timestamp() for row in rows}
+        runs = tuple(sorted(run for run, moments in opened.items() if moments & began))
+        found.append(Rental(said.owner.stack, said.emulated, said.read, runs, rows))
+    return found
+
+
+def by_day(found: Sequence[Rental]) -> dict[str, dict[str, Decimal]]:
+    """Return dollars by stack and day, without node hours; every day from the first to the last."""
+    dollars = [rental for rental in found if rental.currency == DOLLARS]
+    shares = [(rental, day, cost) for rental in dollars for day, cost in rental.by_day()]
+    days = sorted({day for _, day, _ in shares})
+    every = [days[0] + number * DAY for number in range((days[-1] - days[0]).days + 1)] if days else []
+    totals = {_label(rental): {str(day): Decimal(0) for day in every} for rental in dollars}
+    for rental, day, cost in shares:
+        totals[_label(rental)][str(day)] += cost
+    return totals
+
+
+def sums(found: Sequence[Rental]) -> list[str]:
+    """Say what all of it has cost, and what is open now; what nobody pays stands apart."""
+    lines = []
+    for emulated, payer in ((False, ""), (True, "; emulated, nobody pays")):
+        mine = [rental for rental in found if rental.emulated == emulated]
+        for currency in sorted({rental.currency for rental in mine}):
+            of = [rental for rental in mine if rental.currency == currency]
+            total, now = (
+                sum(values, Decimal(0)) for values in zip(*((one.cost, one.per_hour) for one in of), strict=True)
+            )
+            still = ", ".join(sorted({one.stack for one in of if one.closed is None}))
+            open_now = f"open now: {still}, {_plain(now)} {currency} an hour" if still else "nothing is open"
+            lines.append(f"{total.quantize(CENT)} {currency} in {count(len(of), 'rental')}; {open_now}{payer}")
+    return lines or ["Nothing was ever rented with the keys of this folder."]
+
+
+def _draw(page: Path, found: Sequence[Rental], told: Sequence[str]) -> None:
+    from microcluster.commands.report_page import bars, figures  # noqa: PLC0415 - drawing takes time at every start
+
+    days = by_day(found)
+    labels = list(next(iter(days.values()), {}))
+    drawn = bars("dollars", labels, {stack: [float(cost) for cost in of.values()] for stack, of in days.items()})
+    head = [name or "payer" for name, _ in COLUMNS]
+    charts = [("Dollars by day", drawn)] if labels else []
+    tables = [("Rentals", [head, *(_cells(one) for one in found)])] if found else []
+    figures(page, "What was rented", "Read from the accounts", told=told, charts=charts, tables=tables)
+
+
+def _label(rental: Rental) -> str:
+    return f"{rental.stack} (emulated)" if rental.emulated else rental.stack
+
+
+def _cells(one: Rental) -> tuple[str, ...]:
+    until = f"{one.closed.astimezone(UTC):%Y-%m-%d %H:%M}" if one.closed else "still billed"
+    per_hour = _plain(one.per_hour) if one.closed is None else ""
+    begun, cost = f"{one.opened.astimezone(UTC):%Y-%m-%d %H:%M}", f"{one.cost.quantize(CENT)} {one.currency}"
+    payer = "emulated" if one.emulated else ""
+    return one.stack, ", ".join(one.runs), begun, until, f"{one.hours:.1f}", cost, per_hour, payer
+
+
+def _facts(one: Rental) -> dict[str, Any]:
+    own = {"stack": one.stack, "runs": one.runs, "emulated": one.emulated, "read": one.read}
+    span = {"from": one.opened, "to": one.closed, "hours": round(one.hours, 3)}
+    return {**own, **span, "cost": one.cost, "currency": one.currency, "per_hour_now": one.per_hour}
+
+
+def _plain(amount: Decimal) -> str:
+    return f"{amount.normalize():f}"

@@ -1,0 +1,127 @@
+"""`fab costs`: rentals, days and sums, from what accounts say and what was kept of them."""
+
+import dataclasses
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from core.home import Home
+from microcluster.commands import costs
+from microcluster.commands.costs import Rental, rentals_of, sums
+from microcluster.commands.money import Statement, keep, kept
+from microcluster.config.stack import ConfigError
+from microcluster.setup import keys
+from providers.rental.key_file import CredentialsError
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINE = Owner("v100", "1f3a9c42")
+
+
+def charge(id: str, opened: float, closed: float | None, dollars: str, currency: str = "USD") -> Charge:
+    until = None if closed is None else NOON + timedelta(hours=closed)
+    fees = (Decimal(3), Decimal(0), Decimal(dollars), currency)
+    return Charge(id, "a guest", "gpu-0", "guest_core", NOON + timedelta(hours=opened), until, None, True, *fees)
+
+
+def said(*charges: Charge, emulated: bool = False, hours: float = 100) -> Statement:
+    return Statement(MINE, emulated, NOON + timedelta(hours=hours), charges)
+
+
+def leave(artifacts: Path, run: str, opened: float) -> None:
+    folder = artifacts / MINE.stack / f"{run}-0a"
+    folder.mkdir(parents=True)
+    bill = [{"opened": (NOON + timedelta(hours=opened)).timestamp()}]
+    (folder / "report.json").write_text(json.dumps({"run": run, "bill": bill}))
+
+
+def test_each_rental_has_its_runs_hours_and_dollars(tmp_path) -> None:
+    leave(tmp_path, "aaaa", 0)
+    leave(tmp_path, "bbbb", 48)
+    rows = (charge("1", 0, 10, "30"), charge("2", 1, 12, "33"), charge("3", 48, None, "156"))
+    first, second = rentals_of(said(*rows), tmp_path)
+    assert (first.runs, first.hours, first.cost, first.closed) == (("aaaa",), 12, 63, NOON + timedelta(hours=12))
+    assert (second.runs, second.hours, second.cost, second.closed, second.per_hour) == (("bbbb",), 52, 156, None, 3)
+
+
+def test_the_days_share_a_charge_by_their_time_and_add_up_to_it(tmp_path) -> None:
+    (rental,) = rentals_of(said(charge("1", 0, 48, "144")), tmp_path)
+    assert dict(rental.by_day()) == {date(2026, 3, 1): 36, date(2026, 3, 2): 72, date(2026, 3, 3): 36}
+    assert costs.by_day([rental])["v100"] == {"2026-03-01": 36, "2026-03-02": 72, "2026-03-03": 36}
+
+
+def test_real_and_emulated_dollars_and_node_hours_are_never_added_up(tmp_path) -> None:
+    def one(statement: Statement) -> Rental:
+        return rentals_of(statement, tmp_path)[0]
+
+    real, emulated = said(charge("1", 0, None, "144")), said(charge("2", 0, 9, "27"), emulated=True)
+    nodes = said(charge("3", 0, 9, "18", "node hours"))
+    assert sums([one(real), one(emulated), one(nodes)]) == [
+        "144.00 USD in 1 rental; open now: v100, 3 USD an hour",
+        "18.00 node hours in 1 rental; nothing is open",
+        "27.00 USD in 1 rental; nothing is open; emulated, nobody pays",
+    ]
+    assert set(costs.by_day([one(real), one(nodes)])) == {"v100"}
+
+
+def home_at(folder: Path) -> Home:
+    return Home(folder, folder / "cache")
+
+
+def test_what_an_account_lists_no_more_stays_in_the_kept_receipt_and_its_own_word_counts_else(tmp_path) -> None:
+    home = home_at(tmp_path)
+    keep(home, said(charge("1", 0, 10, "30"), charge("2", 20, None, "3")))
+    whole = keep(home, said(charge("2", 20, 30, "30")))
+    assert [(row.id, row.so_far) for row in whole.charges] == [("1", 30), ("2", 30)]
+    assert kept(home) == [whole]
+    assert (home.receipts / "v100-1f3a9c42.json").is_file()
+
+
+def test_a_damaged_receipt_is_left_out_with_a_sentence(tmp_path, capsys) -> None:
+    home = home_at(tmp_path)
+    keep(home, said(charge("1", 0, 10, "30")))
+    (home.receipts / "v100-1f3a9c42.json").write_text("{")
+    assert kept(home) == []
+    assert "is no kept receipt" in capsys.readouterr().err
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A key folder with three stacks: one whose account answers, one without a key, one whose stack file is gone."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    monkeypatch.setattr(costs, "ARTIFACTS", tmp_path / "artifacts")
+    for stack in ("v100", "p100", "old"):
+        keys.ensure(tmp_path / "keys" / stack, stack)
+    rows = (charge("1", 0, 10, "30"),)
+
+    def account_of(stack: str) -> tuple[SimpleNamespace, str]:
+        if stack == "p100":
+            raise CredentialsError("no key")
+        if stack == "old":
+            raise ConfigError("There is no stack file of old.")
+        return SimpleNamespace(charges=lambda owner, known: rows, is_emulated=False), MINE.mark
+
+    monkeypatch.setattr(costs, "account_and_mark", account_of)
+    return tmp_path
+
+
+def test_what_cannot_be_asked_is_named_and_counts_as_it_was_kept(folder, capsys) -> None:
+    keep(home_at(folder), dataclasses.replace(said(charge("9", -90, -80, "9")), owner=Owner("old", "0badcafe")))
+    assert costs.costs.code() == 1
+    shown = capsys.readouterr()
+    assert "39.00 USD in 2 rentals; nothing is open" in shown.out
+    assert "Of old only what was kept here counts: There is no stack file of old." in shown.err
+    assert "Of p100 only what was kept here counts: there is no key of the account." in shown.err
+
+
+def test_the_page_has_a_bar_for_each_day_and_a_row_for_each_rental(folder, capsys) -> None:
+    costs.costs.code(as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["stack"], one["cost"]) for one in found["rentals"]] == [("v100", "30")]
+    page = (folder / "artifacts" / "costs.html").read_text()
+    assert page.count("<svg") == 1 and "<td>v100</td>" in page and "<script" not in page
