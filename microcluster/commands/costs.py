@@ -98,7 +98,7 @@ def costs(as_json: bool = False) -> int:
     found = [rental for one in said for rental in rentals_of(one, ARTIFACTS)]
     found.sort(key=lambda rental: rental.opened)
     told = sums(found)
-    page = ARTIFACTS / "costs.html"
+    page = home.root / "costs.html"
     _draw(page, found, told)
     if as_json:
         print_json({"rentals": [_facts(one) for one in found], "days": by_day(found), "sums": told, "unread": unread})

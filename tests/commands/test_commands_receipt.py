@@ -27,6 +27,11 @@ def test_the_receipt_shows_what_is_billed_and_fails_until_nothing_is(home, onloo
     assert float(facts["total"]) > 0
     assert f"open billing items with mark {MARK}: 0" in fab(home, "receipt").stdout
 
+    costs = fab(home, "costs", "--json")
+    (rental,) = json.loads(costs.stdout)["rentals"]
+    assert (costs.returncode, rental["cost"], rental["emulated"]) == (0, facts["total"], True)
+    assert "<svg" in (home / "costs.html").read_text()
+
 
 def test_an_account_that_does_not_answer_is_a_sentence(home, tmp_path):
     (home / "emulator").unlink()

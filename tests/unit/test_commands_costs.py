@@ -123,5 +123,5 @@ def test_the_page_has_a_bar_for_each_day_and_a_row_for_each_rental(folder, capsy
     costs.costs.code(as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert [(one["stack"], one["cost"]) for one in found["rentals"]] == [("v100", "30")]
-    page = (folder / "artifacts" / "costs.html").read_text()
+    page = (folder / "costs.html").read_text()
     assert page.count("<svg") == 1 and "<td>v100</td>" in page and "<script" not in page
