@@ -12,6 +12,7 @@ BOTTLENECK_SHARE, SLIGHT_SHARE = 0.3, 0.1
 """Shares of a step that wait for the network: from the first on it is the bottleneck, below the second it does not matter."""
 COMPUTE_BAND = 0.10
 """How exactly the compute time of a GPU is known."""
+COMPUTING, NETWORK, INPUT = "computing", "waiting for the network", "input and all else"
 BACKWARD_SHARE = 2 / 3
 """The share of the compute time during which gradients can be exchanged."""
 
@@ -70,6 +71,22 @@ def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
     most = min(on_link, link.step_s)
     how = f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as possible or not at all"
     return Exposed(min(hidden_best, most), most, how)
+
+
+def by_cause(link: Link) -> dict[str, tuple[float, float]]:
+    """Return the predicted and the measured seconds of a step, by what takes them; nothing of what was never timed.
+
+    Nothing measures the computing alone: it counts as predicted, and what neither it nor the network explains stands by itself.
+    """
+    found = exposed(None, link)
+    if not link.step_s or link.compute_s is None or link.predicted_s is None or (link.nodes > 1 and found is None):
+        return {}
+    computing = min(link.compute_s, link.step_s)
+    rest = found.rest if found else link.step_s - computing
+    causes = {COMPUTING: (link.compute_s, computing)}
+    if link.nodes > 1:
+        causes[NETWORK] = (max(link.predicted_s - link.compute_s, 0.0), max(link.step_s - computing - rest, 0.0))
+    return causes | {INPUT: (0.0, rest)}
 
 
 def answer(traffic: Traffic | None, link: Link) -> Answer:

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from microcluster.analysis.bottleneck import Link, by_cause
 from microcluster.analysis.records import Event, curves, sound
 from microcluster.jobs.plan import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"
+SETTLED_STEPS = 50
+"""After so many steps of an attempt its pace is compared with the prediction."""
 SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 
@@ -69,6 +72,10 @@ class Outcome:
     """For how long nothing has happened on any of its machines; None where that is not known of each of them now."""
     armed: bool = False
     """Whether it has made a step, so that being idle is not its start."""
+    settled: bool = False
+    """Whether its pace is that of enough steps to be compared with the prediction."""
+    causes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Seconds of a step by what takes them, predicted and measured; empty where that was never timed."""
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -87,7 +94,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
     left = max(job["max_steps"] - step, 0) if step is not None and job["max_steps"] else None
-    predicted_s, predicted_source = _prediction(seen)
+    expected = _prediction(seen)
+    settled = bool(seconds) and _steps_of(events) >= SETTLED_STEPS
     activity = _activity(seen)
     queued = bool(seen.get("queue"))
     return Outcome(
@@ -107,8 +115,10 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         validation_loss=evaluated[-1].loss if evaluated else None,
         first_validation_loss=evaluated[0].loss if evaluated else None,
         seconds_per_step=seconds,
-        predicted_s=predicted_s,
-        predicted_source=predicted_source,
+        predicted_s=expected["seconds"],
+        predicted_source=expected["source"],
+        settled=settled,
+        causes=by_cause(_link(job, seconds, expected)) if settled else {},
         objects_per_second=_last(events, "average_objects_per_second"),
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
@@ -235,13 +245,33 @@ def _seconds_per_step(events: Sequence[Event]) -> float | None:
     return recent[len(recent) // 2] if recent else _last(events, "average_seconds_per_step")
 
 
-def _prediction(seen: Mapping[str, Any]) -> tuple[float | None, str | None]:
-    """Return the predicted seconds per step on the network that the preflight measured, else as planned."""
+def _prediction(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return {seconds, source, mbps} of a step on the network that the preflight measured, else as planned."""
     for event in reversed(_this_attempt(seen["events"])):
         if event["event"] == "prediction":
-            return event["seconds"], event["source"]
+            return event
     planned = seen["job"].get("predicted_s")
-    return planned, None if planned is None else "before renting"
+    return {"seconds": planned, "source": None if planned is None else "before renting"}
+
+
+def _steps_of(events: Sequence[Event]) -> int:
+    """Return how many steps the log shows since the ranks were last started."""
+    own = [event["step"] for event in _this_attempt(events) if event["event"] == "train"]
+    return own[-1] - own[0] if own else 0
+
+
+def _link(job: Mapping[str, Any], step_s: float | None, expected: Mapping[str, Any]) -> Link:
+    """Return what the network of this attempt was predicted to carry, beside its measured step."""
+    volume, mbps = job.get("wire_bytes") or None, expected.get("mbps") or 0
+    return Link(
+        2 if volume else 1,
+        step_s,
+        job.get("port_speed_mbps") or 0,
+        carries_mbps=mbps,
+        ring_bytes=volume,
+        compute_s=job.get("compute_s"),
+        predicted_s=expected["seconds"],
+    )
 
 
 def _this_attempt(events: Sequence[Event]) -> Sequence[Event]:

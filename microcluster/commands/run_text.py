@@ -9,12 +9,14 @@ from core.plain_text import count, duration, one_line
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.money import Cost
+from microcluster.commands.money import CENT, Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.planning.costs import Bill
+from microcluster.planning.costs import HOUR_S, Bill
 from microcluster.planning.prediction import BAND
 
+MUCH_SLOWER = 0.3
+"""From this share on a pace is a warning, as it is an alarm on the machines."""
 RANK = r"rank \1: "
 """In place of the tag that mpirun puts before each line of a rank."""
 EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
@@ -82,6 +84,33 @@ def pace(outcome: Outcome) -> list[str]:
     beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
     speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/{outcome.unit}{beside}"]
     return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
+
+
+def outlook(outcome: Outcome, cost: Cost) -> str | None:
+    """Return the measured pace beside the predicted one, by cause, and what the rest will cost; None before enough steps."""
+    measured, predicted, left_s = outcome.seconds_per_step, outcome.predicted_s, outcome.eta_s
+    if not outcome.settled or not measured or left_s is None:
+        return None
+    rest = f"what is left takes {duration(left_s)}{_costs(left_s, cost)}"
+    if not predicted:
+        return f"pace: a {outcome.unit} takes {measured:.3f} s; {rest}"
+    off = measured / predicted - 1
+    how = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than the {predicted:.3f} s predicted"
+    parts = [f"{name} {now:.3f} s of {before:.3f}" for name, (before, now) in outcome.causes.items()]
+    by_cause = f" ({', '.join(parts)})" if parts else ""
+    said = f"a step takes {measured:.3f} s, {how}{by_cause}; {rest}"
+    if off < MUCH_SLOWER:
+        return f"pace: {said}"
+    longer_s = left_s * (1 - predicted / measured)
+    return f"warning: {said}, of which {duration(longer_s)}{_costs(longer_s, cost)} more than predicted"
+
+
+def _costs(seconds: float, cost: Cost) -> str:
+    """Say what the machines cost for so long; a started hour is not rounded up, for it may be under way."""
+    if cost.per_hour is None:
+        return ""
+    amount = (cost.per_hour * Decimal(str(seconds)) / HOUR_S).quantize(CENT)
+    return f" and {cost.amount(amount)}{' (emulated, nobody pays)' if cost.emulated else ''}"
 
 
 def copy(outcome: Outcome) -> str | None:

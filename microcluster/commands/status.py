@@ -14,7 +14,7 @@ from microcluster.remote import job
 
 OF_THE_RUN = (
     *("state", "step", "max_steps", "train_loss", "validation_loss", "seconds_per_step", "predicted_s"),
-    *("predicted_source", "eta_s", "phase", "reason", "cause", "alarms", "idle_s", "armed"),
+    *("predicted_source", "causes", "eta_s", "phase", "reason", "cause", "alarms", "idle_s", "armed"),
 )
 OF_A_NODE = ("name", "guest_id", "public_address", "private_address")
 
@@ -73,6 +73,8 @@ def status_text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
             f"  alarm: {run_text.alarm_text(alarm, cost)} ({alarm['cause']})",
             f"    {next_for(alarm['cause'], cluster.stack)}",
         ]
+    outlook = run_text.outlook(outcome, cost)
+    lines += [f"  {outlook}"] if outlook else []
     lines += [f"  put aside: {one}" for one in outcome.put_aside]
     lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {run_text.copy(outcome)}"] if outcome.copied else []

@@ -61,7 +61,7 @@ def follow(
 ) -> Outcome:
     """Show the run until it ends and return its outcome; connect again after a lost connection."""
     bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
-    answered, shown_alarms = began, set()
+    answered, shown_alarms, shown_outlooks = began, set(), set()
     note_once = _once(screen.note)  # The bill is read four times a minute.
     while True:
         now = time.monotonic()
@@ -85,6 +85,10 @@ def follow(
             if alarm["cause"] not in shown_alarms:
                 screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")
         shown_alarms = {alarm["cause"] for alarm in outcome.alarms}
+        outlook = run_text.outlook(outcome, bill)
+        if outlook and outlook.partition(":")[0] not in shown_outlooks:
+            shown_outlooks.add(outlook.partition(":")[0])
+            screen.note(outlook)
         screen.show(outcome, bill)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
             return outcome

@@ -91,3 +91,21 @@ def test_the_figures_keep_apart_what_is_measured_derived_and_expected() -> None:
     assert figures["derived"]["share_of_port"] > 1.5
     assert figures["derived"]["share_of_preflight"] == pytest.approx(0.9, abs=0.05)
     assert figures["expected"] == {"bytes_per_step": RING_BYTES, "compute_s": 0.5927, "seconds_per_step": 1.75}
+
+
+def test_a_slow_step_is_explained_by_cause_beside_what_was_predicted() -> None:
+    causes = bottleneck.by_cause(dataclasses.replace(HISTORIC, step_s=2.3))
+    assert causes["computing"] == (0.5927, 0.5927)
+    assert causes["waiting for the network"] == (pytest.approx(1.157, abs=0.001), pytest.approx(1.553, abs=0.001))
+    assert causes["input and all else"] == (0.0, pytest.approx(0.155, abs=0.001))
+    assert sum(measured for _, measured in causes.values()) == pytest.approx(2.3)
+
+
+def test_what_one_machine_takes_longer_than_predicted_is_no_network() -> None:
+    alone = Link(1, 0.7, 1000, 0.0, compute_s=0.5, predicted_s=0.5)
+    assert bottleneck.by_cause(alone) == {"computing": (0.5, 0.5), "input and all else": (0.0, pytest.approx(0.2))}
+
+
+@pytest.mark.parametrize("change", [{"compute_s": None}, {"step_s": None}, {"carries_mbps": 0.0}])
+def test_what_was_never_timed_has_no_causes(change: dict[str, float | None]) -> None:
+    assert bottleneck.by_cause(dataclasses.replace(HISTORIC, **change)) == {}

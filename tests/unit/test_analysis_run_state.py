@@ -247,3 +247,27 @@ def test_a_run_that_its_guard_stopped_says_so():
 def test_how_long_a_run_is_idle_is_known_only_of_a_living_one_by_new_samples(activity, living, read):
     outcome = judge(seen(activity=activity, alive=living))
     assert (outcome.idle_s, outcome.armed) == read
+
+
+V100 = {**JOB, "max_steps": 50_000, "predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365_285_376}
+
+
+def paced(steps, first=0):
+    """Return the observation of a living run that has logged so many steps of 2.3 s from ``first`` on."""
+    events = [{"event": "phase", "phase": "training", "t": 0.0}]
+    events += [{"event": "prediction", "seconds": 1.75, "source": "at 1882 Mb/s", "mbps": 1882, "t": 0.5}]
+    for step in range(first, first + steps + 1, 10):
+        events.append({"event": "train", "step": step, "loss": 7.0, "t": float(step)})
+        events.append({"event": "time", "step": step, "seconds_per_step": 2.3, "t": float(step)})
+    return seen(alive=True, exit_code=None, events=events, job=V100)
+
+
+@pytest.mark.parametrize(("steps", "first", "settled"), [(40, 0, False), (50, 0, True), (40, 1000, False)])
+def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, first, settled):
+    outcome = judge(paced(steps, first))
+    assert outcome.settled == settled == bool(outcome.causes)
+
+
+def test_a_settled_pace_of_a_program_that_was_never_timed_has_no_causes():
+    outcome = judge({**paced(50), "job": {**JOB, "max_steps": 50_000}, "events": paced(50)["events"][2:]})
+    assert outcome.settled and not outcome.causes

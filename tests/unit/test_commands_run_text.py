@@ -26,7 +26,10 @@ def test_the_facts_of_status_are_the_contract():
         "seconds_per_step": 0.5,
         "predicted_s": None,
         "predicted_source": None,
+        "causes": {},
         "eta_s": 10.0,
+        "idle_s": None,
+        "armed": False,
         "phase": None,
         "reason": None,
         "checkpoint": None,
@@ -110,3 +113,34 @@ def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
     assert "steps" not in rows and "checkpoints" not in rows
     finished = dataclasses.replace(bare, state="finished", remark="nothing was saved")
     assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == "nothing was saved"
+
+
+SETTLED = dataclasses.replace(
+    RUNNING,
+    settled=True,
+    max_steps=50_000,
+    seconds_per_step=2.3,
+    predicted_s=1.75,
+    eta_s=36_000.0,
+    causes={"computing": (0.593, 0.593), "input and all else": (0.0, 0.55)},
+)
+
+
+def test_a_pace_far_behind_the_prediction_is_a_warning_by_cause_with_its_dollars() -> None:
+    assert run_text.outlook(SETTLED, COST) == (
+        "warning: a step takes 2.300 s, 31% slower than the 1.750 s predicted (computing 0.593 s of 0.593, input and all else "
+        "0.550 s of 0.000); what is left takes 10 h and $89.90, of which 2 h 23 min and $21.50 more than predicted"
+    )
+
+
+def test_a_pace_near_the_prediction_is_no_warning_and_one_without_prediction_says_what_the_rest_costs() -> None:
+    near = dataclasses.replace(SETTLED, seconds_per_step=1.8, causes={})
+    assert run_text.outlook(near, COST) == (
+        "pace: a step takes 1.800 s, 3% slower than the 1.750 s predicted; what is left takes 10 h and $89.90"
+    )
+    own = dataclasses.replace(near, predicted_s=None)
+    assert run_text.outlook(own, COST) == "pace: a step takes 1.800 s; what is left takes 10 h and $89.90"
+
+
+def test_before_enough_steps_nothing_is_said_of_the_pace() -> None:
+    assert run_text.outlook(dataclasses.replace(SETTLED, settled=False), COST) is None

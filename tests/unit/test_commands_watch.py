@@ -104,6 +104,17 @@ def test_watch_shows_an_alarm_once_with_what_to_do(capsys):
     assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
 
 
+def test_watch_says_once_how_the_settled_pace_compares_and_what_the_rest_costs(capsys):
+    looks = [json.loads(observation(alive=True, step=step)) for step in (40, 50, 60)]
+    for look in looks:
+        look["job"]["max_steps"] = 3650
+        look["events"] += [{"event": "time", "step": step, "seconds_per_step": 1.0, "t": 1.0} for step in (0, 10, 20)]
+    texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
+    watch.follow(CLUSTER, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert shown.count("pace: a step takes 1.000 s; what is left takes 1 h and $8.99") == shown.count("pace: ") == 1
+
+
 def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
     monkeypatch.setattr(watch, "cluster_of", lambda stack: CLUSTER)
     monkeypatch.setattr(watch, "launcher_of", lambda cluster: Launcher(KeyboardInterrupt()))
