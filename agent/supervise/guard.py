@@ -26,11 +26,15 @@ class Guard:
     def __init__(self, run):
         self.path, given = run.path(FILE), run.spec.guard
         left_s = given.stop_at - time.time() if given and given.stop_at else None
-        self.first = limits(given.stop_at, left_s, given.idle_s) if given else {}
+        self.first = limits_from(given.stop_at, left_s, given.idle_s) if given else {}
+
+    def limits(self):
+        """Return the limits that were given last."""
+        return read_json(self.path) or self.first
 
     def verdict(self, idle_s=None, armed=False):
         """Return (cause, sentence) once the program has to stop, else None; ``armed`` is whether a step was ever made."""
-        known = read_json(self.path) or self.first
+        known = self.limits()
         if is_over(known):
             return LEASE_OVER, "stopped by the guard: lease over"
         limit = known.get("idle_s")
@@ -39,7 +43,7 @@ class Guard:
         return None
 
 
-def limits(stop_at, left_s, idle_s):
+def limits_from(stop_at, left_s, idle_s):
     """Return limits as they are kept: the time that is left counts from now on by a clock that nobody sets."""
     until = None if left_s is None else boottime() + left_s
     return {"stop_at": stop_at, "until": until, "boot": boot(), "idle_s": idle_s}
@@ -65,5 +69,5 @@ def boot():
 
 def main(folder, text):
     """Keep the limits in ``text`` for the run in ``folder``."""
-    write_whole(os.path.join(folder, FILE), json.dumps(limits(**json.loads(text))))
+    write_whole(os.path.join(folder, FILE), json.dumps(limits_from(**json.loads(text))))
     return 0

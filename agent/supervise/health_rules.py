@@ -27,8 +27,9 @@ LOST_S = 90.0
 """A machine whose processors are all busy answers late, and its ranks go on; one that is lost lets nobody go on."""
 DRIVE_LOST_S = 60.0
 """A program may wait so long for a busy drive; checkpoints that nobody keeps are worth nothing."""
-HUNG_S, HUNG_GAPS = 300.0, 3.0
-"""Without a step for both, a run hangs that prints, or whose GPUs all work, as in a collective that never ends; any other stalls."""
+HUNG_S, HUNG_GAPS, HUNG_LONGEST = 300.0, 3.0, 1.5
+"""Without a step for so long, so many usual gaps and so many longest ones, a run hangs that prints, or whose GPUs all work, as in a
+collective that never ends; any other stalls. No program has to say that it evaluates, which it does again and again."""
 REST_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
@@ -61,7 +62,7 @@ class HealthRules:
         self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
         self.per_hour, self.max_steps, self.print_steps = per_hour, max_steps, print_steps
         self.checkpoint_bytes, self.newest, self.saved_at = checkpoint_bytes, None, now
-        self.progressed, self.lived, self.gaps = now, now, []
+        self.progressed, self.lived, self.gaps, self.longest = now, now, [], 0.0
         self.paces, self.clean, self.evaluating = [], False, False
         self.step = None
         self.waited_for = []
@@ -77,6 +78,7 @@ class HealthRules:
         if kind in PROGRESS:
             if self.step is not None:  # Start-up takes longer than anything that follows.
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
+                self.longest = max(self.longest, now - self.progressed)
             self.progressed = self.lived = now
         if kind == DISK_FULL:
             self.said_full = now
@@ -187,7 +189,8 @@ class HealthRules:
     def _hung(self, now):
         stepless = now - max(self.progressed, self.saved_at)
         goes_on = now - max(self.lived, self._all_worked()) < HUNG_S
-        if self.step is None or self.evaluating or stepless <= max(HUNG_S, HUNG_GAPS * median(self.gaps or [0])):
+        limit = max(HUNG_S, HUNG_GAPS * median(self.gaps or [0]), HUNG_LONGEST * self.longest)
+        if self.step is None or self.evaluating or stepless <= limit:
             return {}
         return {HUNG: "it prints or computes, and makes no step since step " + str(self.step)} if goes_on else {}
 

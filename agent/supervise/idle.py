@@ -1,8 +1,8 @@
 """For how long nothing has happened on each node, from its samples one after another (pure).
 
 A sample without one of its readings freezes the count: the time around it is not counted, and what was counted stays. A gap between
-samples, as of a machine that slept, begins the count anew. A run that hangs with busy GPUs is not idle: `health_rules` ends it
-after ``stall_s`` where any GPU rests or every update may be skipped, and raises the alarm HUNG where it prints or all of them work.
+samples, as of a machine that slept, begins the count anew. Of a run that hangs (the alarm HUNG of `health_rules`) GPUs and
+processors do not count: a collective that never ends keeps them busy for ever.
 """
 
 import re
@@ -52,7 +52,7 @@ class Idleness:
         for node in self.nodes.values():
             node.idle_s = 0.0
 
-    def observe(self, name, facts, now):
+    def observe(self, name, facts, now, hangs=False):
         """Record how a node answered, None where it did not; ``now`` counts the time that a machine sleeps."""
         node = self.nodes[name]
         asked_at, was_known, node.asked_at = node.asked_at, node.is_known, now
@@ -61,7 +61,7 @@ class Idleness:
         node.is_known = self._is_whole(facts)
         if not node.is_known:
             return
-        if node.before and happened(node.before[0], facts, now - node.before[1]):
+        if node.before and happened(node.before[0], facts, now - node.before[1], hangs):
             node.idle_s = 0.0
         elif node.before and was_known:
             node.idle_s += now - asked_at
@@ -87,16 +87,17 @@ class Node:
         self.idle_s, self.asked_at, self.is_known, self.before = 0.0, None, False, None
 
 
-def happened(before, after, seconds):
+def happened(before, after, seconds, hangs):
     """Return whether anything happened on a node between two of its samples."""
     first, last = before["activity"], after["activity"]
     busy, ticks = (last["processors"][kind] - first["processors"][kind] for kind in (0, 1))
     number = last["processors"][2]
     cards = last["network"]["cards"] - first["network"]["cards"]
     ours = sum(max(0, sent - first["network"]["ssh"].get(one, 0)) for one, sent in last["network"]["ssh"].items())
+    computes = any(gpu["utilisation"] >= GPU_PERCENT for gpu in after["gpus"])
+    computes |= busy * number > min(PROCESSOR_SHARE * number, PROCESSORS) * ticks
     return (
-        any(gpu["utilisation"] >= GPU_PERCENT for gpu in after["gpus"])
-        or busy * number > min(PROCESSOR_SHARE * number, PROCESSORS) * ticks
+        (computes and not hangs)
         or cards < 0  # Counters begin anew when a machine does.
         or cards - ON_THE_WIRE * ours >= NETWORK_BYTES_PER_S * seconds
         or last["typed"] != first["typed"]

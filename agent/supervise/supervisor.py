@@ -15,6 +15,7 @@ import threading
 import time
 
 from agent import spec
+from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise import guard
@@ -22,7 +23,7 @@ from agent.supervise.health_rules import Failed, Stopped, explained
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
 from agent.supervise.run_context import Run
-from agent.supervise.training import train
+from agent.supervise.training import train, watch_idle
 
 START_TIMEOUT_S = 30
 LOOK_TIMEOUT_S = 1
@@ -140,7 +141,7 @@ def carry_out(run):
 
 
 def supervise(folder):
-    """Carry out the run, once more when a higher max_steps was asked for meanwhile."""
+    """Carry out the run, once more when a higher max_steps was asked for meanwhile; then watch nodes that may be kept too long."""
     lock = try_lock(lock_of(folder), LOCK_TIMEOUT_S)
     if lock is None:
         return 0
@@ -150,7 +151,12 @@ def supervise(folder):
         run = Run(folder)
         code = end(run)
         if code or (Run(folder).spec.max_steps or 0) <= (run.spec.max_steps or 0):
-            return code
+            break
+    lock.close()
+    if code != TERMINATED and guard.Guard(run).limits().get("idle_s") and not grant.read(folder):
+        with contextlib.suppress(Stopped):
+            watch_idle(run)
+    return code
 
 
 def end(run):

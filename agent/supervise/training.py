@@ -94,7 +94,7 @@ class Monitor:
             max_steps=spec.max_steps,
             print_steps=spec.print_steps,
         )
-        self.idleness = Idleness(spec.names, spec.sample_every_s, wants_gpus=spec.gpu is not None)
+        self.idleness = idleness_of(spec)
         self.guard = guard.Guard(run)
         granted = grant.read(run.folder)
         self.walltime = grant.Walltime(granted.ends_at, time.monotonic()) if granted else None
@@ -158,7 +158,7 @@ class Monitor:
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
-        answers = self._ask_all(node_facts.argv_of(self.run))
+        answers = ask_all(self.run, node_facts.argv_of(self.run))
         lost = sorted(self.run.name_of(address) for address, (code, _) in answers if code)
         if not lost:
             return None
@@ -168,7 +168,7 @@ class Monitor:
         """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
         answers = [
             (self.run.name_of(address), words_in(out))
-            for address, (code, out) in self._ask_all(node_facts.argv_of(self.run))
+            for address, (code, out) in ask_all(self.run, node_facts.argv_of(self.run))
         ]
         reasons = dict((name, found[-1]["drive"]) for name, found in answers if found and found[-1].get("drive"))
         return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
@@ -207,20 +207,11 @@ class Monitor:
         """Return (name of the machine, its first note of a rank that had been told to end, or had not), or None."""
         answers = [
             (self.run.name_of(address), out)
-            for address, (code, out) in self._ask_all(["cat", self.run.path("ranks_ended.jsonl")])
+            for address, (code, out) in ask_all(self.run, ["cat", self.run.path("ranks_ended.jsonl")])
             if code == 0
         ]
         notes = [(name, note) for name, out in answers for note in words_in(out) if ("told" in note) == told]
         return min(notes, key=lambda note: note[1]["t"]) if notes else None
-
-    def _ask_all(self, argv):
-        """Run ``argv`` on every node; return [(address, (exit code, output))]."""
-        addresses = self.run.spec.addresses
-
-        def ask(address):
-            return self.run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
-
-        return list(zip(addresses, parallel(ask, addresses)))
 
     def _explained(self, event, node=None):
         """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""
@@ -292,7 +283,7 @@ class Monitor:
     def _let_end(self):
         """Leave the word on every node that the run is to end, and wait for a program that looks for it, as `fab stop` does."""
         if self.run.spec.stop_grace_s:
-            self._ask_all(["sh", "-c", kill_run.STOPPED, self.run.folder])
+            ask_all(self.run, ["sh", "-c", kill_run.STOPPED, self.run.folder])
             self.over.wait(self.run.spec.stop_grace_s)
 
     def _could_not_look(self, error, for_s):
@@ -324,11 +315,10 @@ class Monitor:
         self.raised = found
 
     def _sample(self):
-        for address, (code, out) in self._ask_all(node_facts.argv_of(self.run)):
-            name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
+        for name, facts in sampled(self.run):
             with self.lock:
                 self.rules.observe_sample(name, facts, time.monotonic())
-                self.idleness.observe(name, facts, guard.boottime())
+                self.idleness.observe(name, facts, guard.boottime(), health_rules.HUNG in self.raised)
             if facts is not None:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
@@ -337,6 +327,37 @@ class Monitor:
             self.idleness.see_checkpoint(self.rules.newest)
             known = {"idle_s": self.idleness.idle_s(), "armed": self.rules.step is not None}
         self.run.write(guard.ACTIVITY, json.dumps(known))
+
+
+def ask_all(run, argv):
+    """Run ``argv`` on every node; return [(address, (exit code, output))]."""
+    addresses = run.spec.addresses
+
+    def ask(address):
+        return run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
+
+    return list(zip(addresses, parallel(ask, addresses)))
+
+
+def sampled(run):
+    """Return [(name, facts)] of every node; None where it does not say them."""
+    answers = ask_all(run, node_facts.argv_of(run))
+    return [(run.name_of(address), None if code else (words_in(out) or [None])[-1]) for address, (code, out) in answers]
+
+
+def watch_idle(run):
+    """Write down for how long nothing has happened on the nodes, until this process is told to end: their person may keep them."""
+    idleness = idleness_of(run.spec)
+    while True:
+        with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
+            for name, facts in sampled(run):
+                idleness.observe(name, facts, guard.boottime())
+            run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": True}))
+        time.sleep(run.spec.sample_every_s)
+
+
+def idleness_of(spec):
+    return Idleness(spec.names, spec.sample_every_s, wants_gpus=spec.gpu is not None)
 
 
 def passes(error):

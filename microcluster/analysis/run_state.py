@@ -168,9 +168,9 @@ def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | Non
 
 
 def _activity(seen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the newest samples of a living run say of its machines, nothing where they are old."""
+    """Return what the newest samples of the machines say, also after the run, nothing where they are old."""
     found = seen.get("activity") or {}
-    return found if found and seen["alive"] and abs(found["age_s"]) < SAMPLED_LATELY_S else {}
+    return found if found and abs(found["age_s"]) < SAMPLED_LATELY_S else {}
 
 
 def _alarms(events: Sequence[Event]) -> list[dict[str, Any]]:

@@ -187,7 +187,11 @@ def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float
     folder = RunFolder(cluster).path
     left_s = None if guard.stop_at is None else guard.stop_at - (time.time() if now is None else now)
     given = json.dumps({**asdict(guard), "left_s": left_s})
-    launcher.run(("python3", f"{folder}/agent", "supervise.guard", folder, given))
+    argv = ("python3", f"{folder}/agent", "supervise.guard", folder, given)
+    if cluster.queue:  # Where the interpreter may come from a module.
+        queue.inside(launcher, argv)
+    else:
+        launcher.run(argv)
 
 
 def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = False) -> dict[str, str]:

@@ -191,6 +191,31 @@ STOP = (
         "silent = now - self.progressed",
         "tests/unit/test_agent_health_rules.py::test_any_output_and_any_new_checkpoint_is_life",
     ),
+    Defect(
+        "time of day ends a lease",
+        "a healthy run is stopped when somebody sets the clock",
+        "agent/supervise/guard.py",
+        'boottime() >= known["until"] if known["boot"] == boot() else time.time()',
+        "time.time()",
+        "tests/unit/test_agent_guard.py::test_a_lease_ends_on_time_whatever_somebody_sets_the_clock_to",
+    ),
+    Defect(
+        "missing reading counts as rest",
+        "a run is stopped of which nobody knows that it is idle",
+        "agent/supervise/idle.py",
+        "elif node.before and was_known:",
+        "elif node.before:",
+        "tests/unit/test_agent_idle_nodes.py::"
+        "test_a_missing_reading_freezes_the_count_and_neither_adds_to_it_nor_begins_it_anew",
+    ),
+    Defect(
+        "who watches keeps the machines",
+        "a forgotten `fab watch` pays for a weekend",
+        "agent/supervise/idle.py",
+        "cards - ON_THE_WIRE * ours >=",
+        "cards >=",
+        "tests/unit/test_agent_idle_nodes.py::test_somebody_who_only_watches_a_run_does_not_keep_its_machines",
+    ),
 )
 RESULTS = (
     Defect(

@@ -9,6 +9,8 @@ from supervised_run import end_run, hurry, shell_wait, start, wait_for_end, writ
 
 from agent.records import run_snapshot
 from agent.supervise import guard
+from core.waiting import wait_until
+from microcluster.analysis.run_state import judge
 
 LEASE_OVER = (guard.LEASE_OVER, "stopped by the guard: lease over")
 HOUR_S = 3600.0
@@ -131,13 +133,35 @@ def test_a_preparation_ends_with_the_lease(folder):
     assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)
 
 
+def rests(folder):
+    """Let nothing happen on the machines of a run."""
+    readings = {"processors": [0, 0, 1], "network": {"cards": 0, "ssh": {}}, "typed": 0}
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "facts.json").write_text(json.dumps({**facts, "activity": readings}))
+
+
+def test_machines_that_are_kept_after_a_run_are_watched_until_it_is_stopped_or_goes_on(folder):
+    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=1)
+    rests(folder)
+    start(folder)
+
+    def seen():
+        outcome = judge(run_snapshot.observe(str(folder)))
+        return outcome.state == "finished" and outcome.idle_s is not None and outcome.idle_s >= 2.0
+
+    wait_until("the count of machines at rest", seen, timeout_s=120, every_s=0.1)
+    assert end_run(folder, patience_s=600)["left"] == []
+    write_job(folder, last=6, sample_every_s=1)
+    start(folder)
+    assert wait_for_end(folder).step == 6
+    assert end_run(folder)["ended"] == 0, "without a guard nobody watches"
+
+
 def test_the_supervisor_stops_a_run_on_whose_machines_nothing_happens_and_says_for_how_long(folder):
     hurry(folder, "supervise/guard.py", "UNARMED_S = 7200.0", "UNARMED_S = 1.0")
     quiet = "until grep -q idle_s $0/activity.json && ! grep -q null $0/activity.json; do sleep 0.1; done; cp $0/activity.json $0/seen; sleep 60"
     write_job(folder, train=["sh", "-c", quiet, str(folder)], guard=soon(folder, idle_s=1.0), sample_every_s=3)
-    readings = {"processors": [0, 0, 1], "network": {"cards": 0, "ssh": {}}, "typed": 0}
-    facts = json.loads((folder / "facts.json").read_text())
-    (folder / "facts.json").write_text(json.dumps({**facts, "activity": readings}))
+    rests(folder)
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.cause) == ("stopped", guard.IDLE)

@@ -91,6 +91,19 @@ def test_a_run_that_computes_or_prints_and_makes_no_step_any_more_is_named_as_hu
     assert "hung" not in rules.active(1310.0)
 
 
+def test_a_gap_that_was_there_before_is_no_hanging():
+    rules, t = watched(), 0.0
+    for epoch in range(3):
+        for step in range(30):
+            t += 1.0
+            rules.observe({"event": "train", "step": 30 * epoch + step, "loss": 2.0}, t)
+        t += 600.0  # It evaluates, and does not say so.
+        rules.show_life(t)
+        assert ("hung" in rules.active(t)) is (epoch == 0)
+    rules.show_life(t + 302.0)
+    assert "hung" in rules.active(t + 302.0)
+
+
 def test_a_declared_evaluation_does_not_hang():
     rules = watched()
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)

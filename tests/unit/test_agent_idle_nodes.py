@@ -28,7 +28,7 @@ class Cluster:
         }
         return {"gpus": [{"utilisation": used} for used in gpus], "activity": {**readings, **missing}}
 
-    def pass_by(self, rounds=1, *, busy=0.0, moved=0.0, watched=0.0, **changes):
+    def pass_by(self, rounds=1, *, busy=0.0, moved=0.0, watched=0.0, hangs=False, **changes):
         """Let rounds of samples pass in which gpu-1 has so many busy processors and bytes a minute; ``changes`` are of its sample."""
         for _ in range(rounds):
             self.now += EVERY_S
@@ -36,7 +36,7 @@ class Cluster:
             self.bytes["gpu-1"] += moved * EVERY_S / 60
             self.ssh["gpu-1"] += watched * EVERY_S / 60
             self.count.observe("gpu-0", self.facts("gpu-0"), self.now)
-            self.count.observe("gpu-1", self.facts("gpu-1", **changes), self.now)
+            self.count.observe("gpu-1", self.facts("gpu-1", **changes), self.now, hangs)
         return self.count.idle_s()
 
 
@@ -69,6 +69,12 @@ def test_what_every_machine_does_at_rest_is_no_work(cluster, little):
 
 def test_somebody_who_only_watches_a_run_does_not_keep_its_machines(cluster):
     assert cluster.pass_by(60 * A_MINUTE, watched=5e7) == 3600.0
+
+
+def test_a_run_that_hangs_with_busy_gpus_and_processors_is_idle_until_it_says_something_new(cluster):
+    assert cluster.pass_by(60 * A_MINUTE, gpus=(100, 100), busy=2.0, hangs=True) == 3600.0
+    cluster.count.hear("step 20", [{"event": "train", "step": 20, "loss": 2.0}])
+    assert cluster.count.idle_s() == 0.0
 
 
 def test_a_key_pressed_in_a_terminal_is_work_and_a_forgotten_terminal_is_none(cluster):

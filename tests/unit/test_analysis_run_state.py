@@ -235,17 +235,16 @@ def test_a_run_that_its_guard_stopped_says_so():
 
 
 @pytest.mark.parametrize(
-    ("activity", "living", "read"),
+    ("activity", "read"),
     [
-        ({"idle_s": 60.0, "armed": True, "age_s": 5.0}, True, (60.0, True)),
-        ({"idle_s": None, "armed": True, "age_s": 5.0}, True, (None, True)),
-        ({"idle_s": 60.0, "armed": True, "age_s": 500.0}, True, (None, False)),
-        ({"idle_s": 60.0, "armed": True, "age_s": 5.0}, False, (None, False)),
-        ({}, True, (None, False)),
+        ({"idle_s": 60.0, "armed": True, "age_s": 5.0}, (60.0, True)),
+        ({"idle_s": None, "armed": True, "age_s": 5.0}, (None, True)),
+        ({"idle_s": 60.0, "armed": True, "age_s": 500.0}, (None, False)),
+        ({}, (None, False)),
     ],
 )
-def test_how_long_a_run_is_idle_is_known_only_of_a_living_one_by_new_samples(activity, living, read):
-    outcome = judge(seen(activity=activity, alive=living))
+def test_how_long_a_run_is_idle_is_known_only_by_new_samples(activity, read):
+    outcome = judge(seen(activity=activity))
     assert (outcome.idle_s, outcome.armed) == read
 
 

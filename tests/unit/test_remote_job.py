@@ -13,7 +13,7 @@ from test_jobs_run_spec import CLUSTER
 
 from agent import spec
 from agent.supervise import guard
-from microcluster.jobs.cluster_facts import Guard
+from microcluster.jobs.cluster_facts import Guard, Queue
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
@@ -84,7 +84,8 @@ def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
     assert (watched.verdict(2600.0, armed=True), watched.verdict(2700.0, armed=True)[0]) == (None, guard.IDLE)
     job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9 - 3600)
     assert watched.verdict(2700.0, armed=True) is None, "by the clock of whoever gave it an hour is left"
-    job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9)
+    queued = dataclasses.replace(known, queue=Queue("gpu", 1, 4, 3600))
+    job.set_guard(Losing(0), queued, Guard(stop_at=1e9), now=1e9)
     assert watched.verdict()[0] == guard.LEASE_OVER
 
 
