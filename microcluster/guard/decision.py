@@ -257,7 +257,8 @@ def _after(limit_s: float, passed_s: float, reason: Reason, what: str) -> Verdic
 
 def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
     idle_s = seen.run.idle_s
-    if limits.idle_s is None or seen.run.state not in LIVING:
+    counts = (*LIVING, "finished")  # Machines that are kept may be forgotten too.
+    if limits.idle_s is None or seen.run.state not in counts:
         return None
     if idle_s is None:
         if seen.blind_s < BLIND_S:

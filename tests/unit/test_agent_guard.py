@@ -141,13 +141,13 @@ def rests(folder):
 
 
 def test_machines_that_are_kept_after_a_run_are_watched_until_it_is_stopped_or_goes_on(folder):
-    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=1)
+    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=3)
     rests(folder)
     start(folder)
 
     def seen():
         outcome = judge(run_snapshot.observe(str(folder)))
-        return outcome.state == "finished" and outcome.idle_s is not None and outcome.idle_s >= 2.0
+        return outcome.state == "finished" and outcome.idle_s is not None and outcome.idle_s >= 1.0
 
     wait_until("the count of machines at rest", seen, timeout_s=120, every_s=0.1)
     assert end_run(folder, patience_s=600)["left"] == []

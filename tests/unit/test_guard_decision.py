@@ -161,6 +161,12 @@ def test_before_its_first_step_a_run_may_wait_for_two_hours():
     assert decide(limits, seen(3, replace(waiting, idle_s=7200))).step == "end"
 
 
+def test_machines_that_are_kept_after_the_job_are_cancelled_once_they_are_idle():
+    limits, done = Limits(idle_s=1800, cancels_done=False), replace(RUNNING, state="finished")
+    steps = [decide(limits, seen(1, replace(done, idle_s=each))).step for each in (None, 899, 1799, 1800)]
+    assert steps == ["record", "record", "warn", "end"]
+
+
 def test_a_missing_reading_freezes_idleness_and_is_told_after_ten_minutes():
     blind = replace(RUNNING, idle_s=None)
     early, late = (decide(Limits(idle_s=60), seen(5, blind, blind_s=each)) for each in (599, 600))
