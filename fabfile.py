@@ -12,7 +12,7 @@ from importlib import import_module  # noqa: E402
 from fabric.main import program  # noqa: E402
 from invoke import Collection, ParseError  # noqa: E402
 
-MISTAKE = 2
+MISTAKE, INTERRUPTED = 2, 130
 MODULES = {
     **{name: "setup" for name in ("setup", "engine", "images", "emulator")},
     **{name: "job" for name in ("stop", "resume")},
@@ -72,3 +72,6 @@ try:
         begin(program.core.unparsed)
 except ImportError as missing:  # Also a package of another version.
     sys.exit(f".venv does not fit ({missing}). `make setup` renews it, then run the same command again.")
+except KeyboardInterrupt:
+    print("\nInterrupted while the commands were read; nothing was done.", file=sys.stderr)
+    sys.exit(INTERRUPTED)

@@ -72,21 +72,12 @@ NO_FAULT = InjectedFault()
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How likely each kind is, for all methods and for single ones, and how long the delays are at most."""
+    """How likely each kind is, and how long the delays are at most."""
 
     rates: Mapping[str, float] = field(default_factory=dict)
-    methods: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     slow_s: float = 2.0
     stale_s: float = 120.0
     held_s: float = 130.0
-
-    def of(self, method: str) -> dict[str, float]:
-        """The rates for one method."""
-        return {**self.rates, **self.methods.get(method, {})}
-
-    def has(self, kind: str) -> bool:
-        """Whether a kind can be drawn at all."""
-        return any(rates.get(kind) for rates in (self.rates, *self.methods.values()))
 
 
 @dataclass
@@ -113,10 +104,8 @@ class FaultModel:
     def read_rates(self, table: Mapping[str, Any]) -> FaultRates:
         """Read the settings' table ``faults``; refuse what it does not know."""
         rest = dict(table)
-        per_method = rest.pop("methods", {}).items()
-        methods = {self._method(name): self._rates(rates, f"faults.methods.{name}") for name, rates in per_method}
         delays = {name: float(rest.pop(name)) for name in ("slow_s", "stale_s", "held_s") if name in rest}
-        return FaultRates(self._rates(rest, "faults"), methods, **delays)
+        return FaultRates(self._rates(rest), **delays)
 
     def read_scripted(self, wanted: Mapping[str, Any]) -> ScriptedFault:
         """Read a test's request: ``method`` and ``kind``, and optional members."""
@@ -131,12 +120,13 @@ class FaultModel:
             raise FaultInjectionError(f"The fault '{kind}' comes as {', '.join(ways)}, not as '{way}'.")
         when = wanted.get("when", self.kinds[kind].when)
         fault = InjectedFault(kind, way, when, float(wanted.get("seconds", 0)))
-        return ScriptedFault(self._method(wanted["method"]), fault, int(wanted.get("times", 1)), wanted.get("about"))
+        method = wanted["method"].removeprefix(self.method_prefix)
+        return ScriptedFault(method, fault, int(wanted.get("times", 1)), wanted.get("about"))
 
     def draw(self, random: Random, rates: FaultRates, call: Call) -> InjectedFault:
         """Draw what goes wrong with a call."""
         drawn = random.random()
-        for name, rate in sorted(rates.of(call.name).items()):
+        for name, rate in sorted(rates.rates.items()):
             if drawn < rate:
                 return self._of_kind(name, random, rates, call) if self.kinds[name].hits(call) else NO_FAULT
             drawn -= rate
@@ -150,17 +140,14 @@ class FaultModel:
         longest_s = {"slow": rates.slow_s, "stale": rates.stale_s, HELD: rates.held_s}.get(name, 0.0)
         return InjectedFault(name, way, when, random.uniform(0, longest_s))
 
-    def _method(self, name: str) -> str:
-        return name.removeprefix(self.method_prefix)
-
-    def _rates(self, table: Mapping[str, Any], where: str) -> dict[str, float]:
+    def _rates(self, table: Mapping[str, Any]) -> dict[str, float]:
         unknown = sorted(set(table) - set(self.kinds))
         if unknown:
             known = ", ".join(self.kinds)
-            raise FaultInjectionError(f"{where}: unknown faults {', '.join(unknown)}; there are {known}.")
+            raise FaultInjectionError(f"faults: unknown faults {', '.join(unknown)}; there are {known}.")
         rates = {kind: float(rate) for kind, rate in table.items()}
         if sum(rates.values()) > 1 or min(rates.values(), default=0) < 0:
-            raise FaultInjectionError(f"{where}: the rates are from 0 to 1 and add up to at most 1.")
+            raise FaultInjectionError("faults: the rates are from 0 to 1 and add up to at most 1.")
         return rates
 
 

@@ -70,7 +70,7 @@ class Settings:
     def check(self) -> None:
         """Raise a SettingsError for the first setting that cannot be used."""
         self.check_choice("machines", "containers", "none")
-        if self.faults.has(BROKEN_TLS) and not self.tls:
+        if self.faults.rates.get(BROKEN_TLS) and not self.tls:
             raise SettingsError(f"emulator settings: the fault {BROKEN_TLS} needs TLS. Use tls = true, or --tls.")
         if self.list_lag_s > LONGEST_LAG_S:
             raise SettingsError(

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -166,7 +167,8 @@ def _running(series: str, environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run the tests; a failure is a sentence and an exit code."""
+    """Run the tests; a failure is a sentence and an exit code, and a SIGTERM ends them as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return test(Home.of())
     except CommandFailed as failed:

@@ -1,6 +1,5 @@
 """Read a create template (``createObject``), and refuse what SoftLayer refuses."""
 
-import re
 from typing import Any
 
 from emulator.softlayer.account import Account
@@ -9,19 +8,16 @@ from emulator.softlayer.faults import (
     ORDER_INVALID,
     ORDER_LOCATION,
     Fault,
-    invalid_hostname,
     invalid_value,
     lacks,
     missing,
     not_found,
     public,
 )
+from emulator.softlayer.host_names import read_name
 from emulator.softlayer.orders import BOOT_DEVICE, DEFAULT_PORT_SPEED, SWAP_DEVICE, GuestOrder, Placement, check
 
-_LABEL = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-_TOP_LEVEL = re.compile(r"[A-Za-z]{2,24}")
 NOT_EMULATED = ("privateNetworkOnlyFlag", "postInstallScriptUri")
-LABEL_LENGTH, FULL_NAME_LENGTH = 63, 253
 
 
 def read_template(account: Account, template: Any) -> GuestOrder:
@@ -52,23 +48,6 @@ def read_template(account: Account, template: Any) -> GuestOrder:
         public=read_placement(template, "primaryNetworkComponent"),
     )
     return check(account, order)
-
-
-def read_name(guest: dict[str, Any]) -> tuple[str, str]:
-    """Hostname and domain of a guest structure."""
-    for key in ("hostname", "domain"):
-        if not guest.get(key):
-            raise missing(key)
-    hostname, domain = str(guest["hostname"]), str(guest["domain"])
-    *labels, last = f"{hostname}.{domain}".split(".")
-    top_level = "." in domain and _TOP_LEVEL.fullmatch(last)
-    if not top_level or not all(map(_is_label, labels)) or len(f"{hostname}.{domain}") > FULL_NAME_LENGTH:
-        raise invalid_hostname()
-    return hostname, domain
-
-
-def _is_label(text: str) -> bool:
-    return bool(_LABEL.fullmatch(text)) and not text.isdigit() and len(text) <= LABEL_LENGTH
 
 
 def find_datacenter(account: Account, key: Any) -> Datacenter:

@@ -8,7 +8,6 @@ INVALID_VALUE = "SoftLayer_Exception_InvalidValue"
 MISSING_PROPERTY = "SoftLayer_Exception_MissingCreationProperty"
 ORDER_INVALID = "SoftLayer_Exception_Order_InvalidData"
 ORDER_LOCATION = "SoftLayer_Exception_Order_InvalidLocation"
-INVALID_HOSTNAME = "SoftLayer_Exception_InvalidHostname"
 OBJECT_MASK = "SoftLayer_Exception_WebService_ObjectMask"
 NO_CAPACITY = "SoftLayer_Exception_InsufficientCapacity"
 NO_CAPACITY_OLD = "SoftLayer_Exception_Virtual_Host_Pool_InsufficientResources"  # what it was called until about 2018
@@ -53,17 +52,6 @@ def not_found(identifier: object) -> Fault:
 def invalid_value(property_name: str, why: str) -> Fault:
     """A property of the request has an invalid value."""
     return Fault(INVALID_VALUE, f"Invalid value provided for '{property_name}'. {why}")
-
-
-def invalid_hostname() -> Fault:
-    """Hostname and domain are not a valid name; the text is the vendor's and states the rules."""
-    return Fault(
-        INVALID_HOSTNAME,
-        "The hostname and domain must be alphanumeric strings that may be separated by periods '.'.  The only other "
-        "allowable special character is the dash '-'  However the special characters '.' and '-' may not be consecutive.  Each "
-        "alphanumeric string separated by a period is considered a label.  Labels must begin and end with an alphanumeric "
-        "character.  Each label cannot be solely comprised of digits and must be between 1-63 characters in length.",
-    )
 
 
 def missing(property_name: str) -> Fault:

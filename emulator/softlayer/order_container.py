@@ -10,11 +10,11 @@ from emulator.softlayer.create_template import (
     find_image,
     number,
     port_speed_of,
-    read_name,
     read_placement,
     read_user_data,
 )
 from emulator.softlayer.faults import ORDER_INVALID, Fault
+from emulator.softlayer.host_names import read_name
 from emulator.softlayer.orders import FIRST_DATA_DEVICE, GuestOrder, check, cost, prices_of
 
 GUEST_ORDER = "SoftLayer_Container_Product_Order_Virtual_Guest"

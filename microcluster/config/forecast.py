@@ -11,7 +11,8 @@ from microcluster.accounts.account import SlowPort
 from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.model import StackFile, stack_file
 from microcluster.jobs.image import is_local
-from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, AtRisk, Bill, at_risk, interval
+from microcluster.planning.costs import Bill
+from microcluster.planning.crash_cost import MOST_DOLLARS, MOST_MINUTES, WRITE_S, AtRisk, at_risk, interval
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
 MUCH_MORE = 2.0

@@ -1,4 +1,4 @@
-"""Hours and dollars of a run, the hour that is billed next, and how much a crash may cost."""
+"""Hours and dollars of a run, the hour that is billed next, and how long a budget pays."""
 
 import math
 from collections.abc import Iterable
@@ -7,14 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import accumulate
 
-from microcluster.planning.prediction import BAND
-
 HOUR_S = 3600
-MOST_MINUTES, MOST_DOLLARS = 10, 1
-"""The default limits of what a crash may cost, in time and in money; the lower one decides."""
-WRITE_S = (5, 9)
-"""Seconds to write a checkpoint of 0.85 GB, on the fastest and the slowest disk that is sold."""
-MOST_STEPS = 5000
 
 
 @dataclass(frozen=True)
@@ -62,31 +55,3 @@ def last_paid(dollars: Decimal, prices: Iterable[tuple[datetime, Decimal]], now:
 def _paid_until(opened: datetime, now: datetime) -> datetime:
     """Return the end of the newest started hour, which is ``now`` where the next one has not begun."""
     return opened + timedelta(hours=max(math.ceil((now - opened) / timedelta(hours=1)), 1))
-
-
-@dataclass(frozen=True)
-class AtRisk:
-    """What is lost at most when a run ends just before a checkpoint."""
-
-    steps: int
-    seconds: float
-    dollars: float
-
-
-def at_risk(steps: int, step_s: float, per_hour: Decimal, max_steps: int) -> AtRisk:
-    """Return what a crash may cost with a checkpoint every ``steps``; the last step always saves."""
-    bill = Bill(min(steps, max_steps) * step_s, per_hour)
-    return AtRisk(min(steps, max_steps), bill.seconds, bill.dollars)
-
-
-def interval(step_s: float, per_hour: Decimal) -> int:
-    """Return the steps between checkpoints that keep both limits, also at the upper end of the prediction's band.
-
-    Two digits, rounded down; at least 1. The length of the run does not matter: raising ``maxSteps`` must continue the same run,
-    and another interval would make another run.
-    """
-    by_money = MOST_DOLLARS * HOUR_S / float(per_hour) if per_hour > 0 else math.inf
-    limit_s = min(MOST_MINUTES * 60, by_money)
-    steps = min(max(math.floor(limit_s / (step_s * (1 + BAND))), 1), MOST_STEPS)
-    unit = 10 ** max(len(str(steps)) - 2, 0)
-    return steps // unit * unit

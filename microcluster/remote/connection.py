@@ -1,4 +1,4 @@
-"""Fabric's connection to one address: one key, one pinned host key and time limits."""
+"""Fabric's connection to one address: its port, one key, one pinned host key and time limits."""
 
 import codecs
 import contextlib
@@ -15,6 +15,8 @@ import paramiko
 from microcluster.remote import host_key
 from microcluster.remote.errors import UnreachableError
 
+MACHINE_SSH_PORT = 22
+"""Of the machines themselves; a training container has its own, `container.sshPort` of the stack file."""
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 120.0
 SILENT_S = 90.0
@@ -40,9 +42,14 @@ def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_
         forward_agent=False,
     )
     key = host_key.parse(pinned_key)
-    connection.client.get_host_keys().add(host_key.known_name(address, port), key.get_name(), key)
+    connection.client.get_host_keys().add(known_name(address, port), key.get_name(), key)
     connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
     return connection
+
+
+def known_name(address: str, port: int) -> str:
+    """Return an address as files of known hosts name it: the usual port stands without brackets."""
+    return address if port == MACHINE_SSH_PORT else f"[{address}]:{port}"
 
 
 def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:

@@ -14,6 +14,7 @@ from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
 from microcluster.remote.connection import (
     CONNECT_TIMEOUT_S,
+    MACHINE_SSH_PORT,
     REQUEST_TIMEOUT_S,
     WholeText,
     answered,
@@ -50,7 +51,7 @@ class Host:
         user: str,
         key_file: str,
         *,
-        port: int = 22,
+        port: int = MACHINE_SSH_PORT,
         trusted_key: str | None = None,
     ) -> None:
         """The first command connects.

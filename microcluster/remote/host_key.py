@@ -10,7 +10,6 @@ import paramiko
 from core.files import write_whole
 from microcluster.remote.errors import RemoteError
 
-SSH_PORT = 22
 RECORD = "trusted_hosts.json"
 
 
@@ -23,11 +22,6 @@ def parse(line: str) -> paramiko.PKey:
 def line(key: paramiko.PKey) -> str:
     """Return a key as a line."""
     return f"{key.get_name()} {key.get_base64()}"
-
-
-def known_name(address: str, port: int) -> str:
-    """Return an address as files of known hosts name it: the usual port stands without brackets."""
-    return address if port == SSH_PORT else f"[{address}]:{port}"
 
 
 def fingerprint(line: str) -> str:

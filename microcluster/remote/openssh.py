@@ -9,6 +9,7 @@ import paramiko
 
 from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
+from microcluster.remote.connection import MACHINE_SSH_PORT, known_name
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 
@@ -53,7 +54,7 @@ def read_login(config_file: str) -> Login:
     found = config.lookup(alias)
     if "user" not in found:
         raise RemoteError(f"{doing}: host {alias} has no `User`. Add the name of your account there.")
-    address, port = found["hostname"], int(found.get("port", 22))
+    address, port = found["hostname"], int(found.get("port", MACHINE_SSH_PORT))
     known = [Path(word).expanduser() for word in found.get("userknownhostsfile", "~/.ssh/known_hosts").split()]
     identity = next((str(Path(word).expanduser()) for word in found.get("identityfile", [])), None)
     return Login(alias, address, port, found["user"], identity, _host_key(address, port, known, doing))
@@ -74,7 +75,7 @@ def login_host(config_file: str, stack_key_file: str | None) -> Host:
 
 
 def _host_key(address: str, port: int, files: list[Path], doing: str) -> str:
-    name = host_key.known_name(address, port)
+    name = known_name(address, port)
     for file in filter(Path.is_file, files):
         keys = paramiko.HostKeys(str(file)).lookup(name) or {}
         for kind in KEYS:
@@ -95,7 +96,7 @@ def ssh_argv(
     """
     # Not ssh's own name for it: before a queue the key is the person's own, and beside it lie the hosts that they know.
     known_hosts = Path(host.key_file).parent / "pinned_hosts"
-    lines = "".join(f"{host_key.known_name(one.address, one.port)} {one.pinned_key}\n" for one in hosts)
+    lines = "".join(f"{known_name(one.address, one.port)} {one.pinned_key}\n" for one in hosts)
     if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.
         known_hosts.write_text(lines)
     options = {
@@ -109,7 +110,7 @@ def ssh_argv(
         "ServerAliveCountMax": "4",
     }
     settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    port = ("-p", str(host.port)) if host.port != host_key.SSH_PORT else ()
+    port = ("-p", str(host.port)) if host.port != MACHINE_SSH_PORT else ()
     line = (shlex.join(command),) if command else ()
     return (
         "ssh",

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.rendering import render
+from microcluster.remote.connection import MACHINE_SSH_PORT, known_name
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import ROOT, Host
-from microcluster.remote.host_key import SSH_PORT, known_name
 
 FOLDER = "/run/microcluster"
 AUTHORIZE = """umask 077; mkdir -p ~/.ssh; touch ~/.ssh/authorized_keys
@@ -39,7 +39,7 @@ def ensure_ranks_reach(host: Host, members: Sequence[Host], facts: cluster_facts
     """Let what runs on a host log in to every member: to its container, or to the machine where there is none."""
     if host.user != ROOT:  # In memory, and gone after a boot.
         host.as_root().run(("install", "-d", "-m", "700", "-o", host.user, FOLDER))
-    port = facts.container.ssh_port if facts.container else SSH_PORT
+    port = facts.container.ssh_port if facts.container else MACHINE_SSH_PORT
     ensure_known_hosts(host, members, port)
     if facts.container:  # Which has the other files since its own step.
         return

@@ -32,9 +32,12 @@ def ensure(home: Home, stages: Stages) -> None:
     """Install command line, language host and command plugin, unless they are there."""
     with stages.stage("engine", "Pulumi's command line and plugins"):
         home.make()
-        _link(installed(child_environment(home)) or _command_line(home))
-        if not plugin_is_there(home):
-            _install_plugin(home)
+        with locked(
+            home.locks / "engine.lock", lambda _: say("    another command installs the engine; waiting for it")
+        ):
+            _link(installed(child_environment(home)) or _command_line(home))
+            if not plugin_is_there(home):
+                _install_plugin(home)
 
 
 def ensure_any(home: Home, stages: Stages) -> None:
@@ -68,14 +71,13 @@ def plugin_is_there(home: Home) -> bool:
 def _command_line(home: Home) -> Path:
     """Return the ``pulumi`` of the cache; bring it there first if there is none."""
     folder = _place("cli", "host", home=home)
-    with locked(home.locks / "engine.lock", lambda _: say("    another command installs the engine; waiting for it")):
-        if not folder.exists():
-            say(f"    Pulumi {VERSION} into {folder}")
-            with whole_folder(folder) as made:
-                reason = _official(made, home)
-                if reason:
-                    say(f"    the official download fails ({reason}); building it from Go modules instead")
-                    _build(made / "bin", "cli", "host", usual="5 min", home=home)
+    if not folder.exists():
+        say(f"    Pulumi {VERSION} into {folder}")
+        with whole_folder(folder) as made:
+            reason = _official(made, home)
+            if reason:
+                say(f"    the official download fails ({reason}); building it from Go modules instead")
+                _build(made / "bin", "cli", "host", usual="5 min", home=home)
     return folder / "bin" / "pulumi"
 
 

@@ -57,12 +57,6 @@ def test_each_kind_comes_as_often_as_its_rate_says():
     assert 0.27 < met["lost_reply"] / 4000 < 0.33
 
 
-def test_a_method_has_rates_of_its_own():
-    rates = MODEL.read_rates({"error": 1.0, "methods": {"SoftLayer_Virtual_Guest::createObject": {"error": 0}}})
-    assert set(kinds(injector(1, rates), ORDER)) == {None}
-    assert set(kinds(injector(1, rates), READ)) == {"error"}
-
-
 def test_lists_alone_are_stale_and_orders_alone_find_no_room():
     faults = injector(1, FaultRates({"stale": 0.5, "capacity": 0.5}))
     assert set(kinds(faults, LIST)) == {"stale", None}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from agent import step_time_model
 from core.catalog import softlayer as catalog
-from microcluster.planning.costs import Bill, at_risk, interval, next_started_hour
+from microcluster.planning.costs import Bill, next_started_hour
+from microcluster.planning.crash_cost import at_risk, interval
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
 V100 = TrainingSetup("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +18,8 @@ TELL_EVERY_S = 30.0
 
 
 def main(argv: list[str]) -> int:
-    """Play, and return 1 unless every count is 0."""
+    """Play, and return 1 unless every count is 0; a SIGTERM stops it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = _parser().parse_args(argv)
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)

@@ -5,9 +5,10 @@ from typing import Any
 from emulator.softlayer import guests as life
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
-from emulator.softlayer.create_template import number, read_name, read_template
+from emulator.softlayer.create_template import number, read_template
 from emulator.softlayer.dates import iso
 from emulator.softlayer.faults import ORDER_INVALID, Fault, invalid_value, lacks, public
+from emulator.softlayer.host_names import read_name
 from emulator.softlayer.objects import bills, owned
 from emulator.softlayer.order_container import UPGRADE_ORDER, read_container, write_container, write_verified
 from emulator.softlayer.queries import project
