@@ -69,7 +69,7 @@ class Life:
 
     def live(self, intervals: int) -> None:
         """Go on until so many checkpoints are written, under the eyes of the product's watch."""
-        rules = SimpleNamespace(checkpoint_bytes=0, not_copied="", show_life=lambda now: None)
+        rules = SimpleNamespace(not_copied="", see_checkpoint=lambda newest, size, now: None)
         watch = CheckpointWatch(self, rules, threading.Event())
         self.now = self.chance.uniform(0, WATCH_EVERY_S)
         while self.next_step <= intervals * self.setting.interval:
