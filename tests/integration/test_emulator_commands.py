@@ -27,8 +27,11 @@ def emulator(tmp_path: Path) -> Iterator[Commands]:
     commands.run("stop")
 
 
-def test_starting_twice_is_fine_and_stopping_twice_too(emulator):
+def test_starting_twice_is_fine_and_stopping_twice_too_and_the_clients_file_is_its_owners_alone(emulator):
     assert emulator.run("start").returncode == 0
+    config = emulator.state / "softlayer.conf"
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert f"endpoint_url = http://127.0.0.1:{emulator.port}/xmlrpc/v3.1/" in config.read_text()
     again = emulator.run("start")
     assert (again.returncode, "running already" in again.stdout) == (0, True)
     assert json.loads(emulator.run("status", "--json").stdout)["running"] is True
@@ -36,13 +39,6 @@ def test_starting_twice_is_fine_and_stopping_twice_too(emulator):
     stopped = emulator.run("stop")
     assert (stopped.returncode, "not running" in stopped.stdout) == (0, True)
     assert json.loads(emulator.run("status", "--json").stdout)["running"] is False
-
-
-def test_the_clients_file_is_for_its_owner_alone_and_names_the_endpoint(emulator):
-    emulator.run("start")
-    config = emulator.state / "softlayer.conf"
-    assert config.stat().st_mode & 0o777 == 0o600
-    assert f"endpoint_url = http://127.0.0.1:{emulator.port}/xmlrpc/v3.1/" in config.read_text()
 
 
 def test_a_taken_port_is_a_sentence_that_says_who_has_it(emulator):

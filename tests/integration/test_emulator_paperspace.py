@@ -1,10 +1,9 @@
 """The emulated Paperspace account over the wire: refusals and pages of an injected fault, bodies, and the commands."""
 
+import contextlib
+import io
 import json
-import os
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.integration.conftest import ROOT
+from emulator import cli
 from tests.integration.paperspace_account import KEY, LIMIT_S, Paperspace
 from tests.unit.emulated_paperspace import order
 from tools.product import free_port
@@ -95,17 +94,14 @@ def test_json_that_is_announced_and_not_sent_is_refused(paperspace):
     assert requests.patch(url, headers=KEY, timeout=LIMIT_S).status_code in (200, 409)
 
 
-def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path):
+def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path, monkeypatch):
     port = str(free_port())
-    environment = {**os.environ, "MICROCLUSTER_HOME": str(tmp_path)}
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
 
-    def run(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "emulator", words[0], "paperspace", *words[1:]],
-            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def run(verb: str, *words: str) -> str:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            assert cli.main([verb, "paperspace", *words]) == 0
+        return output.getvalue()
 
     try:
         started = run("start", "--machines", "none", "--port", port, "--tls")

@@ -44,6 +44,11 @@ class Emulated:
         call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
         return self.api.reply(call)
 
+    def script(self, method: str, kind: str, **more: Any) -> None:
+        """Have the next call of a method meet a fault."""
+        injector = self.account.fault_injector
+        injector.scripted.append(injector.model.read_scripted({"method": method, "kind": kind, **more}))
+
     def order(self, hostname: str = "gpu-0", **changes: Any) -> int:
         return self.call("Virtual_Guest", "createObject", template(hostname) | changes)["id"]
 

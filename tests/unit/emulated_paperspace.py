@@ -70,6 +70,10 @@ class EmulatedPaperspace:
                 return machine
         raise AssertionError(f"machine {machine} did not become {state}")
 
+    def stop(self, machine: str) -> None:
+        self.call("PATCH", f"/machines/{machine}/stop")
+        self.wait(machine, "off")
+
     def gone(self, machine: str) -> None:
         for _ in range(100):
             if self.answer("GET", f"/machines/{machine}")[0] == 404:

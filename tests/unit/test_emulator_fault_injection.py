@@ -118,9 +118,7 @@ def test_a_malformed_body_is_what_its_way_says(tmp_path, way, body):
 def test_a_lost_call_orders_nothing_and_a_lost_reply_orders(tmp_path):
     emulated = Emulated(tmp_path)
     for kind, guests in (("lost_call", 0), ("lost_reply", 1)):
-        emulated.account.fault_injector.scripted.append(
-            MODEL.read_scripted({"method": "Virtual_Guest::createObject", "kind": kind})
-        )
+        emulated.script("Virtual_Guest::createObject", kind)
         reply = emulated.reply("Virtual_Guest", "createObject", template())
         assert reply.injected.kind == kind
         assert isinstance(reply.result, Answer if guests else Fault)
@@ -133,8 +131,7 @@ def test_a_lost_call_orders_nothing_and_a_lost_reply_orders(tmp_path):
 
 def test_a_stale_list_misses_what_is_new(tmp_path):
     emulated = Emulated(tmp_path)
-    stale = {"method": "Account::getVirtualGuests", "kind": "stale", "seconds": 60}
-    emulated.account.fault_injector.scripted.append(MODEL.read_scripted(stale))
+    emulated.script("Account::getVirtualGuests", "stale", seconds=60)
     emulated.order()
     assert emulated.call("Account", "getVirtualGuests") == []
     assert len(emulated.call("Account", "getVirtualGuests")) == 1
@@ -157,14 +154,7 @@ def test_a_history_with_faults_is_the_same_for_the_same_seed_and_calls(tmp_path)
             emulated.reply("Virtual_Guest", "createObject", template(f"gpu-{number % 3}"))
             emulated.reply("Account", "getVirtualGuests")
         histories.append((emulated.state / "history.jsonl").read_text())
-        assert emulated.account.fault_injector.injected.keys() >= {
-            "error",
-            "lost_call",
-            "lost_reply",
-            "malformed",
-            "stale",
-            "capacity",
-        }
+        assert emulated.account.fault_injector.injected.keys() >= EVERYTHING.keys()
     assert histories[0] == histories[1]
 
 
@@ -199,9 +189,7 @@ def test_only_this_computer_scripts_faults_and_no_guest(tmp_path, address, statu
 
 def test_a_bare_receipt_names_no_guest_although_there_is_one(tmp_path):
     emulated = Emulated(tmp_path)
-    emulated.account.fault_injector.scripted.append(
-        MODEL.read_scripted({"method": "Product_Order::placeOrder", "kind": "bare_receipt"})
-    )
+    emulated.script("Product_Order::placeOrder", "bare_receipt")
     container = emulated.call("Virtual_Guest", "generateOrderTemplate", template())
     receipt = emulated.call("Product_Order", "placeOrder", container)
     assert receipt["orderDetails"]["virtualGuests"] == []

@@ -30,11 +30,7 @@ def hidden_from_its_owner(renter: Renter) -> None:
 
 
 def lost_reply(renter: Renter) -> None:
-    renter.account.fault_injector.scripted.append(
-        renter.account.fault_injector.model.read_scripted(
-            {"method": "Virtual_Guest::createObject", "kind": "lost_reply"}
-        )
-    )
+    renter.script("Virtual_Guest::createObject", "lost_reply")
     renter.reply("Virtual_Guest", "createObject", template("gpu-0"))
 
 

@@ -77,9 +77,7 @@ def test_an_approved_order_moves_on_to_completed_when_its_guest_is_there(tmp_pat
 
 def test_a_held_order_is_carried_out_after_its_caller_was_sent_away(tmp_path):
     emulated = Emulated(tmp_path)
-    injector = emulated.account.fault_injector
-    wanted = {"method": "Virtual_Guest::createObject", "kind": "held", "seconds": 130}
-    injector.scripted.append(injector.model.read_scripted(wanted))
+    emulated.script("Virtual_Guest::createObject", "held", seconds=130)
     with pytest.raises(Fault, match="held"):
         emulated.order()
     emulated.account.clock.step(120)

@@ -47,8 +47,7 @@ def test_each_operation_once_keeps_to_the_description(account):
     assert call("GET", "/machine-events", machineId=machine)["items"]
     [address] = call("GET", "/public-ips")["items"]
     assert address["assignedMachineId"] == machine
-    call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     call("PUT", f"/machines/{machine}", name="renamed", publicIpType="static")
     call("PATCH", f"/machines/{machine}/start")
     account.wait(machine, "ready")
@@ -60,8 +59,7 @@ def test_each_operation_once_keeps_to_the_description(account):
     for path in (f"private-networks/{network}", f"shared-drives/{drive}", f"startup-scripts/{script}", "auth/session"):
         call("GET", f"/{path}")
     call("GET", "/machine-availability", machineType="P4000x2", region="ny2")
-    call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     call("DELETE", f"/machines/{machine}")
     account.gone(machine)
     for path in (f"shared-drives/{drive}", f"startup-scripts/{script}", f"private-networks/{network}"):

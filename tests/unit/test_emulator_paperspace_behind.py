@@ -49,8 +49,7 @@ def test_a_startup_script_runs_at_each_boot_or_only_at_the_first(account, is_run
     script = account.call("POST", "/startup-scripts", name="a", script="true", isRunOnce=is_run_once)["id"]
     machine = account.ready(startupScriptId=script)
     first = spec_of(account, machine).startup_script
-    account.call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     account.call("PATCH", f"/machines/{machine}/start")
     assert [first, spec_of(account, machine).startup_script] == boots
 
@@ -60,8 +59,7 @@ def test_a_script_that_is_changed_later_runs_at_the_next_boot(account):
     machine = account.ready(startupScriptId=script)
     account.call("PUT", f"/startup-scripts/{script}", script="new")
     assert spec_of(account, machine).startup_script == "old"
-    account.call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     account.call("PATCH", f"/machines/{machine}/start")
     assert spec_of(account, machine).startup_script == "new"
 

@@ -59,8 +59,7 @@ def test_a_stopped_machine_is_off_pays_on_and_starts_again(account):
 
 def test_a_deleted_machine_is_404_and_its_events_stay(account):
     machine = account.ready()
-    account.call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     event = account.call("DELETE", f"/machines/{machine}")["event"]
     assert states(account, machine)[-1] == "404"
     events = account.call("GET", "/machine-events", machineId=machine)["items"]
@@ -79,8 +78,7 @@ def test_redundant_and_wrong_actions_are_refused(account):
     machine = account.ready()
     assert code(account, "PATCH", f"/machines/{machine}/start") == "BAD_REQUEST"
     assert code(account, "DELETE", f"/machines/{machine}") == "PRECONDITION_FAILED"
-    account.call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     assert code(account, "PATCH", f"/machines/{machine}/stop") == "BAD_REQUEST"
 
 
@@ -107,8 +105,7 @@ def test_a_creation_that_fails_ends_its_event_with_an_error_and_the_machine_stay
 def test_a_dynamic_address_changes_with_each_start_and_costs_only_while_on(account):
     machine = account.ready(publicIpType="dynamic")
     first = account.call("GET", f"/machines/{machine}")["publicIp"]
-    account.call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     assert account.call("GET", f"/machines/{machine}")["publicIp"] is None
     assert account.call("GET", "/public-ips")["items"] == []
     assert "public ip" not in open_items(account)
@@ -119,8 +116,7 @@ def test_a_dynamic_address_changes_with_each_start_and_costs_only_while_on(accou
 def test_a_static_address_outlives_its_machine_and_goes_on_costing_until_it_is_released(account):
     machine = account.ready(publicIpType="static")
     address = account.call("GET", f"/machines/{machine}")["publicIp"]
-    account.call("PATCH", f"/machines/{machine}/stop")
-    account.wait(machine, "off")
+    account.stop(machine)
     assert account.call("GET", f"/machines/{machine}")["publicIp"] == address
     account.call("DELETE", f"/machines/{machine}")
     account.gone(machine)
