@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.api import HISTORY_FILE, Reply
+from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.api import SoftLayer
 from emulator.softlayer.calls import Call, Credentials
@@ -57,6 +58,12 @@ class Emulated:
         while not self.call("Virtual_Guest", "getObject", identifier=guest_id).get("provisionDate"):
             pass
         return guest_id
+
+    def later(self, seconds: float) -> None:
+        """Let time go by, and what is due happen, and then what follows from that."""
+        self.account.clock.step(seconds)
+        while transactions.advance(self.account):
+            self.account.clock.step(20)
 
     def history(self, kind: str) -> list[dict[str, Any]]:
         lines = (self.state / HISTORY_FILE).read_text().splitlines()

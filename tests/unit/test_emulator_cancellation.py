@@ -21,17 +21,10 @@ def emulated(tmp_path: Path) -> Emulated:
     return Emulated(tmp_path)
 
 
-def later(emulated: Emulated, seconds: float) -> None:
-    """Let time go by, and what is due happen, and then what follows from that."""
-    emulated.account.clock.step(seconds)
-    while transactions.advance(emulated.account):
-        emulated.account.clock.step(20)
-
-
 def guest(emulated: Emulated, **changes: Any) -> tuple[int, int]:
     """Order a guest, wait for it, and return its id and its billing item's."""
     guest_id = emulated.order(**changes)
-    later(emulated, 60)
+    emulated.later(60)
     return guest_id, emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id)["id"]
 
 
@@ -56,10 +49,10 @@ def test_a_monthly_guest_cancelled_on_its_anniversary_is_usable_and_billed_until
     shown = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=f"provisionDate,billingItem[{BILL}]")
     assert shown["billingItem"]["cancellationDate"].startswith("2026-01-31")
     assert {each["cancellationDate"][:10] for each in shown["billingItem"]["children"]} == {"2026-01-31"}
-    later(emulated, 30 * DAY)
+    emulated.later(30 * DAY)
     emulated.call("Virtual_Guest", "rebootDefault", identifier=guest_id)
     paid = bill(emulated.account)
-    later(emulated, 2 * DAY)
+    emulated.later(2 * DAY)
     assert guest_id not in [each["id"] for each in emulated.call("Account", "getVirtualGuests")]
     assert bill(emulated.account) == paid
 
@@ -96,12 +89,12 @@ def test_a_transaction_on_the_anniversary_holds_the_guest_but_not_its_charge(emu
     guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
     emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
     paid, ends = bill(emulated.account), emulated.account.store.billing_items.read(item_id).ends
-    later(emulated, ends - emulated.account.now - 3)
+    emulated.later(ends - emulated.account.now - 3)
     transactions.begin(emulated.account, emulated.account.store.guests[guest_id], transactions.SETUP, 30.0)
     emulated.account.store.flush()
     emulated.account.clock.step(2.0)  # past the anniversary
     assert "billingItem" in emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem")
-    later(emulated, 60)
+    emulated.later(60)
     assert read(emulated, item_id)["cancellationDate"] == iso(ends)
     assert bill(emulated.account) == paid
 

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.softlayer import billing, invoices, transactions
+from emulator.softlayer import billing, cancellation, guests, invoices, portal, transactions
+from emulator.softlayer.account import Account
 from emulator.softlayer.billing import CENT
 from emulator.softlayer.catalog import load_catalog
+from emulator.softlayer.create_template import read_template
 from emulator.softlayer.dates import iso
 from emulator.softlayer.records import BillingItem, Fee
 from emulator.store import Table
 from providers.softlayer import billing as charges
-from tests.unit.emulated import Emulated
-from tests.unit.emulated_month import month
+from tests.unit.emulated import Emulated, template
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -142,6 +143,28 @@ def test_a_report_for_a_moment_that_cannot_be_is_a_sentence(emulated, at, words)
         invoices.report(emulated.account, at)
 
 
+def lived(emulated: Emulated, *, guests_per_hour: int, hours: int) -> Decimal:
+    """Cancel each guest after six hours, and let a volume take another's place every sixth hour; return the bill at the end."""
+    account, living = emulated.account, []
+    for hour in range(hours):
+        account.clock.step(HOUR)
+        transactions.advance(account)
+        rented = [guest(account, f"gpu-{hour}-{number}") for number in range(guests_per_hour)]
+        volumes = [portal.order(account, portal.VOLUME) for _ in range(guests_per_hour) if hour % 6 == 0]
+        living.append(rented + volumes)
+        for item in living.pop(0) if len(living) > 6 else []:
+            cancellation.cancel(account, item, immediate=True)
+        account.store.flush()
+        if hour % 24 == 0:
+            billing.bill(account)
+    return invoices.invoice(account, invoices.BEGINNING, account.now).total
+
+
+def guest(account: Account, hostname: str) -> BillingItem:
+    _, (made,) = guests.place(account, [read_template(account, template(hostname))])
+    return account.store.billing_items[made.billing_item_id]
+
+
 def test_a_month_of_billing_adds_up_and_takes_work_in_proportion_to_what_was_rented(tmp_path, monkeypatch):
     charges = Counter()
     count = billing.charged_for
@@ -152,8 +175,10 @@ def test_a_month_of_billing_adds_up_and_takes_work_in_proportion_to_what_was_ren
 
     monkeypatch.setattr(billing, "charged_for", counted)
     for rate in (1, 3):
-        lived = month(tmp_path / str(rate), guests_per_hour=rate, hours=60)
+        subnets = {"public_subnet": "198.18.0.0/16", "private_subnets": ("10.112.0.0/16", "10.113.0.0/16")}
+        times = {"provisioning_s": 600.0, "reclaim_s": 600.0}
+        total = lived(Emulated(tmp_path / str(rate), **subnets, **times), guests_per_hour=rate, hours=60)
         # 54 guests lived for six hours, the last six for five hours and less, each started one counted; and ten volumes.
-        guests, volumes = 54 * 6 + 5 + 4 + 3 + 2 + 1 + 1, 9 * 6 + 5
-        assert lived.total == rate * (guests * Decimal("4.496") + volumes * Decimal("0.03"))
+        guest_hours, volumes = 54 * 6 + 5 + 4 + 3 + 2 + 1 + 1, 9 * 6 + 5
+        assert total == rate * (guest_hours * Decimal("4.496") + volumes * Decimal("0.03"))
     assert charges[3] == 3 * charges[1]
