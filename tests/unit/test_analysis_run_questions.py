@@ -100,11 +100,7 @@ def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_form
 
 
 def test_a_rate_that_was_recorded_twice_counts_once() -> None:
-    assert records.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == (
-        (1, 0.1),
-        (11, 0.2),
-        (21, 0.4),
-    )
+    assert records.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == ((1, 0.1), (11, 0.2), (21, 0.4))
 
 
 def test_gpu_use_of_emulated_hardware_answers_nothing_and_says_so() -> None:

@@ -56,11 +56,7 @@ def test_a_finished_run_without_checkpoints_that_was_fetched_loses_nothing() -> 
 
 @pytest.mark.parametrize(
     "status",
-    [
-        seen(checkpoints=()),
-        seen(step=None, state="failed"),
-        seen(step=None, checkpoints=()),
-    ],
+    [seen(checkpoints=()), seen(step=None, state="failed"), seen(step=None, checkpoints=())],
     ids=[
         "steps without a checkpoint",
         "a torn checkpoint and no step that was read",

@@ -177,7 +177,7 @@ def test_a_line_that_has_not_changed_is_printed_every_half_minute_with_how_long_
         screen.show(dataclasses.replace(RUNNING, step=min(second, 14)), COST)
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.partition(", loss")[0] for line in lines] == [
-        *(f"running, step {step} of 30" for step in (0, 10, 14, 14)),
+        *(f"running, step {step} of 30" for step in (0, 10, 14, 14))
     ]
     assert [line.partition(" (no change")[2] for line in lines] == ["", "", "", " for 36 s)"]
 

@@ -37,11 +37,7 @@ def test_a_drive_is_served_in_its_network_with_the_name_and_password_that_the_ap
     assert (spec.share.username, spec.share.password) == (drive["username"], drive["password"])
     assert (spec.image, spec.router_id) == (DRIVE_IMAGE, spec_of(account, machine).router_id)
     given = files(spec, "", "", "")
-    assert (given["share"], given["username"], given["password"]) == (
-        drive["id"],
-        drive["username"],
-        drive["password"],
-    )
+    assert (given["share"], given["username"], given["password"]) == (drive["id"], drive["username"], drive["password"])
 
 
 @pytest.mark.parametrize(("is_run_once", "boots"), [(False, ["true", "true"]), (True, ["true", ""])])

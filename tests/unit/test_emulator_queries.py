@@ -53,10 +53,7 @@ def test_a_relation_that_is_not_there_is_left_out_and_an_empty_list_is_not():
     ],
 )
 def test_every_way_of_writing_a_mask_means_the_same(mask):
-    assert shown(mask if "mask" in mask else f"mask[{mask}]") == {
-        "id": 7,
-        "datacenter": {"name": "lon04"},
-    }
+    assert shown(mask if "mask" in mask else f"mask[{mask}]") == {"id": 7, "datacenter": {"name": "lon04"}}
 
 
 def test_every_list_has_a_count():
@@ -135,13 +132,7 @@ def named(operation: object) -> dict:
 
 @pytest.mark.parametrize(
     ("operation", "expected"),
-    [
-        ("gpu-0", [3]),
-        ("_= gpu-1", [1]),
-        ("^= gpu-0", [3]),
-        ("$= -0", [3, 2]),
-        ("is null", []),
-    ],
+    [("gpu-0", [3]), ("_= gpu-1", [1]), ("^= gpu-0", [3]), ("$= -0", [3, 2]), ("is null", [])],
 )
 def test_text_operators(operation, expected):
     assert ids(named(operation)) == expected

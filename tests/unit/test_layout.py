@@ -60,10 +60,7 @@ def test_what_knows_that_there_is_an_emulator_is_in_the_table() -> None:
         package
         for package, allowed in MAY_IMPORT.items()
         if any(each.startswith("emulator") for each in allowed) and not package.startswith("emulator")
-    } == {
-        "tools.bench",
-        "tools.chaos",
-    }
+    } == {"tools.bench", "tools.chaos"}
 
 
 def test_what_judges_an_account_shares_no_code_with_anything() -> None:

@@ -71,8 +71,7 @@ def test_what_is_done_is_shown_by_name_with_its_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "words"),
-    [("create", "+ create"), ("create-replacement", "++ create replacement"), ("delete", "- delete")],
+    ("op", "words"), [("create", "+ create"), ("create-replacement", "++ create replacement"), ("delete", "- delete")]
 )
 def test_a_preview_shows_the_operation_on_each_resource(op: str, words: str) -> None:
     [line] = shown(change("resourcePreEvent", op, planning=True, diffs=["flavor"]))

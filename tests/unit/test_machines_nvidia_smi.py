@@ -40,10 +40,7 @@ def smi(tmp_path, capsys):
 
 
 def test_the_list_has_one_line_for_each_gpu(smi):
-    assert smi("-L") == (
-        0,
-        "GPU 0: Tesla P100-PCIE-16GB (UUID: GPU-0)\nGPU 1: Tesla P100-PCIE-16GB (UUID: GPU-1)\n",
-    )
+    assert smi("-L") == (0, "GPU 0: Tesla P100-PCIE-16GB (UUID: GPU-0)\nGPU 1: Tesla P100-PCIE-16GB (UUID: GPU-1)\n")
 
 
 def test_a_query_gives_the_fields_in_the_order_asked_for(smi):

@@ -82,14 +82,7 @@ def test_one_machine_has_no_exchange_to_wait_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "unknown",
-    [
-        {"model": "transformer-tiny"},
-        {"gpu": "P100"},
-        {"gpu": "T4"},
-        {"gpus": 4},
-        {"precision": "int8"},
-    ],
+    "unknown", [{"model": "transformer-tiny"}, {"gpu": "P100"}, {"gpu": "T4"}, {"gpus": 4}, {"precision": "int8"}]
 )
 def test_what_was_never_measured_has_no_prediction(unknown) -> None:
     assert predict(dataclasses.replace(V100, **unknown)) is None

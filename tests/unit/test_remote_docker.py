@@ -49,10 +49,7 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         "NetworkMode": "host",
         "Binds": ["/data:/data", "/run/microcluster:/run/microcluster:ro"],
         "ShmSize": 1 << 30,
-        "Ulimits": [
-            {"Name": "memlock", "Soft": -1, "Hard": -1},
-            {"Name": "stack", "Soft": 67108864, "Hard": 67108864},
-        ],
+        "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}, {"Name": "stack", "Soft": 67108864, "Hard": 67108864}],
     }
     assert made["Config"] == {"Cmd": ["sh", "/run/microcluster/start.sh"], "Env": ["SSH_PORT=4444"]}
     assert machine.mounts[activity.OF_THE_MACHINE] == "/dev/pts"

@@ -122,11 +122,7 @@ def test_what_a_stock_ubuntu_lacks_is_installed():
     assert ensure_gpu(machine, 2, "418")
     assert [
         change for change in machine.changes if change in ("sources", "docker-ce", "nvidia-headless-418-server")
-    ] == [
-        "sources",
-        "docker-ce",
-        "nvidia-headless-418-server",
-    ]
+    ] == ["sources", "docker-ce", "nvidia-headless-418-server"]
     assert "linux-headers-4.15.0-200-generic" in machine.changes
 
 

@@ -221,10 +221,7 @@ def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it(machine, contai
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        (
-            "Get https://r.test/v2/: dial tcp 10.1.1.1:5000: connect: connection refused",
-            "The key is not the problem",
-        ),
+        ("Get https://r.test/v2/: dial tcp 10.1.1.1:5000: connect: connection refused", "The key is not the problem"),
         ("login attempt to https://r.test/v2/ failed with status: 401 Unauthorized", "Put a valid key into /keys/ngc"),
     ],
 )

@@ -105,14 +105,7 @@ def test_a_program_that_fails_is_an_error_and_not_an_older_version(folder):
 
 
 def test_our_own_programs_are_not_among_the_runs_files(folder):
-    for name in (
-        "config.py",
-        "job.log",
-        "data.sh",
-        "supervisor.pid",
-        "ballast",
-        "logdir/model.ckpt-1.index",
-    ):
+    for name in ("config.py", "job.log", "data.sh", "supervisor.pid", "ballast", "logdir/model.ckpt-1.index"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("x")
     assert [path for path, _ in read(folder).files] == ["config.py", "job.json", "job.log", "logdir/model.ckpt-1.index"]
