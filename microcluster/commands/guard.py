@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
-from core.catalog.prices import Rate, dollars
+from core.catalog.prices import Rate
 from core.home import Home
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
@@ -44,6 +44,8 @@ from providers.rental.owner_mark import Owner
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""
 CLOCKS_AGREE_S = 120
+UNSEEN = ("idle", "hung")
+"""What whoever watches the run does not take for its end."""
 WEEKEND_H = 63
 """From Friday 18:00 to Monday 9:00."""
 
@@ -127,6 +129,42 @@ def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome
     return Guard(called(kind), limits, hands, Book(folder_of(stack, home)), note)
 
 
+def limit_watch(stack: str) -> Callable[[Outcome | None], bool]:
+    """Return what looks with the eyes of a command that watches the run, and says whether the end must begin.
+
+    A limit that cannot be read, for whatever reason, keeps nobody from watching.
+    """
+
+    def is_due(outcome: Outcome | None) -> bool:
+        try:
+            limits = limits_of(stack)
+            if limits is None:
+                return False
+            verdict = guard_of(stack, Home.of(), limits, "watch", outcome).watch().verdict
+        except Exception as error:  # noqa: BLE001
+            note(f"guard: {error}")
+            return False
+        return verdict.step == "end" and (verdict.fetch_by is not None or verdict.reason in UNSEEN)
+
+    return is_due
+
+
+def who_looks(stack: str, home: Home) -> str:
+    """Say who holds a stack to its limits when nobody watches it any more; an empty text where it has none."""
+    try:
+        if limits_of(stack) is None:
+            return ""
+    except config.ConfigError as error:
+        return str(error)
+    where = _where(stack, home)
+    newest = next(iter(Book(folder_of(stack, home)).records()), None)
+    due = newest.verdict.due if newest else None
+    when = f", at the latest from {due.begin:%d %b %H:%M} UTC ({due.reason})" if due else ""
+    if where:
+        return f"{where} holds it to its limits{when}."
+    return f"Nobody holds it to its limits{when}: `fab guard --install --stack {stack}` does."
+
+
 def folder_of(stack: str, home: Home) -> Path:
     """Return where the guards of a stack write down what they found: beside its keys, which all who may act share."""
     return home.keys / stack / "guards"
@@ -145,7 +183,7 @@ class StackHands:
 
     @contextmanager
     def alone(self, *, take_over: bool) -> Iterator[bool]:
-        """Hold a lock of the guards; `make up` holds the stack's own, and is interrupted when a limit is long over."""
+        """Hold a lock of the guards beside the stack's own, which `make up` holds while it watches."""
         with ExitStack() as held:
             try:
                 held.enter_context(locks.alone_on(f"{self.stack}.guard", "fab guard", self.home))
@@ -153,8 +191,8 @@ class StackHands:
             except CommandFailed as busy:
                 note(str(busy))
                 is_mine = False
-            if take_over:
-                locks.interrupt_holder(self.stack if is_mine else f"{self.stack}.guard", self.home)
+            if take_over and not is_mine:
+                locks.interrupt_holder(f"{self.stack}.guard", self.home)
             yield is_mine
 
     def now(self) -> datetime:
@@ -203,11 +241,17 @@ class StackHands:
         """Do as `fab fetch --everything`."""
         return _why(run_part_within(limit_s, fetch, stack=self.stack, everything=True))
 
-    def cancel(self) -> str:
+    def is_busy(self) -> bool:
+        """Ask for the stack's own lock."""
+        return locks.is_busy(self.stack, self.home)
+
+    def cancel(self, *, pressing: bool) -> str:
         """Do as `make down`; what could not be fetched is given up."""
         try:
             return _why(take_down(self.home, self.stack, "discard"))
         except (CommandFailed, ProviderError) as error:
+            if pressing:
+                locks.interrupt_holder(self.stack, self.home)
             return str(error)
 
 
@@ -251,7 +295,7 @@ def limits_said(known: config.Stack) -> list[str]:
         if rent is None or emulated_account.of_stack(known.name, Home.of()):
             return []
         return [
-            f"No guard: forgotten from Friday evening to Monday morning this costs {dollars(rent * WEEKEND_H)}. "
+            f"No guard: forgotten from Friday evening to Monday morning this costs ${rent * WEEKEND_H:,.0f}. "
             "`microcluster:guard: {lease: 30}` in the stack file ends it by itself."
         ]
     limits, now = limits_in(known.guard), datetime.now(UTC)
@@ -259,22 +303,23 @@ def limits_said(known: config.Stack) -> list[str]:
     extension = newest.extension if newest and newest.rental and newest.rental.open else Extension()
     rates = ((now, Rate(rent or Decimal(0))),)
     due = first_end(limits.extended(extension), Rental(now, rent or Decimal(0), now, rates)) if rent else None
-    said = []
+    ends = ["when the job is done"] if limits.cancels_done else []
+    ends.append(
+        f"{duration(limits.keep_failed_s)} after the job has failed" if limits.keep_failed_s else "when the job fails"
+    )
+    if limits.idle_s:
+        ends.append(f"after {duration(limits.idle_s)} in which nothing happens on any machine")
     if due:
-        after = duration((due.last - now).total_seconds())
-        said.append(
-            f"stops the program, fetches and cancels everything {after} after the first machine at the latest ({due.reason})"
+        ends.append(
+            f"{duration((due.last - now).total_seconds())} after the first machine at the latest ({due.reason})"
         )
     elif limits.lease_h:
-        said.append(f"ends it after {limits.lease_h:g} node hours at the latest")
-    if limits.idle_s:
-        said.append(f"after {duration(limits.idle_s)} in which nothing happens on any machine")
-    said.append("when the job is done" if limits.cancels_done else "not when the job is done")
-    said.append(
-        f"{duration(limits.keep_failed_s)} after it failed" if limits.keep_failed_s else "at once when it fails"
-    )
+        ends.append(f"after {float(limits.lease_h):g} node hours at the latest")
     more = f" It was extended by {extension}." if extension else ""
-    return [f"The guard {'; '.join(said)}.{more} It acts while `make up`, `fab watch` or `fab guard --install` runs."]
+    return [
+        f"The guard fetches and cancels everything {', '.join(ends)}.{more} It looks while `make up` or `fab watch` runs, and every "
+        f"minute after `fab guard --install --stack {known.name}`."
+    ]
 
 
 def _install(stack: str, home: Home) -> None:
@@ -308,6 +353,13 @@ def _with_timer(do: Callable[[timer.Timer], object]) -> object:
         raise CommandFailed(f"{error}. Then run the same command again.") from error
 
 
+def _where(stack: str, home: Home) -> str | None:
+    try:
+        return timer.timer().where(_timed(stack, home))
+    except timer.TimerError:
+        return None
+
+
 def _timed(stack: str, home: Home) -> timer.Job:
     words = (str(VENV / "bin" / "fab"), "guard", "--stack", stack)
     variables = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), BY_TIMER: "timer"}
@@ -326,10 +378,7 @@ def _status(stack: str, home: Home, *, as_json: bool) -> int:
     records = Book(folder_of(stack, home)).records()
     if as_json:
         print_json([RECORD.dump_python(each, mode="json") for each in records])
-    try:
-        where = _with_timer(lambda its: its.where(_timed(stack, home)))
-    except CommandFailed:
-        where = None
+    where = _where(stack, home)
     ages = {each.who: (datetime.now(UTC) - each.at).total_seconds() for each in records}
     late = where is not None and ages.get(called("timer"), 0.0) > MISSED_LOOKS_S
     if not as_json:

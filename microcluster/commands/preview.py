@@ -3,6 +3,7 @@
 from core.home import Home
 from core.plain_text import say
 from microcluster.commands.command import STACK, CommandFailed, local_command
+from microcluster.commands.guard import limits_said
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi
@@ -14,10 +15,11 @@ from microcluster.setup.progress import Stages
 def preview(stack: str = STACK) -> int:
     """Show what `up` would rent, its price, and what the run will take; needs no account and no network."""
     home = Home.of()
-    config.read_file(stack, ordering=False)
+    known = config.read_file(stack, ordering=False)
     engine.ensure(home, Stages())
     prepare_stacks((stack,), home)
     if pulumi.run(home, "preview", "-s", stack):
         raise CommandFailed("The preview failed for the reason above; nothing was ordered.")
+    say("".join(f"{line}\n" for line in limits_said(known)), end="")
     say(f"Next: `make up STACK={stack}` rents this.")
     return 0

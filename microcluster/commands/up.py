@@ -14,12 +14,13 @@ from microcluster.commands.command import (
     run_part,
 )
 from microcluster.commands.fetch import fetch
+from microcluster.commands.guard import guard, limits_said, who_looks
 from microcluster.commands.job import resume
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
 from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import observed_or_none
-from microcluster.commands.watch import watch
+from microcluster.commands.watch import LIMIT, watch
 from microcluster.config import stack as config
 from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
@@ -50,12 +51,14 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
         down: whether everything is cancelled when the job is over, as a guard of the stack file may say too.
     """
     stages = Stages()
-    keep_s = ending.keep_failed_s(config.read_file(stack, ordering=True), down=down)
+    known = config.read_file(stack, ordering=True)
+    keep_s = ending.keep_failed_s(known, down=down)
     ends = keep_s is not None
     _check_key(home, stack)
     repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
         _prepare(home, stack, stages)
+        say("".join(f"{line}\n" for line in limits_said(known)), end="")
         if pulumi_state.known(stack, home).resources:
             unsaved_work.save_before_update(home, stack, choice, stages)
         of = account_of(config.read_account(stack).name)
@@ -65,12 +68,14 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
         is_up = code == 0
         if is_up:
             code = _follow(stack, stages, ends=ends)
-    while keep_s is not None and code != INTERRUPTED:
+    while keep_s is not None and code not in (INTERRUPTED, LIMIT):
         over = ending.end(home, stack, stages, keep_s, is_up=is_up)
         if over is not None:
             return over
         with alone_on(stack, "make up", home):
             code, is_up = _follow(stack, stages, ends=ends), True
+    if code == LIMIT:
+        return run_part(guard, stack=stack)
     say(f"Time: {stages.summary()}.")
     if code == 0:
         say(f"Next: `make down STACK={stack}` stops the bill.")
@@ -125,11 +130,14 @@ def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
                 run_part(resume, stack=stack)
         with stages.stage("job", "watching it; it keeps running after Ctrl-C"):
             code = run_part(watch, stack=stack)
+        if code == LIMIT:
+            return code
         if code == 0 and not ends:
             with stages.stage("fetch", "fetching the finished run, so that its machines can be cancelled"):
                 code = run_part(fetch, stack=stack)
         with stages.stage("report", "the results"):
             return run_part(report, stack=stack) or code
     except KeyboardInterrupt:
-        say(ending.left_alone(stack) if ends else JOB_GOES_ON.format(stack=stack))
+        goes_on = ending.left_alone(stack) if ends else JOB_GOES_ON.format(stack=stack)
+        say(f"{goes_on} {who_looks(stack, Home.of())}".rstrip())
         return INTERRUPTED

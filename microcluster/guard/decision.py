@@ -190,7 +190,7 @@ def said(end: End, limits: Limits, rental: Rental) -> str:
     if end.reason == "budget":
         return f"${rental.spent:.2f} of ${limits.budget:.2f} is spent, and another started hour costs ${rental.per_hour:.2f}"
     unit = "h since the first machine" if rental.currency == DOLLARS else rental.currency
-    return f"the lease of {limits.lease_h:g} {unit} ends at {end.last:%d %b %H:%M} UTC"
+    return f"the lease of {float(limits.lease_h):g} {unit} ends at {end.last:%d %b %H:%M} UTC"
 
 
 def price(rental: Rental) -> str:
@@ -276,13 +276,15 @@ def _near(limits: Limits, seen: Seen) -> Verdict | None:
     rental = seen.rental
     spent = rental.spent_at(seen.now)
     if limits.budget and spent >= limits.budget * WARN_SHARE:
-        return Verdict("warn", f"${spent:.2f} of ${limits.budget:.2f} is spent", warning=f"budget {limits.budget}")
+        return Verdict(
+            "warn", f"${spent:.2f} of ${limits.budget:.2f} is spent", warning=f"budget {float(limits.budget):g}"
+        )
     if limits.lease_h and rental.began:
         of_queue = rental.currency != DOLLARS
         used = spent if of_queue else _hours(seen.now - rental.began)
         if used >= limits.lease_h * WARN_SHARE:
-            why = f"{used:.1f} of {limits.lease_h:g} {rental.currency if of_queue else 'hours'} are over"
-            return Verdict("warn", why, warning=f"lease {limits.lease_h}")
+            why = f"{used:.1f} of {float(limits.lease_h):g} {rental.currency if of_queue else 'hours'} are over"
+            return Verdict("warn", why, warning=f"lease {float(limits.lease_h):g}")
     return None
 
 

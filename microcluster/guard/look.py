@@ -47,8 +47,11 @@ class Hands(Protocol):
     def fetch(self, limit_s: float) -> str:
         """Fetch everything, and compare its hashes."""
 
-    def cancel(self) -> str:
-        """Cancel everything, prove it, and print the receipt."""
+    def is_busy(self) -> bool:
+        """Say whether another command, such as `make up`, works on the stack."""
+
+    def cancel(self, *, pressing: bool) -> str:
+        """Cancel everything, prove it, and print the receipt; ``pressing`` interrupts a command that is in the way."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,19 @@ class Guard:
         """Look once and act."""
         late = any(r.verdict.due and self._is_late(r.verdict) for r in self.book.records()[:1])
         with self.hands.alone(take_over=late) as mine:
-            record = self.see(mine=mine)
-            verdict = record.verdict
-            if verdict.step == "warn" and verdict.warning not in record.told:
-                self.tell(f"guard: {verdict.why}.")
-                record = replace(record, told=(*record.told, verdict.warning))
-            self.book.write(record)
-            return self._end(record) if verdict.step == "end" and mine else self._hold(record)
+            record = self.watch(mine=mine)
+            waits = record.verdict.fetch_by is None and self.hands.is_busy()
+            return self._end(record) if record.verdict.step == "end" and mine and not waits else record
+
+    def watch(self, *, mine: bool = True) -> Record:
+        """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""
+        record = self.see(mine=mine)
+        verdict = record.verdict
+        if verdict.step == "warn" and verdict.warning not in record.told:
+            self.tell(f"guard: {verdict.why}.")
+            record = replace(record, told=(*record.told, verdict.warning))
+        self.book.write(record)
+        return record if verdict.step == "end" else self._hold(record)
 
     def _hold(self, record: Record) -> Record:
         """Tell the machines when to stop the program, where that is another time than they know."""
@@ -189,7 +198,7 @@ class Guard:
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
         record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
-        failed = self.hands.cancel()
+        failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
         if failed:
             return self._alarm(record, f"not everything was cancelled: {failed}")
         return self._keep(

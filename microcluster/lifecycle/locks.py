@@ -58,6 +58,19 @@ def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
         yield
 
 
+def is_busy(stack: str, home: Home) -> bool:
+    """Return whether a command holds the stack's lock."""
+
+    def busy(_: str) -> NoReturn:
+        raise BlockingIOError
+
+    try:
+        with locked(home.locks / f"{stack}.lock", busy):
+            return False
+    except BlockingIOError:
+        return True
+
+
 def interrupt_holder(stack: str, home: Home) -> None:
     """Let the command that holds the stack's lock end, as Ctrl-C does; one that takes the stack down goes on."""
 

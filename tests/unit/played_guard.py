@@ -61,6 +61,7 @@ class World:
     holder: str = ""
     holds: datetime | None = None
     saved: bool = False
+    is_busy: bool = False
     fetched: bool = False
     log: list[str] = field(default_factory=list)
     book: PlayedBook = field(default_factory=PlayedBook)
@@ -141,7 +142,13 @@ class PlayedHands:
             return "it took too long"
         return self._do("fetch", world.fetch_s, self._fetch)
 
-    def cancel(self) -> str:
+    def is_busy(self) -> bool:
+        return self.world.is_busy
+
+    def cancel(self, *, pressing: bool) -> str:
+        if self.world.is_busy:
+            self.world.is_busy = not pressing
+            return "stack local is busy"
         return self._do("cancel", self.world.cancel_s, self._cancel)
 
     def _do(self, what: str, seconds: float, act: Callable[[], str]) -> str:

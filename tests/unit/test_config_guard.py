@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from microcluster.commands.guard import limits_said
 from microcluster.config import stack as config
 
 V100 = {
@@ -90,3 +91,22 @@ def test_every_value_of_the_guard_can_be_traced_to_where_it_came_from() -> None:
         for path, value, origin in config.parse("dev", {**V100, "microcluster:guard": {"lease": 2}}).origins
     }
     assert (of["guard.lease"], of["guard.idle"]) == (("2.0", "stack file"), ("None", "not set"))
+
+
+def test_a_budget_that_would_end_everything_at_once_is_refused_before_anything_is_ordered() -> None:
+    assert problems({"budget": 12}) == [
+        "guard/budget: $12 does not pay two started hours of $13.00, one of them in reserve; at least 26.00"
+    ]
+
+
+def test_before_the_order_the_guard_says_when_it_ends_at_the_latest() -> None:
+    limits = {"budget": 250, "lease": 30, "idle": 45}
+    (said,) = limits_said(config.parse("dev", {**V100, "microcluster:guard": limits}))
+    assert "when the job is done, 30 min after the job has failed, after 45 min in which nothing happens" in said
+    assert "18 h after the first machine at the latest (budget)" in said
+
+
+def test_a_real_account_without_a_guard_is_warned_of_with_the_price_of_a_weekend() -> None:
+    (said,) = limits_said(config.read_file("v100"))
+    assert "No guard: forgotten from Friday evening to Monday morning this costs $819." in said
+    assert limits_said(config.read_file("local")) == []

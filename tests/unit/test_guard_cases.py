@@ -108,6 +108,14 @@ def test_case_6_a_guard_that_hangs_on_the_lock_past_the_limit_is_interrupted(wor
     assert world.is_over and "timer@laptop interrupts watch@desk" in world.log
 
 
+def test_case_6_a_make_up_that_works_on_the_stack_is_left_alone_but_for_a_limit(world):
+    world.is_busy, world.run = True, Run("finished")
+    watch(world, guard(world, LEASE), hours=2)
+    assert not world.is_over and "stop" not in world.log
+    watch(world, guard(world, LEASE), hours=2)
+    assert world.is_over and world.last_end <= LEASE_ENDS + SLACK
+
+
 def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines(world):
     alone = guard(world, LEASE)
     world.during["fetch"] = lambda: setattr(world, "extension", Extension(Decimal(6)))

@@ -1,0 +1,71 @@
+"""What guards write down, and how far a rental was extended."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from played_guard import BEGAN, World, guard
+
+from microcluster.guard.decision import Begun, Limits
+from microcluster.guard.look import Book
+from providers.paperspace import views
+from providers.rental.account import Claim, Extension
+from providers.rental.owner_mark import Owner
+from providers.rental.wire import Wire
+from providers.softlayer.account import _claim_of, claim_notes
+
+OWNER = Owner("v100", "1f3a9c42")
+
+
+def test_what_a_guard_has_found_is_read_by_every_other_one(tmp_path):
+    book = Book(tmp_path / "guards")
+    record = guard(World(), Limits(budget=Decimal(80), lease_h=Decimal(3))).look()
+    kept = replace(record, begun=Begun("lease", BEGAN), extension=Extension(Decimal(6)))
+    book.write(kept)
+    book.write(replace(record, who="watch@desk", at=record.at - timedelta(minutes=1)))
+    assert [each.who for each in Book(tmp_path / "guards").records()] == ["timer@laptop", "watch@desk"]
+    assert Book(tmp_path / "guards").records()[0] == kept
+
+
+def test_a_record_that_was_cut_off_hides_no_other(tmp_path):
+    book = Book(tmp_path)
+    book.write(guard(World(), Limits(lease_h=Decimal(3))).look())
+    (tmp_path / "torn.json").write_text('{"who": "watch')
+    assert len(book.records()) == 1
+
+
+@pytest.mark.parametrize("word", ["360m-5000c", "90m-0c"])
+def test_an_extension_is_read_as_it_was_written(word):
+    assert Extension.read(word).word == word
+
+
+@pytest.mark.parametrize("word", ["", None, "360m", "-5m-0c", "360m-5000c;rm"])
+def test_what_is_no_extension_allows_nothing(word):
+    assert not Extension.read(word)
+
+
+def test_softlayers_key_names_journal_and_extension_beside_its_owner():
+    notes = claim_notes(OWNER, "0badcafe", Extension(Decimal(6), Decimal(50)))
+    assert _claim_of({"id": 7, "notes": notes}) == Claim("7", "0badcafe", Extension(Decimal(6), Decimal(50)))
+    assert _claim_of({"id": 7, "notes": claim_notes(OWNER, "0badcafe")}) == Claim("7", "0badcafe")
+
+
+def test_paperspaces_claim_names_journal_and_extension_in_its_name():
+    claim = Claim("9", "0badcafe", Extension(Decimal("1.5")))
+    name = f"{views.claim_label(claim)}.{OWNER}.microcluster"
+    assert views.claim_of({"id": 9, "name": name}) == claim
+    assert views.journal_of({"id": 9, "name": name}) == "0badcafe"
+
+
+class PlayedWire(Wire):
+    def connect(self):
+        return None
+
+
+@pytest.mark.parametrize(("date", "ahead_h"), [("Mon, 23 Nov 2026 06:00:00 GMT", 2), ("no date", 0)])
+def test_how_far_the_clocks_differ_is_read_from_every_answer(monkeypatch, date, ahead_h):
+    monkeypatch.setattr("providers.rental.wire.time.time", BEGAN.timestamp)
+    wire = PlayedWire(None, None, 1.0, 10.0)
+    wire.heed({"Date": date})
+    assert wire.clock_ahead_s == ahead_h * 3600

@@ -1,0 +1,82 @@
+"""A guard that looks every minute: a timer of systemd, or a marked line of cron, installed and removed without touching anything else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from microcluster.guard import timer
+from microcluster.guard.timer import Job
+
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>"$HOME/systemctl"
+[ "$2" != show-environment ] || exit $SYSTEMD
+"""
+CRONTAB = """#!/bin/sh
+if [ "$1" = -l ]; then cat "$HOME/crontab" 2>/dev/null || exit 1; else cat >"$HOME/crontab"; fi
+"""
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """A computer that is asked by the programs in its PATH alone; with systemd."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in (("systemctl", SYSTEMCTL), ("crontab", CRONTAB), ("loginctl", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SYSTEMD", "0")
+    words = ("/clone/.venv/bin/fab", "guard", "--stack", "v100")
+    return Job("v100", words, Path("/clone"), {"MICROCLUSTER_HOME": "/home/me/100 %"}, tmp_path / "guard.log")
+
+
+@pytest.fixture
+def without_systemd(job, monkeypatch):
+    monkeypatch.setenv("SYSTEMD", "1")
+
+
+def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_started_at_once(job, tmp_path):
+    chosen = timer.timer()
+    assert "systemd's timer microcluster-guard-v100" in chosen.install(job)
+    units = tmp_path / ".config" / "systemd" / "user"
+    service = (units / "microcluster-guard-v100.service").read_text()
+    assert 'ExecStart="/clone/.venv/bin/fab" "guard" "--stack" "v100"' in service and "Type=oneshot" in service
+    assert "Persistent=true" in (units / "microcluster-guard-v100.timer").read_text()
+    assert "enable --now microcluster-guard-v100.timer" in (tmp_path / "systemctl").read_text()
+
+
+def test_a_timer_is_removed_whole(job, tmp_path):
+    chosen = timer.timer()
+    chosen.install(job)
+    assert (chosen.remove(job), chosen.remove(job), chosen.where(job)) == (True, False, None)
+    assert not list((tmp_path / ".config" / "systemd" / "user").iterdir())
+
+
+@pytest.mark.usefixtures("without_systemd")
+def test_without_systemd_it_is_one_marked_line_of_cron_however_often_it_is_installed(job, tmp_path):
+    (tmp_path / "crontab").write_text("5 4 * * * backup # microcluster-guard-v100-mine\n")
+    chosen = timer.timer()
+    chosen.install(job)
+    assert "marked `# microcluster-guard-v100`" in chosen.install(job)
+    others, line = (tmp_path / "crontab").read_text().splitlines()
+    assert others == "5 4 * * * backup # microcluster-guard-v100-mine"
+    assert line.startswith(
+        "* * * * * cd '/clone' && MICROCLUSTER_HOME='/home/me/100 \\%' '/clone/.venv/bin/fab' 'guard'"
+    )
+    assert (chosen.remove(job), chosen.remove(job)) == (True, False)
+    assert (tmp_path / "crontab").read_text() == "5 4 * * * backup # microcluster-guard-v100-mine\n"
+
+
+@pytest.mark.usefixtures("without_systemd")
+def test_a_person_without_a_crontab_gets_one(job, tmp_path):
+    timer.timer().install(job)
+    assert len((tmp_path / "crontab").read_text().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("without_systemd")
+def test_a_computer_with_neither_is_told_what_to_do(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(timer.TimerError, match="neither systemd for its users nor cron"):
+        timer.timer()
