@@ -1,6 +1,7 @@
 """`fab guard` and `fab extend`: hold a rental to its limits, and move them."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -43,11 +44,15 @@ from providers.rental.owner_mark import Owner
 
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""
-CLOCKS_AGREE_S = 120
+CLOCKS_AGREE_S, LOOK_EVERY_S = 120, 60
 UNSEEN = ("idle", "hung")
 """What whoever watches the run does not take for its end."""
 WEEKEND_H = 63
 """From Friday 18:00 to Monday 9:00."""
+
+
+class LimitReached(Exception):
+    """The rental must come to its end."""
 
 
 @command
@@ -129,24 +134,28 @@ def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome
     return Guard(called(kind), limits, hands, Book(folder_of(stack, home)), note)
 
 
-def limit_watch(stack: str) -> Callable[[Outcome | None], bool]:
-    """Return what looks with the eyes of a command that watches the run, and says whether the end must begin.
+def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
+    """Return what looks once a minute with the eyes of a command that watches the run, and raises LimitReached.
 
     A limit that cannot be read, for whatever reason, keeps nobody from watching.
     """
+    looked = time.monotonic()
 
-    def is_due(outcome: Outcome | None) -> bool:
+    def hold(outcome: Outcome | None) -> None:
+        nonlocal looked
+        if time.monotonic() - looked < LOOK_EVERY_S:
+            return
         try:
             limits = limits_of(stack)
-            if limits is None:
-                return False
-            verdict = guard_of(stack, Home.of(), limits, "watch", outcome).watch().verdict
+            verdict = guard_of(stack, Home.of(), limits, "watch", outcome).watch().verdict if limits else None
         except Exception as error:  # noqa: BLE001
             note(f"guard: {error}")
-            return False
-        return verdict.step == "end" and (verdict.fetch_by is not None or verdict.reason in UNSEEN)
+            verdict = None
+        looked = time.monotonic()
+        if verdict and verdict.step == "end" and (verdict.fetch_by is not None or verdict.reason in UNSEEN):
+            raise LimitReached
 
-    return is_due
+    return hold
 
 
 def who_looks(stack: str, home: Home) -> str:

@@ -15,7 +15,7 @@ from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
 from microcluster.commands.command import FAILED, INTERRUPTED, STACK, CommandFailed, command, is_part, run_part
-from microcluster.commands.guard import guard, limit_watch
+from microcluster.commands.guard import LimitReached, guard, limit_watch
 from microcluster.commands.money import Cost, cost_of
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
@@ -25,7 +25,6 @@ from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host
 
 LOOK_EVERY_S = 1.5
-GUARD_EVERY_S = 60.0
 LIMIT = 3
 """The exit code of a part that ended as a limit of the stack is reached; whoever runs it ends the rental."""
 COST_EVERY_S = 15.0
@@ -41,12 +40,12 @@ def watch(stack: str = STACK) -> int:
     """Follow the job until it ends; Ctrl-C stops following and leaves the job running. Holds the stack to its guard meanwhile."""
     cluster = cluster_of(stack)
     console = PlainConsole()
-    is_due = limit_watch(stack)
+    hold = limit_watch(stack)
     try:
         if not console.is_terminal:
-            return ended(follow(cluster, PlainScreen(), launcher_of(cluster), is_due=is_due), stack)
+            return ended(follow(cluster, PlainScreen(), launcher_of(cluster), hold=hold), stack)
         with Live(console=console, auto_refresh=True, transient=True) as live:
-            outcome = follow(cluster, LiveScreen(live), launcher_of(cluster), is_due=is_due)
+            outcome = follow(cluster, LiveScreen(live), launcher_of(cluster), hold=hold)
         say(run_text.headline(outcome))  # The live lines are gone.
         return ended(outcome, stack)
     except LimitReached:
@@ -66,23 +65,20 @@ def follow(
     cost: Callable[..., Cost] = cost_of,
     sleep: Callable[[float], None] = time.sleep,
     *,
-    is_due: Callable[[Outcome | None], bool] = lambda _: False,
+    hold: Callable[[Outcome | None], None] = lambda _: None,
 ) -> Outcome:
     """Show the run until it ends and return its outcome; connect again after a lost connection.
 
     Raises:
-        LimitReached: ``is_due``, which is asked once a minute, says so.
+        LimitReached: by ``hold``, which is called at every look.
     """
     bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
-    answered, shown_alarms, shown_outlooks, guarded = began, set(), set(), began
+    answered, shown_alarms, shown_outlooks = began, set(), set()
     outcome: Outcome | None = None
     note_once = _once(screen.note)  # The bill is read four times a minute.
     while True:
         now = time.monotonic()
-        if now - guarded >= GUARD_EVERY_S:
-            if is_due(outcome):
-                raise LimitReached
-            guarded = now
+        hold(outcome)
         try:
             outcome = remote_job.observe(launcher, cluster)
             answered = now
@@ -138,10 +134,6 @@ def ended(outcome: Outcome, stack: str) -> int:
         return 0
     note("\n".join(run_text.trouble(outcome, stack)))
     return FAILED
-
-
-class LimitReached(Exception):
-    """The rental must come to its end."""
 
 
 class PlainScreen:

@@ -11,6 +11,7 @@ from fake_machine import FakeMachine
 from agent import spec
 from microcluster.analysis.run_state import judge
 from microcluster.commands import logs, run_text, watch
+from microcluster.commands.guard import LimitReached
 from microcluster.commands.money import Cost
 from microcluster.commands.status import status_text
 from microcluster.remote.errors import UnreachableError
@@ -190,3 +191,13 @@ def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):
     watch.ended(outcome, "local")
     shown = capsys.readouterr().out
     assert (shown.count("finished, step 30"), shown.count("$1.50 so far")) == (1, 1)
+
+
+def test_a_limit_that_is_reached_ends_the_watching():
+    def hold(outcome):
+        if outcome:
+            raise LimitReached
+
+    launcher = Launcher(observation(alive=True, step=10))
+    with pytest.raises(LimitReached):
+        watch.follow(CLUSTER, watch.PlainScreen(), launcher, lambda *_, **__: COST, lambda _: None, hold=hold)
