@@ -153,8 +153,11 @@ def test_a_variable_of_the_stack_file_reaches_the_ranks_of_all_nodes(product, be
     assert sorted(re.findall(r"rank (\d) found 7", log)) == ["0", "1"]
 
 
-def test_a_finished_run_without_checkpoints_is_fetched_whole_and_nothing_is_asked_before_its_machines_go(
+def test_one_command_fetches_a_finished_run_without_checkpoints_whole_cancels_everything_and_proves_it(
     product: Product, benchmark: dict[str, Any]
 ) -> None:
-    gone = product.run(f"make down STACK={STACK}", 600)
-    assert gone.returncode == 0, gone.stdout + gone.stderr
+    over = product.run(f"make up STACK={STACK} DOWN=1", UP_LIMIT_S)
+    assert over.returncode == 0, over.stdout + over.stderr
+    assert f"run {benchmark['run']} is in " in over.stdout and "all hashes agree" in over.stdout
+    assert "fetching what is only on the machines" not in over.stdout, "nothing was left to fetch for the cancellation"
+    assert re.search(r"open billing items with mark \w{8}: 0", over.stdout), over.stdout
