@@ -63,7 +63,8 @@ class Rental:
 
     @property
     def hours(self) -> float:
-        return ((self.closed or self.read) - self.opened) / timedelta(hours=1)
+        span = (self.closed or self.read) - self.opened
+        return max(span / timedelta(hours=1), 0)  # An emulated account's clock may be ahead.
 
     @property
     def cost(self) -> Decimal:
