@@ -249,16 +249,16 @@ class Monitor:
     def _look_on(self):
         seen_at = time.monotonic()
         while not self.over.is_set():
+            guarded = False
             try:
                 self._look()
+                guarded = self._is_guarded()
                 seen_at = time.monotonic()
             except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
                 self._could_not_look(error, time.monotonic() - seen_at)
-            if self.judgement() or self._is_over():
-                end_all(self.run)
-                return
-            if self._is_guarded():
+            if guarded:
                 self._let_end()
+            if guarded or self.judgement() or self._is_over():
                 end_all(self.run)
                 return
             self.call.wait(self.run.spec.watch_every_s)

@@ -168,7 +168,12 @@ def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | Non
 
 
 def _activity(seen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the newest samples of the machines say, also after the run, nothing where they are old."""
+    """Return what the newest samples of the machines say, also after the run, nothing where they are old.
+
+    A preparation is never idle: its supervisor ends it when nothing moves.
+    """
+    if seen["alive"] and seen["phase"] != "training":
+        return {"idle_s": 0.0}
     found = seen.get("activity") or {}
     return found if found and abs(found["age_s"]) < SAMPLED_LATELY_S else {}
 

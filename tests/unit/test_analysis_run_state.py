@@ -248,6 +248,11 @@ def test_how_long_a_run_is_idle_is_known_only_by_new_samples(activity, read):
     assert (outcome.idle_s, outcome.armed) == read
 
 
+@pytest.mark.parametrize(("phase", "idle_s"), [("preparing", 0.0), ("queued", 0.0), ("training", None)])
+def test_data_preparation_and_waiting_in_a_queue_are_not_idle_although_nobody_samples_yet(phase, idle_s):
+    assert judge(seen(phase=phase, alive=True, exit_code=None)).idle_s == idle_s
+
+
 V100 = {**JOB, "max_steps": 50_000, "predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365_285_376}
 
 
