@@ -33,22 +33,8 @@ def submit(request, script, log):
     `-r n`: Torque and Slurm may otherwise begin a job anew by themselves, after a node was lost for example.
     """
     wanted = "nodes={nodes}:ppn={processors},walltime={walltime}".format(**request)
-    return [
-        "qsub",
-        "-N",
-        request["name"],
-        "-q",
-        request["queue"],
-        "-l",
-        wanted,
-        "-r",
-        "n",
-        "-j",
-        "oe",
-        "-o",
-        log,
-        script,
-    ]
+    where = ["-N", request["name"], "-q", request["queue"], "-l", wanted]
+    return ["qsub"] + where + ["-r", "n", "-j", "oe", "-o", log, script]
 
 
 def delete(number):

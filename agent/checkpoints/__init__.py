@@ -32,11 +32,7 @@ def why_checkpoints_silent(folder):
 
 
 class Checkpoints:
-    """The checkpoints in a log folder.
-
-    A format adds ``found`` ([(step, name)], newest first), ``files_of(name)`` (those that are there, relative to the log folder),
-    ``flaw_of(name)`` (why it cannot be used, or an empty text) and ``kinds_of(name)`` ({kind of file: names}).
-    """
+    """The checkpoints in a log folder, of which there are none: a format says which files are one."""
 
     any_node_writes = False
     """Whether any node may write a part of a checkpoint, and only the program can tell whether it loads."""
@@ -49,6 +45,22 @@ class Checkpoints:
 
     def path(self, name):
         return os.path.join(self.logdir, name)
+
+    def found(self):
+        """Return [(step, name)], newest first."""
+        return []
+
+    def files_of(self, name):
+        """Return those of its files that are there, relative to the log folder."""
+        return []
+
+    def kinds_of(self, name):
+        """Return {kind of file: names}."""
+        return {}
+
+    def flaw_of(self, name):
+        """Return why it cannot be used, or an empty text."""
+        return ""
 
     def shared_files(self, name):
         """Return files that the program needs with a checkpoint and that others need too: copied with each, and never removed."""

@@ -29,11 +29,8 @@ class Reader(RankReader):
 
     def batch(self, match):
         """Return the step once for each epoch, and the speed of all workers together at the batch before."""
-        at = int(match.group(1)), int(match.group(2))
-        events = []
-        if self.step is None or self.step < at[0]:
-            self.step = at[0]
-            events.append({"event": "train", "step": self.step})
+        epoch, at = int(match.group(1)), match.group(1, 2)
+        events = [self.trained(epoch)] if self.step is None or self.step < epoch else []
         if at != self.at:
             events += self.speed()
             self.at = at
@@ -42,10 +39,10 @@ class Reader(RankReader):
 
     def speed(self):
         """Return the sum of what the workers have told of a batch: they are in step, so all have when one tells of the next."""
-        told, self.speeds = self.speeds, {}
-        if not told or not all(isinstance(one, float) for one in told.values()):
+        told, self.speeds = list(self.speeds.values()), {}
+        if not told or not all(isinstance(one, float) for one in told):
             return []
-        return [metric("samples_per_second", self.at[0], round(sum(told.values()), 2))]
+        return [metric("samples_per_second", int(self.at[0]), round(sum(told), 2))]
 
     def trained_figure(self, match):
         """Keep a figure of the epoch until the line that ends it."""
@@ -57,21 +54,13 @@ class Reader(RankReader):
         """Return the step that is done, with its loss where one is logged, and how long it took."""
         if self.speaker != FIRST:
             return []
-        self.step, figures, self.trained_on = int(match.group(1)) + 1, self.trained_on, {}
-        loss = [figures[name] for name in LOSSES if name in figures][:1]
-        events = [
-            {"event": "train", "step": self.step, "loss": loss[0]} if loss else {"event": "train", "step": self.step}
-        ]
-        events += [metric(plain(name), self.step, figures[name]) for name in sorted(figures) if name not in LOSSES]
-        seconds = number(match.group(2))
-        return (
-            self.speed()
-            + events
-            + [
-                {"event": "time", "step": self.step, "seconds_per_step": seconds},
-                {"event": "average_seconds_per_step", "value": seconds},
-            ]
-        )
+        figures, self.trained_on = self.trained_on, {}
+        losses, seconds = [figures.pop(name) for name in LOSSES if name in figures], number(match.group(2))
+        events = self.speed() + [self.trained(int(match.group(1)) + 1, *losses[:1])]
+        events += [metric(name, self.step, figures[name]) for name in sorted(figures)]
+        events.append({"event": "time", "step": self.step, "seconds_per_step": seconds})
+        events.append({"event": "average_seconds_per_step", "value": seconds})
+        return events
 
     def loaded(self, match):
         return [{"event": "restored", "step": int(match.group(1))}] if self.speaker == FIRST else []
@@ -82,15 +71,11 @@ class Reader(RankReader):
         step, name, value = int(match.group(1)) + 1, match.group(2), number(match.group(3))
         if name in LOSSES:
             return [{"event": "validation", "step": step, "loss": value}]
-        return [metric("validation_" + plain(name), step, value)]
+        return [metric("validation_" + name, step, value)]
 
 
 def metric(name, step, value):
-    return {"event": "metric", "name": name, "step": step, "value": value}
-
-
-def plain(name):
-    return name.replace("-", "_")
+    return {"event": "metric", "name": name.replace("-", "_"), "step": step, "value": value}
 
 
 OWN_PATTERNS = [

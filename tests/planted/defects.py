@@ -146,8 +146,8 @@ STOP = (
         "queue may run the job again",
         "node hours are used that nobody asked for and no receipt shows",
         "agent/batch/commands.py",
-        '"n",',
-        '"y",',
+        '"-r", "n"',
+        '"-r", "y"',
         "tests/unit/test_agent_batch.py::"
         "test_a_run_is_submitted_with_everything_in_one_option_l_and_is_never_rerun_by_the_queue",
     ),
