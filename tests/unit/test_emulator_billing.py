@@ -66,10 +66,6 @@ def test_a_monthly_guest_pays_again_on_each_anniversary_and_not_before():
     assert charged(monthly(), NOON + (31 + 28) * DAY + 1) == 3 * MONTH
 
 
-def test_a_monthly_guest_that_ends_on_its_anniversary_does_not_pay_for_the_next_month():
-    assert charged(monthly(ends=anniversary(NOON, 1)), NOON + 100 * DAY) == MONTH
-
-
 @pytest.mark.parametrize(
     ("first", "number", "then"),
     [
