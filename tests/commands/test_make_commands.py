@@ -69,7 +69,7 @@ def test_setup_again_makes_nothing_new(home: Home) -> None:
     assert {path: path.read_bytes() for path in home.keys.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("stack", ["horovod-local", "local", "v100"])
+@pytest.mark.parametrize("stack", ["horovod-local", "v100"])
 def test_a_preview_needs_no_account_and_no_emulator(home: Home, stack: str) -> None:
     done = run(home, "preview", stack)
     assert done.returncode == 0, done.stdout + done.stderr
