@@ -7,10 +7,10 @@ import pulumi
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
 from core.catalog import softlayer as catalog
+from core.home import Owner as Mark
 from microcluster.accounts.softlayer import Cluster as ClusterSection
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from providers.rental.owner_mark import Owner as Mark
 from providers.softlayer.specs import (
     GroupSpec,
     GuestSpec,

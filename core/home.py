@@ -1,4 +1,4 @@
-"""A user's folder of microcluster, and the owner mark of a key.
+"""A user's folder of microcluster, the owner mark of a key, and how everything that a stack rents bears it.
 
 Only the standard library: setup runs before any package is installed.
 """
@@ -10,11 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import Any
 
 PRIVATE_DIR = 0o700
 PATH_BEGINNING = re.compile(r"(~|\$(MICROCLUSTER_HOME|HOME)|\$\{(MICROCLUSTER_HOME|HOME)\})?/")
 LONGEST_PATH = 1024
 FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
+ZONE = "microcluster"
+NOBODYS = "0" * 8
+"""The mark of what is only priced."""
+ANY_STACK = "unknown"
+"""The stack of what bears a mark alone."""
+_OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
 
 
 @dataclass(frozen=True)
@@ -84,3 +91,51 @@ def problem_of_path(path: object) -> str | None:
     if not rest.isprintable() or any(character in rest for character in FORBIDDEN_IN_PATHS) or ".." in Path(path).parts:
         return "has '..' or special characters in it; write the path out"
     return None if len(path) <= LONGEST_PATH else f"is longer than {LONGEST_PATH} characters"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The stack and the mark that something carries."""
+
+    stack: str
+    mark: str
+
+    def __str__(self) -> str:
+        """Name both as they stand on what they own."""
+        return f"{self.stack}-{self.mark}"
+
+    @property
+    def domain(self) -> str:
+        """The domain of the stack's machines."""
+        return f"{self}.{ZONE}"
+
+    @property
+    def notes(self) -> str:
+        """The beginning of the notes of everything that is the stack's, and the label of its key."""
+        return f"{ZONE} {self}"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the stack's guests, for people who look through the account."""
+        return (ZONE, f"mc-mark-{self.mark}", f"mc-stack-{self.stack}")
+
+    def has(self, other: "Owner") -> bool:
+        """Tell whether what bears the other is this stack's; what has room for a mark alone is of any stack with it."""
+        return self.mark == other.mark and other.stack in (self.stack, ANY_STACK)
+
+
+def owner_in_domain(domain: Any) -> Owner | None:
+    """Read whose guest it is from its domain; None for everything that no stack of microcluster has ordered.
+
+    The stack counts as well as the mark: a copied folder of keys gives two stacks one mark.
+    """
+    return _owner(re.fullmatch(rf"{_OWNER}\.{ZONE}", str(domain or "")))
+
+
+def owner_in_notes(text: Any) -> Owner | None:
+    """Read whose it is from the beginning of notes or of a description."""
+    return _owner(re.match(rf"{ZONE} {_OWNER}(?![0-9A-Za-z-])", str(text or "")))
+
+
+def _owner(found: re.Match[str] | None) -> Owner | None:
+    return Owner(found["stack"], found["mark"]) if found else None

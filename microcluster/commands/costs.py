@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.home import Home
+from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, command, print_json, sentence
 from microcluster.commands.holdings import known_machines
@@ -28,7 +28,6 @@ from microcluster.setup.environment import ARTIFACTS
 from microcluster.setup.errors import CommandFailed, UserMistake
 from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 PUBLIC_KEY = "id_ed25519.pub"

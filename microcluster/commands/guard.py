@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from core.catalog.prices import Rate
-from core.home import Home
+from core.home import Home, Owner
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.command import (
@@ -40,7 +40,6 @@ from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import Owner
 
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""

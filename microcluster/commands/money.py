@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from core.catalog.prices import Rate, dollars
 from core.files import write_whole
-from core.home import PRIVATE_DIR, Home
+from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import CommandFailed, sentence
@@ -21,7 +21,6 @@ from microcluster.lifecycle.accounts import open_account
 from microcluster.planning.costs import next_started_hour
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 CENT = Decimal("0.01")

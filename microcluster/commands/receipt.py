@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from core.home import Home
+from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, known_machines, with_state
@@ -14,7 +14,6 @@ from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 from providers.rental.receipt import receipt as add_up
 from providers.rental.sweep import of_other_stacks

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from core.home import Home
+from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands import holdings
 from microcluster.commands.command import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
@@ -14,7 +14,6 @@ from microcluster.setup import engine
 from microcluster.setup.progress import Stages
 from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import Owner
 
 REFRESH_LIMIT_S = 1800
 QUICK_S = 60

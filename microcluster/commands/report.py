@@ -9,6 +9,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from agent import step_time_model
+from core.home import Owner
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.bottleneck import Link
@@ -29,7 +30,6 @@ from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
 from microcluster.setup.environment import fetched_folder
 from providers.rental.errors import ProviderError
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 PAGE, FACTS = "report.html", "report.json"

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from core.home import Home
+from core.home import Home, Owner
 from core.plain_text import note, say
 from microcluster.commands.command import UserMistake, command
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -14,7 +14,6 @@ from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
-from providers.rental.owner_mark import Owner
 
 OTHERS_MAY = 0o077
 """Bits of a file's mode."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
+from core.home import Owner
 from microcluster.setup.secret_env import kept
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import Owner
 
 
 def open_account(name: str, key_file: str | None) -> OpenedAccount:

@@ -3,29 +3,29 @@
 import functools
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from google.protobuf import any_pb2, empty_pb2
+from google.protobuf import any_pb2, empty_pb2, json_format, struct_pb2
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from core.plain_text import lines
-from providers.grpc.declared import Declared
-from providers.grpc.properties import difference, to_python, to_struct
 from providers.rental.account import Market
 from providers.rental.errors import CallError, PartialFailure, ProviderError
-from providers.rental.operation import Operation, Session
+from providers.rental.order import Log, Operation, Session
 from providers.rental.redaction import redacted
 from providers.rental.resource import Managed
-from providers.rental.spec import Problem, Values, has_unknown
+from providers.rental.spec import Declared, Problem, Values
 from providers.rental.waiting import Deadline
 
 LOG_TIMEOUT_S = 5.0
 TIME_SCALE = "timeScale"
 ENGINES_OWN = ("version", "pluginDownloadURL", "__internal")
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  # The engine's mark of a secret, not one.
 
 
 @dataclass(frozen=True)
@@ -103,30 +103,15 @@ class EngineLog:
         except grpc.RpcError:
             return  # The engine is gone or busy; the operation's own result matters more than its progress.
 
+    def of(self, urn: str) -> Log:
+        """Return what an operation on one resource logs to."""
+        warn = functools.partial(self.say, urn, severity=engine_pb2.WARNING)
+        return Log(functools.partial(self.say, urn), functools.partial(self.say, urn, passing=True), warn)
+
     def close(self) -> None:
         """Let go of the engine."""
         if self._channel is not None:
             self._channel.close()
-
-
-@dataclass(frozen=True)
-class Log:
-    """The engine's log for one resource."""
-
-    engine: EngineLog
-    urn: str
-
-    def info(self, message: str) -> None:
-        """Keep a message under the resource in the command's summary."""
-        self.engine.say(self.urn, message)
-
-    def progress(self, message: str) -> None:
-        """Show what is going on right now."""
-        self.engine.say(self.urn, message, passing=True)
-
-    def warn(self, message: str) -> None:
-        """Show a warning."""
-        self.engine.say(self.urn, message, engine_pb2.WARNING)
 
 
 def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,7 +213,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Adopt or order."""
         resource, inputs = self._resource(request), to_python(request.properties)
-        if request.preview or has_unknown(inputs):
+        if request.preview:
             known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, {})}
             return provider_pb2.CreateResponse(properties=to_struct(known))
         made = resource.create(self._operation(request, context, resource), inputs)
@@ -249,7 +234,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Finish, or change in place."""
         resource, inputs, old = self._resource(request), to_python(request.news), to_python(request.olds)
-        if request.preview or has_unknown(inputs):
+        if request.preview:
             known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, old)}
             return provider_pb2.UpdateResponse(properties=to_struct(known))
         outputs = resource.update(self._operation(request, context, resource), request.id, inputs, old)
@@ -277,7 +262,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             urn=request.urn,
             session=self._session,
             deadline=Deadline(limit_s, self.stop, self._session.time_scale),
-            log=Log(self._log, request.urn),
+            log=self._log.of(request.urn),
             engine_lives=lambda: context.is_active() and not self._engine_is_gone(),
         )
 
@@ -308,3 +293,47 @@ def _failures(problems: list[Problem]) -> list[provider_pb2.CheckFailure]:
 
 def _subject(request: Any) -> str:
     return getattr(request, "urn", "") or "the provider"
+
+
+def to_python(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """Read a struct: whole numbers become ints, nulls are left out, secrets lose their wrapping."""
+    return _plain(json_format.MessageToDict(struct))
+
+
+def to_struct(values: Mapping[str, Any]) -> struct_pb2.Struct:
+    """Write a struct, without the members that are None."""
+    struct = struct_pb2.Struct()
+    json_format.ParseDict({key: _listed(value) for key, value in values.items() if value is not None}, struct)
+    return struct
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.get(SIGNATURE) == SECRET:
+            return _plain(value.get("value"))
+        return {key: _plain(member) for key, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [_plain(member) for member in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _listed(member) for key, member in value.items() if member is not None}
+    return [_listed(member) for member in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Which inputs changed, and which of those need a new object."""
+
+    changed: tuple[str, ...]
+    replacing: tuple[str, ...]
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any], replace_on: Collection[str]) -> Difference:
+    """Compare inputs with inputs; outputs never count, because the account resolves names into ids and dates."""
+    changed = tuple(sorted(key for key in {*old, *new} if old.get(key) != new.get(key)))
+    return Difference(changed, tuple(key for key in changed if key in replace_on))

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from core.home import NOBODYS, Owner
 from providers.paperspace import bills, credentials, names, views
 from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
 from providers.paperspace.specs import LedgerSpec
@@ -27,9 +28,7 @@ from providers.rental.account import (
 )
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.operation import Operation
-from providers.rental.order import adopt_or_order, within_lag
-from providers.rental.owner_mark import NOBODYS, Owner
+from providers.rental.order import Operation, adopt_or_order, within_lag
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending, wait_until
 from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
@@ -54,7 +53,7 @@ class Paperspace(Market):
     """One team through one key."""
 
     machine = MACHINE
-    lists_lag_s, longest_order_s = LISTS_LAG_S, LONGEST_CALL_S
+    lists_lag_s, settled_s = LISTS_LAG_S, LISTS_LAG_S + LONGEST_CALL_S
 
     def __init__(self, api: Api) -> None:
         self.api = api

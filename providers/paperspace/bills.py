@@ -10,11 +10,11 @@ from typing import Any
 
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Rate
+from core.home import Owner
 from providers.paperspace import views
 from providers.paperspace.views import DRIVE, MACHINE, NETWORK
 from providers.rental.account import Resource
 from providers.rental.journal import Intent, Journal
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 BY_LIST = f"by the price list of {catalog.AS_OF}"

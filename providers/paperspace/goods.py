@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from core.home import Owner
 from providers.paperspace import names
 from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace, advice
 from providers.paperspace.specs import DriveSpec, NetworkSpec, PrivateNetwork, SharedDrive
 from providers.paperspace.views import DRIVE, NETWORK
 from providers.rental.account import OrderRequest, Resource
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values

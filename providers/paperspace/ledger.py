@@ -3,14 +3,14 @@
 from typing import Any
 
 from core.catalog import paperspace as catalog
+from core.home import Owner
 from providers.paperspace.account import MACHINES, Paperspace
 from providers.paperspace.api import ApiError
 from providers.paperspace.specs import Ledger, LedgerSpec
 from providers.paperspace.views import MACHINE
 from providers.rental import resource
 from providers.rental.errors import ProviderError
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
 
 
@@ -22,7 +22,7 @@ class Ledgers(resource.Ledger):
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster, which needs no account."""
         kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
-        return kept if problems(LedgerSpec, inputs) else {**kept, **_price(LedgerSpec.of(inputs))}
+        return kept if problems(LedgerSpec, inputs) else {**kept, **_price(LedgerSpec.model_validate(inputs))}
 
     def checked(self, op: Operation, market: Paperspace, spec: LedgerSpec, old: Values) -> dict[str, Any]:
         """Check the key, the offer and the room."""

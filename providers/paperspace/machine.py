@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from core.home import Home
+from core.home import Home, Owner
 from providers.paperspace import names, views
 from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace, advice
 from providers.paperspace.api import ApiError
@@ -25,11 +25,9 @@ from providers.paperspace.views import MACHINE, OFF, READY, SCRIPT, STATIC, SWIT
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.closing import close
 from providers.rental.errors import CallError, ProviderError
-from providers.rental.host_key import HostKey, public_line
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
-from providers.rental.resource import Rented
+from providers.rental.resource import HostKey, Rented, public_line
 from providers.rental.spec import Values
 from providers.rental.waiting import Pending, wait_until
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from providers.rental import owner_mark as marks
-from providers.rental.owner_mark import ZONE, Owner
+from core import home as marks
+from core.home import ZONE, Owner
 
 KEPT = "kept-"
 """Begins the label of what stays when its stack goes: a name is all of it that can be changed."""

@@ -7,9 +7,8 @@ import pydantic
 
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Prices
-from providers.grpc.declared import Declared
 from providers.paperspace.names import KEPT
-from providers.rental.spec import Mark, Spec
+from providers.rental.spec import Declared, Mark, Spec
 
 LONGEST_SCRIPT = 12_000
 """Bytes: scripts of the older API could have 16 KB, and ours begins with some of its own."""

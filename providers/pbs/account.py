@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.batch import commands
 from agent.batch.records import SEEN_EVERY_S
-from core.home import Home
+from core.home import ANY_STACK, Home, Owner
 from core.waiting import NotReadyError
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError
@@ -18,7 +18,6 @@ from microcluster.remote.openssh import login_host
 from providers.rental.account import Account, Extension, Identity, Resource
 from providers.rental.errors import AccountError, ProviderError
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import ANY_STACK, Owner
 from providers.rental.receipt import Charge
 
 JOB, CURRENCY = "job", "node hours"

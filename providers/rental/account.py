@@ -12,8 +12,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from core.home import Owner
 from providers.rental.errors import CallError
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending
 
@@ -257,13 +257,8 @@ class Market(Account):
 
     lists_lag_s: float
     """So far the lists may lag behind an accepted order or cancellation."""
-    longest_order_s: float
-    """So long after an order was sent, at the latest, the account has carried it out, even if its caller has left."""
-
-    @property
-    def settled_s(self) -> float:
-        """How long after its caller has left whatever an order made is in the lists: the account may still be at work."""
-        return self.lists_lag_s + self.longest_order_s
+    settled_s: float
+    """How long after its caller has left whatever an order made is in the lists: the account may still be at work."""
 
     @abstractmethod
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:

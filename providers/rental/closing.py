@@ -2,9 +2,9 @@
 
 import time
 
+from core.home import Owner
 from providers.rental.account import Account, Market, Resource
 from providers.rental.errors import CallError, ProviderError, WaitError
-from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Deadline, Pending, Tell, wait_until
 
 REFUSED_FOR_S = 10 * 60.0

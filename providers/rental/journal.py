@@ -16,10 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.home import Home
+from core.home import Home, Owner
 from providers.rental import waiting
 from providers.rental.errors import ProviderError
-from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Instant
 
 MEMBERS = {

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from core.home import Owner
 from providers.rental import order, sweep
 from providers.rental.account import Account, Extension, Identity, Market, Quote, Resource
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.journal import Journal
-from providers.rental.operation import Operation, Session
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Log, Operation, Session
 from providers.rental.receipt import Charge, Receipt, receipt
 from providers.rental.waiting import Deadline
 
@@ -91,7 +91,7 @@ class OpenedAccount:
             stop = threading.Event()
             urn = f"urn:pulumi:{owner.stack}::microcluster::pulumi:pulumi:Stack::{owner.stack}"
             session = Session(lambda: account, time_scale, stop)
-            op = Operation(urn, session, Deadline(CANCEL_LIMIT_S, stop, time_scale), _Screen(tell))
+            op = Operation(urn, session, Deadline(CANCEL_LIMIT_S, stop, time_scale), Log(tell, tell, tell))
             return sweep.clean(op, op.market(), owner)
 
     def remove(self, chosen: Iterable[Resource], tell: Callable[[str], None]) -> list[str]:
@@ -119,10 +119,3 @@ def _unshown(market: Market, owner: Owner, time_scale: float) -> list[str]:
             said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
     waiting = [each for each in market.orders(owner) if each.is_waiting and not each.is_shown]
     return said + [f"{each.described}, and the account shows no {market.machine} of it" for each in waiting[:1]]
-
-
-class _Screen:
-    """Says on the screen what the engine would show."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.info = self.progress = self.warn = tell

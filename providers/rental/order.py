@@ -1,30 +1,30 @@
-"""Send an order at most once, and from one computer only.
+"""An operation of the provider, and how it sends an order at most once, and from one computer only.
 
-Its intent is on the disk before it is sent, its outcome right after. What became of an order whose answer got lost is found out by the
-account's things, and by the journal while lists lag.
+Its intent is on the disk before it is sent, its outcome right after. A lost answer is resolved by looking: in the account, and in the
+journal while lists lag.
 
 The claim names the journal that orders for a stack, in the account itself. Another name there reveals another computer, or a
 journal that was lost: then nothing is ordered before all that was ordered is in the lists.
 """
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from core.home import Owner
 from providers.rental import waiting
 from providers.rental.account import Claim, Found, Market, OrderRequest, OrderStatus, Resource
-from providers.rental.errors import CallError, OrderWithoutId, ProviderError, WaitError
+from providers.rental.errors import CallError, EngineGoneError, OrderWithoutId, ProviderError, WaitError
 from providers.rental.journal import Intent, Journal, digest
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
-from providers.rental.waiting import Pending, now, since, wait_until
+from providers.rental.waiting import Deadline, Pending, Tell, now, since, wait_until
 
 ORDER_ATTEMPTS = 3
 PAUSE_S = 5.0
 """Between two attempts, so that a rate limit has passed."""
 ENGINE_GONE = "engine gone"
-NEVER = float("-inf")
 CLAIM_KNOWN_FOR_S = 10.0
 """Orders that are sent within so long of each other share one look at the claim."""
 NOT_ARRIVED = "not arrived"
@@ -32,6 +32,85 @@ STANDING_S = 600.0
 """So much longer than lists may lag is waited for a machine of which the account shows the order or the charge alone."""
 _FIRST_READ: dict[str, waiting.Instant] = {}
 """When this process first read of an order whose end it cannot date."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a person sees of one resource while an operation runs."""
+
+    info: Tell
+    """Keeps a message under the resource in the command's summary."""
+    progress: Tell
+    """Shows what is going on right now."""
+    warn: Tell
+
+
+class Session:
+    """The account of this provider process, opened with the first call that needs it."""
+
+    def __init__(self, open_account: Callable[[], Market], time_scale: float, stop: threading.Event) -> None:
+        self.time_scale = time_scale
+        self.stop = stop
+        self.claim_lock = threading.Lock()
+        self.claimed: dict[Owner, float] = {}
+        """The stacks for which this process may order, and when it had waited for the lists."""
+        self.secrets: tuple[str, ...] = ()
+        self._open = open_account
+        self._lock = threading.Lock()
+        self._market: Market | None = None
+
+    def market(self) -> Any:
+        """Open the account, or return the open one; after a failure the next operation tries again."""
+        with self._lock:
+            if self._market is None:
+                market = self._open()
+                self.secrets = market.secrets
+                market.whoami()
+                self._market = market
+            return self._market
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation on one resource."""
+
+    urn: str
+    session: Session
+    deadline: Deadline
+    log: Log
+    engine_lives: Callable[[], bool] = lambda: True
+
+    @property
+    def stack(self) -> str:
+        """The stack's name, from the URN."""
+        return self.urn.split("::")[0].removeprefix("urn:pulumi:")
+
+    @property
+    def name(self) -> str:
+        """The resource's logical name, from the URN."""
+        return self.urn.rsplit("::", 1)[-1]
+
+    def market(self, recorded_id: str | None = None) -> Any:
+        """Open the account, and refuse when the state was written for another one."""
+        market = self.session.market()
+        live = market.whoami()
+        if recorded_id and recorded_id != live.account_id:
+            raise ProviderError(
+                f"working on {self.name}: the state belongs to account {recorded_id}, the key is for account "
+                f"{live.account_id} ({live.username} at {live.endpoint}). Use the first account's key, nothing was touched."
+            )
+        return market
+
+    def journal(self, owner_mark: str) -> Journal:
+        """Return the journal of the stack and the mark."""
+        return Journal(self.stack, owner_mark)
+
+    def before_order(self, what: str) -> None:
+        """Refuse to order anything for an engine that is gone or has asked to stop."""
+        if not self.engine_lives() or self.session.stop.is_set():
+            raise EngineGoneError(
+                f"ordering {what}: the engine is gone or stops, so nothing was ordered. Run the command again."
+            )
 
 
 def adopt_or_order(op: Operation, market: Market, request: OrderRequest) -> Resource | str:
@@ -115,7 +194,7 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
         if claim is None:
             return True  # Nothing of the stack was ever there, so nobody has ordered for it.
         if claim.journal == ours:
-            waited_at = op.session.claimed.setdefault(owner, NEVER)
+            waited_at = op.session.claimed.setdefault(owner, float("-inf"))
             # Whoever looked at the lists before another thread had waited for them looks again.
             return waited_at <= asked
         if owner in op.session.claimed:
@@ -206,7 +285,7 @@ def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up:
         if trace is None:
             return (None,)
         if time.monotonic() > ends:
-            raise ProviderError(_standing(f"{request.kind} {request.name}", trace))
+            raise ProviderError(standing(f"{request.kind} {request.name}", trace))
         return Pending(f"{trace.described}, and the account does not show what was ordered")
 
     (found,) = wait_until(f"the order of {op.name}", look, op.deadline, op.log.progress)
@@ -247,25 +326,13 @@ def look_once(op: Operation, market: Market, request: OrderRequest) -> Found:
     return next(iter([*living, *uncertain]), None)
 
 
-def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
-    """Write that an order made nothing, as nothing of it can turn up any more.
-
-    Raises:
-        ProviderError: the account shows that it was accepted, and no end of what it made.
-    """
-    trace = evidence(market, journal.owner, intent.hostname, [intent])
-    if trace is not None:
-        raise ProviderError(_standing(f"{intent.kind} {intent.name}", trace))
-    journal.refused(intent.attempt, NOT_ARRIVED)
-
-
 def evidence(market: Market, owner: Owner, hostname: str | None, intents: Sequence[Intent]) -> OrderStatus | None:
     """Find what shows that one of these orders was accepted, or that a machine of this name is billed; None if nothing does."""
     oldest = min((datetime.fromisoformat(each.at) for each in intents), default=None)
     return market.standing(owner, hostname, oldest, [each.order_id for each in intents if each.order_id])
 
 
-def _standing(what: str, trace: OrderStatus) -> str:
+def standing(what: str, trace: OrderStatus) -> str:
     return (
         f"ordering {what}: the account does not show what was ordered, but {trace.described}. Nothing is ordered a second time while "
         "that stands. Ask the vendor what became of it, or have it cancelled; then run the command again."
@@ -278,22 +345,18 @@ def within_lag(op: Operation, market: Market, made: Mapping[str, Intent]) -> dic
     return {each: intent for each, intent in made.items() if unsettled_s([intent], settle_s, scale) > 0}
 
 
-def fresh(op: Operation, market: Market, owner_mark: str, kind: str) -> dict[str, Intent]:
-    """Return by its id what was ordered within the lists' lag and is not closed."""
-    return within_lag(op, market, op.journal(owner_mark).accepted(market.whoami().account_id, kind))
-
-
 def fresh_until(op: Operation, market: Market, owner_mark: str, kind: str, object_id: str) -> float:
     """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now.
 
     Args:
         owner_mark: empty in an import, which has nothing that could be fresh.
     """
-    intent = fresh(op, market, owner_mark, kind).get(object_id) if owner_mark else None
-    if intent is None:
+    if not owner_mark:
         return 0.0
+    ordered = op.journal(owner_mark).accepted(market.whoami().account_id, kind)
     scale = op.deadline.time_scale
-    return time.monotonic() + unsettled_s([intent], market.settled_s, scale) * scale
+    left_s = unsettled_s([ordered[object_id]], market.settled_s, scale) if object_id in ordered else 0.0
+    return time.monotonic() + left_s * scale if left_s else 0.0
 
 
 def certain(op: Operation, market: Market, owner: Owner, kind: str, object_id: str) -> Resource | None:

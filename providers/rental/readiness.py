@@ -5,8 +5,7 @@ import time
 from providers.rental.account import Market, OrderStatus, Resource
 from providers.rental.closing import check_ours
 from providers.rental.errors import ProviderError
-from providers.rental.operation import Operation
-from providers.rental.order import fresh_until
+from providers.rental.order import Operation, fresh_until
 from providers.rental.waiting import Pending, pause_s, wait_until
 
 IDLE_S = 30 * 60.0

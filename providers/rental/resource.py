@@ -6,18 +6,21 @@ A vendor's resource gives its inputs and outputs, what forces a replacement, its
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from core.home import Owner
 from providers.rental import sweep
 from providers.rental.account import Market, OrderRequest, Resource
 from providers.rental.closing import check_ours, close
 from providers.rental.errors import PartialFailure, ProviderError, WaitError
-from providers.rental.operation import Operation
-from providers.rental.order import adopt_or_order, certain, fresh_until
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation, adopt_or_order, certain, fresh_until
 from providers.rental.readiness import GoneError, Readiness
 from providers.rental.receipt import as_lines
+from providers.rental.redaction import redacted
 from providers.rental.spec import Problem, Spec, Values, other_mark, problems
 from providers.rental.waiting import Pending
 
@@ -115,7 +118,7 @@ class Rented(Managed):
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
-        spec, market, owner = self.SPEC.of(inputs), op.market(), self.owner(op, inputs)
+        spec, market, owner = self.SPEC.model_validate(inputs), op.market(), self.owner(op, inputs)
         request = self.request(op, market, spec, owner)
         made = self.obtain(op, market, request)
         if isinstance(made, str):
@@ -150,7 +153,7 @@ class Rented(Managed):
 
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Go on with one that was not ready, and change in place what can be changed in place."""
-        spec, market = self.SPEC.of(inputs), op.market(old.get("accountId"))
+        spec, market = self.SPEC.model_validate(inputs), op.market(old.get("accountId"))
         lasting = self.lasting(market, self.owner(op, inputs), resource_id, inputs, old)
         return self._finished(op, market, spec, resource_id, lasting, is_new=False)
 
@@ -190,7 +193,7 @@ class Ledger(Managed):
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Check the account; order nothing."""
-        spec: Any = self.SPEC.of(inputs)
+        spec: Any = self.SPEC.model_validate(inputs)
         return Created(str(Owner(spec.stack, spec.mark)), self.checked(op, op.market(), spec, {}))
 
     def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
@@ -201,7 +204,7 @@ class Ledger(Managed):
 
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Check the cluster anew."""
-        return self.checked(op, op.market(old.get("accountId")), self.SPEC.of(inputs), old)
+        return self.checked(op, op.market(old.get("accountId")), self.SPEC.model_validate(inputs), old)
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
@@ -254,8 +257,15 @@ def recorded(op: Operation, building: Readiness, known: Mapping[str, Any]) -> It
         else:
             standing = "made, and not billed" if seen else "ordered, and not shown yet"
         outputs = {**(seen.outputs if seen else {}), **known}
-        reason = f"{building.what} is {standing}: {op.sentence(error)}"
+        reason = f"{building.what} is {standing}: {_sentence(op, error)}"
         raise PartialFailure(building.sought.id, outputs, reason) from error
+
+
+def _sentence(op: Operation, error: Exception) -> str:
+    """Say what went wrong; what nobody foresaw may quote a key."""
+    if isinstance(error, ProviderError):
+        return str(error)
+    return f"{redacted(f'{type(error).__name__}: {error}', *op.session.secrets)}. This is a bug."
 
 
 def _refuse_import(op: Operation, resource_id: str, inputs: Values) -> None:
@@ -264,3 +274,24 @@ def _refuse_import(op: Operation, resource_id: str, inputs: Values) -> None:
             f"importing {op.name} ({resource_id}): nothing is imported. 'pulumi up' takes over by its mark what this stack ordered, "
             "and nothing else; leave it out of the state."
         )
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """An ed25519 host key; the private part leaves this process only inside an order."""
+
+    private: str = field(repr=False)
+    public: str
+
+    @classmethod
+    def of(cls, key: Ed25519PrivateKey) -> "HostKey":
+        """Write both parts as OpenSSH does."""
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+        )
+        return cls(private.decode(), public_line(key))
+
+
+def public_line(key: Ed25519PrivateKey) -> str:
+    """Write the public part of a key as one line."""
+    return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()

@@ -1,9 +1,10 @@
 """A resource's inputs as they are declared and ordered, and what is wrong with them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
+import pulumi
 import pydantic
 from pydantic.alias_generators import to_camel
 
@@ -26,11 +27,6 @@ class Spec(pydantic.BaseModel):
     """The base of every resource's inputs: camelCase on the wire, unknown keys refused."""
 
     model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
-
-    @classmethod
-    def of(cls, inputs: Values) -> Self:
-        """Read checked inputs."""
-        return cls.model_validate(dict(inputs))
 
     @classmethod
     def declare(cls, **values: Any) -> Self:
@@ -57,7 +53,7 @@ def has_unknown(value: Any) -> bool:
 def problems(spec: type[Spec], inputs: Values) -> list[Problem]:
     """Say what is wrong with ``inputs``; what a preview cannot know yet is never judged."""
     try:
-        spec.of(inputs)
+        spec.model_validate(inputs)
     except pydantic.ValidationError as error:
         return [_problem(found) for found in error.errors() if not has_unknown(found["input"])]
     return []
@@ -79,3 +75,42 @@ def _problem(found: Any) -> Problem:
     path = ".".join(str(step) for step in found["loc"])
     reason = {"extra_forbidden": "is no property of this resource", "missing": "is missing"}.get(found["type"])
     return Problem(path, reason or found["msg"].removeprefix("Value error, "))
+
+
+class Declared(pulumi.CustomResource):
+    """A resource whose wire names are camelCase and whose Python names are snake_case."""
+
+    TOKEN: ClassVar[str]
+    SPEC: ClassVar[type[Spec]]
+
+    def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Args:
+        spec: made by ``SPEC.declare``, as values of other resources are known only later.
+        """
+        given = {key: _plain(getattr(spec, key)) for key in self.SPEC.model_fields}
+        # Pulumi makes an attribute for each key of this dict and for nothing else, outputs included.
+        super().__init__(self.TOKEN, name, {**dict.fromkeys(self.outputs()), **given}, opts)
+
+    @classmethod
+    def outputs(cls) -> list[str]:
+        """Name the outputs, which are not inputs as well."""
+        return [name for name in cls.__annotations__ if name not in ("TOKEN", "SPEC")]
+
+    @classmethod
+    def output_keys(cls) -> tuple[str, ...]:
+        """Name them as on the wire."""
+        return tuple(to_camel(name) for name in cls.outputs())
+
+    def translate_output_property(self, prop: str) -> str:
+        """Turn the wire's ``hostKey`` into ``host_key``."""
+        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in prop)
+
+    def translate_input_property(self, prop: str) -> str:
+        """Turn ``host_key`` into the wire's ``hostKey``."""
+        return to_camel(prop)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Spec):
+        return value.model_dump(by_alias=True, exclude_defaults=True)
+    return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
+from core.home import Owner
 from providers.rental import order
 from providers.rental.account import Account, Market, Resource
 from providers.rental.closing import close
 from providers.rental.errors import ProviderError
-from providers.rental.journal import Intent
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.journal import Intent, Journal
+from providers.rental.order import Operation
 from providers.rental.receipt import Receipt, receipt
 from providers.rental.waiting import Deadline, Pending, Tell, wait_until
 
@@ -56,6 +56,18 @@ def of_other_stacks(found: Iterable[Resource], owner: Owner) -> list[str]:
     ]
 
 
+def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
+    """Write that an order made nothing, as nothing of it can turn up any more.
+
+    Raises:
+        ProviderError: the account shows that it was accepted, and no end of what it made.
+    """
+    trace = order.evidence(market, journal.owner, intent.hostname, [intent])
+    if trace is not None:
+        raise ProviderError(order.standing(f"{intent.kind} {intent.name}", trace))
+    journal.refused(intent.attempt, order.NOT_ARRIVED)
+
+
 def _failure(account: Account, resource: Resource, deadline: Deadline, tell: Tell) -> str | None:
     if resource.cancel_by_hand:
         return (
@@ -92,7 +104,7 @@ class _Cleaning:
             trace = order.evidence(self._market, self._owner, each.hostname, [each])
             if trace is not None and not self._is_settled():
                 return Pending(f"{trace.described}, and the account does not show that what was ordered is over")
-            order.mark_failed(self._market, self._journal, each)
+            mark_failed(self._market, self._journal, each)
         return self._proof()
 
     def _sweep(self) -> list[str]:
@@ -155,7 +167,7 @@ class _Cleaning:
         return seen
 
     def _fresh(self, kind: str) -> dict[str, Intent]:
-        return order.fresh(self._op, self._market, self._owner.mark, kind)
+        return order.within_lag(self._op, self._market, self._journal.accepted(self._account_id, kind))
 
     def _proof(self) -> Receipt | Pending:
         machine = self._market.machine

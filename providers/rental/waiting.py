@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from core.plain_text import duration
-from providers.rental.errors import WaitError
+from providers.rental.errors import ProviderError, WaitError
 
 Found = TypeVar("Found")
 Tell = Callable[[str], None]
@@ -24,6 +25,7 @@ LONGEST_PAUSE_S = 10.0
 PAUSE_SHARE = 0.05
 """Looks grow apart with the time already waited, so that short waits end soon and long ones cost few calls."""
 TELL_EVERY_S = 5.0
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -131,3 +133,24 @@ def _boot() -> str:
         return BOOT_ID.read_text().strip()
     except OSError:
         return uuid.uuid4().hex  # Without it no two processes can compare their moments.
+
+
+def answered(limit_s: float, ask: Callable[[], Answer]) -> Answer:
+    """Return an answer that comes in time; a call that is late goes on behind and hinders nobody.
+
+    Raises:
+        ProviderError: there is none yet, or what the call raised.
+    """
+    done: Future[Answer] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(ask())
+        except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return done.result(limit_s)
+    except TimeoutError as late:
+        raise ProviderError(f"it did not answer within {limit_s:g} s.") from late

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
+from core.home import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental.account import EXTENSION, Claim, Extension, Found, Identity, Market, OrderStatus, Quote, Resource
 from providers.rental.errors import AccountError, ProviderError, unreadable
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.owner_mark import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental.receipt import Charge
 from providers.rental.redaction import without_secrets
 from providers.rental.waiting import Pending
@@ -44,7 +44,7 @@ class SoftLayer(Market):
     """One account through one key."""
 
     machine = GUEST
-    lists_lag_s, longest_order_s = LISTS_LAG_S, LONGEST_ORDER_S
+    lists_lag_s, settled_s = LISTS_LAG_S, LISTS_LAG_S + LONGEST_ORDER_S
 
     def __init__(self, api: Api) -> None:
         self.api = api

@@ -9,9 +9,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from core.home import ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental import receipt
 from providers.rental.account import Resource
-from providers.rental.owner_mark import ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental.receipt import Charge
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError

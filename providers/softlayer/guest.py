@@ -9,12 +9,11 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from core.home import Owner, owner_in_domain
 from providers.rental.account import OrderRequest, Resource
-from providers.rental.host_key import HostKey, public_line
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner, owner_in_domain
+from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
-from providers.rental.resource import Rented
+from providers.rental.resource import HostKey, Rented, public_line
 from providers.rental.spec import Values
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import guest_order, guest_view

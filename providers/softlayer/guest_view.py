@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from core.home import owner_in_domain
 from providers.rental.account import Resource
-from providers.rental.owner_mark import owner_in_domain
 from providers.rental.waiting import Pending
 from providers.softlayer import billing, orders
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.catalog import softlayer as catalog
+from core.home import Owner
 from providers.rental import resource
 from providers.rental.account import Quote
 from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
-from providers.rental.operation import Operation, answered
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
+from providers.rental.waiting import answered
 from providers.softlayer import guest_order, guest_view, rights
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
@@ -49,7 +50,7 @@ class Ledgers(resource.Ledger):
         if problems(LedgerSpec, inputs):
             return known
         try:
-            spec, account_id = LedgerSpec.of(inputs), old.get("accountId")
+            spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
             quote = answered(PREVIEW_LIMIT_S, lambda: guest_order.quote(op.market(account_id).api, spec))
             return known | _priced(quote)
         except CredentialsError:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from core.home import Owner, owner_in_domain
 from providers.rental.account import OrderStatus
 from providers.rental.errors import OrderWithoutId
-from providers.rental.owner_mark import Owner, owner_in_domain
 from providers.softlayer.api import LONGEST_ORDER_S, Api, made_id
 
 Row = Mapping[str, Any]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from core.home import Owner
 from providers.rental.account import OrderRequest, Resource
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
@@ -68,7 +68,7 @@ class Groups(Rented):
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
         """Return what somebody changed; rules that mean the same are the same."""
         rules, group_id = found.row.get("rules") or [], int(found.id)
-        wanted = {identity(rule.template(group_id)) for rule in GroupSpec.of(inputs).rules}
+        wanted = {identity(rule.template(group_id)) for rule in GroupSpec.model_validate(inputs).rules}
         if wanted == {identity(rule) for rule in rules}:
             return dict(found.inputs)
         return {**found.inputs, "rules": [inputs_of(rule, group_id) for rule in rules]}

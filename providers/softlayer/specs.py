@@ -9,9 +9,8 @@ import pulumi
 import pydantic
 
 from core.catalog import softlayer as catalog
-from providers.grpc.declared import Declared
-from providers.rental.owner_mark import Owner, owner_in_domain
-from providers.rental.spec import Mark, Spec
+from core.home import Owner, owner_in_domain
+from providers.rental.spec import Declared, Mark, Spec
 
 GROUPS_PER_INTERFACE = 5
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]

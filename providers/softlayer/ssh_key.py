@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
+from core.home import Owner
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.errors import ProviderError
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values

@@ -17,6 +17,7 @@ import docker
 import pytest
 
 from components.cluster import facts_of as cluster_facts_of
+from core import home
 from core.home import Home
 from emulator.machines.host_tools import wait_until
 from emulator.pbs.settings import QUEUE_IMAGE
@@ -29,7 +30,6 @@ from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
 from providers.pbs.account import open_account
-from providers.rental import owner_mark
 from tests.integration.conftest import ROOT
 from tools.product import free_port
 
@@ -215,7 +215,7 @@ def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_st
 
 def test_the_receipt_counts_the_node_hours_of_every_submission(site):
     account = open_account(str(site.facts.account_config_file), {})
-    charges = account.charges(owner_mark.Owner(STACK, site.facts.mark))
+    charges = account.charges(home.Owner(STACK, site.facts.mark))
     assert len(charges) == 3 and account.is_emulated
     assert all(not row.is_open and row.so_far > 0 and row.currency == "node hours" for row in charges)
 

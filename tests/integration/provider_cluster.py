@@ -9,7 +9,7 @@ from typing import Any
 
 import SoftLayer
 
-from providers.rental.owner_mark import Owner
+from core.home import Owner
 from providers.rental.receipt import receipt
 from providers.softlayer import account as accounts
 from providers.softlayer import credentials

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from providers.grpc.servicer import EngineLog, Log
+from providers.grpc.servicer import EngineLog
 from providers.rental import waiting
 from providers.rental.account import Resource
-from providers.rental.operation import Operation
-from providers.rental.order import adopt_or_order
+from providers.rental.order import Operation, adopt_or_order
 from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
 from providers.softlayer.guest import Guests
@@ -158,8 +157,8 @@ def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, m
     stop = threading.Event()
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
     session = plugin.SOFTLAYER.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
-    op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
-    request = Guests().request(op, op.market(), GuestSpec.of(guest("gpu-0")), OWNER)
+    op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), EngineLog("").of(urn))
+    request = Guests().request(op, op.market(), GuestSpec.model_validate(guest("gpu-0")), OWNER)
     made = adopt_or_order(op, op.market(), request)
     assert isinstance(made, Resource)
     assert world.machines() == [made.id]

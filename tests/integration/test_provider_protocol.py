@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from providers.grpc.properties import to_struct
+from providers.grpc.servicer import to_struct
 from providers.rental.spec import UNKNOWN
 from tests.integration.provider_driver import Driver, Failed, Resource
 from tools.chaos.provider import named

@@ -10,7 +10,7 @@ import uvicorn
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from core.home import owner_mark
+from core.home import Owner, owner_mark
 from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
@@ -18,8 +18,7 @@ from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.process import listen
 from emulator.server import application
 from providers.paperspace.__main__ import PAPERSPACE
-from providers.rental.operation import Operation
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation
 from providers.rental.resource import Created, Live
 from providers.rental.waiting import Deadline
 

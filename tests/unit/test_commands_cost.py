@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 from command_samples import CLUSTER, COST
 
+from core import home as marks
 from microcluster.commands import command, money
 from microcluster.commands.money import Cost
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
-from providers.rental import owner_mark as marks
 from providers.rental.account import Account, Extension, Identity
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount

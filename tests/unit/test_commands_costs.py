@@ -9,14 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.home import Home
+from core.home import Home, Owner
 from microcluster.commands import costs
 from microcluster.commands.costs import Rental, rentals_of, sums
 from microcluster.commands.money import Statement, keep, kept
 from microcluster.config.stack import ConfigError
 from microcluster.setup import keys
 from providers.rental.key_file import CredentialsError
-from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from core.home import Owner, owner_in_domain, owner_in_notes
 from microcluster.commands.command import UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.money import last_rental
@@ -13,7 +14,6 @@ from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
 from providers.rental.account import Resource
-from providers.rental.owner_mark import Owner, owner_in_domain, owner_in_notes
 from providers.rental.receipt import Charge
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)

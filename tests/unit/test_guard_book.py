@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 from played_guard import BEGAN, World, guard
 
+from core.home import Owner
 from microcluster.guard.decision import Begun, Limits
 from microcluster.guard.look import Book
 from providers.paperspace import views
 from providers.rental.account import Claim, Extension
-from providers.rental.owner_mark import Owner
 from providers.rental.wire import Wire
 from providers.softlayer.account import _claim_of, claim_notes
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.home import Owner
 from emulator.paperspace import billing
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
@@ -14,7 +15,6 @@ from providers.rental.account import OrderRequest
 from providers.rental.errors import AccountError, PartialFailure, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.order import submit
-from providers.rental.owner_mark import Owner
 from tests.unit.paperspace_renter import STACK, EmulatedTeam, Renter, make_keys
 
 OTHER = f"{STACK}-00000000.microcluster"

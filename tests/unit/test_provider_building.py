@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.home import Owner
 from providers.rental import readiness
 from providers.rental.account import Identity, Resource
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
-from providers.rental.operation import Operation, Session
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation, Session
 from providers.rental.readiness import GoneError, Readiness
 from providers.rental.waiting import Deadline, Pending
 from providers.softlayer.account import SoftLayer

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.home import Owner
 from providers.rental import closing
 from providers.rental.account import Identity, Resource
 from providers.rental.errors import ProviderError
-from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Deadline
 from providers.softlayer import guest_view
 from providers.softlayer.account import SoftLayer

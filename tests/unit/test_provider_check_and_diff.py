@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.grpc.properties import difference
+from providers.grpc.servicer import difference
 from providers.rental.spec import UNKNOWN
 from providers.softlayer.guest import Guests
 from providers.softlayer.ledger import Ledgers

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.rental import journal, waiting
+from providers.rental import journal, sweep, waiting
 from providers.rental import order as orders
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
@@ -226,13 +226,13 @@ def test_a_receipt_without_a_name_keeps_the_intent_open_and_the_orders_number(bo
 )
 def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status, shown):
     with pytest.raises(ProviderError, match=f"its order 7001 {shown}.*Nothing is ordered a second time"):
-        orders.mark_failed(Orders(status), book, accepted_without_a_name(book))
+        sweep.mark_failed(Orders(status), book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == 1
 
 
 @pytest.mark.parametrize("status", sorted(REFUSED))
 def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
-    orders.mark_failed(Orders(status), book, accepted_without_a_name(book))
+    sweep.mark_failed(Orders(status), book, accepted_without_a_name(book))
     assert book.unresolved("278444") == []
 
 
@@ -251,7 +251,7 @@ def test_an_order_that_was_refused_does_not_hide_what_else_shows_that_a_machine_
     account.find = lambda service, object_id, mask: status[object_id]
     getattr(account, member).append(row)
     with pytest.raises(ProviderError, match=shown):
-        orders.mark_failed(account, book, accepted_without_a_name(book))
+        sweep.mark_failed(account, book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == 1
 
 
@@ -263,7 +263,7 @@ def test_an_accepted_order_is_over_once_all_that_it_made_is_cancelled(book, ends
     account.bills = [{"id": 5, "cancellationDate": end, "orderItem": {"order": {"id": 7001}}} for end in ends]
     account.bills.append({"id": 6, "cancellationDate": "2026-07-01", "orderItem": {"order": {"id": 7002}}})
     with nullcontext() if is_over else pytest.raises(ProviderError, match="order 7001"):
-        orders.mark_failed(account, book, accepted_without_a_name(book))
+        sweep.mark_failed(account, book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == (not is_over)
 
 
@@ -274,7 +274,7 @@ def test_an_order_without_any_receipt_is_not_given_up_while_one_of_its_name_wait
     account.waiting = [{"id": 7, "status": "PENDING_APPROVAL", "items": items}]
     book.intend(INTENT)
     with pytest.raises(ProviderError, match="its order 7 is PENDING_APPROVAL") if is_ours else nullcontext():
-        orders.mark_failed(account, book, *book.unresolved("278444"))
+        sweep.mark_failed(account, book, *book.unresolved("278444"))
     assert len(book.unresolved("278444")) == is_ours
 
 
@@ -294,11 +294,11 @@ def test_an_order_of_its_name_stands_from_an_hour_before_it_was_sent_as_the_cloc
     placed = datetime.fromisoformat(intent.at) + timedelta(hours=hours)
     account.waiting = [{"id": 7, "createDate": placed.isoformat(), "items": items}]
     with pytest.raises(ProviderError, match=f"its order 7 is {status}") if stands else nullcontext():
-        orders.mark_failed(account, book, intent)
+        sweep.mark_failed(account, book, intent)
     assert len(book.unresolved("278444")) == stands
 
 
 def test_an_order_without_any_receipt_is_given_up_without_a_question(book):
     book.intend(INTENT)
-    orders.mark_failed(Orders("APPROVED"), book, *book.unresolved("278444"))
+    sweep.mark_failed(Orders("APPROVED"), book, *book.unresolved("278444"))
     assert book.unresolved("278444") == []

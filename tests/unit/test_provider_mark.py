@@ -2,14 +2,14 @@
 
 import pytest
 
-from providers.rental import owner_mark
+from core import home
 
 OURS = "1f3a9c42"
-LOCAL = owner_mark.Owner("local", OURS)
+LOCAL = home.Owner("local", OURS)
 
 
 def test_a_guest_is_ours_by_its_domain():
-    assert owner_mark.owner_in_domain(f"local-{OURS}.microcluster") == LOCAL
+    assert home.owner_in_domain(f"local-{OURS}.microcluster") == LOCAL
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_guest_is_ours_by_its_domain():
     ],
 )
 def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
-    assert owner_mark.owner_in_domain(domain) != LOCAL
+    assert home.owner_in_domain(domain) != LOCAL
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
     ],
 )
 def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
-    assert owner_mark.owner_in_notes(notes) == owner_mark.Owner(stack, OURS)
+    assert home.owner_in_notes(notes) == home.Owner(stack, OURS)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
     + [f"microcluster p100-{OURS}"],
 )
 def test_notes_that_only_mention_the_mark_or_bear_it_for_another_stack_are_foreign(notes):
-    assert owner_mark.owner_in_notes(notes) != LOCAL
+    assert home.owner_in_notes(notes) != LOCAL
 
 
 def test_what_has_room_for_a_mark_alone_is_of_every_stack_with_it():
     assert LOCAL.has(LOCAL)
-    assert LOCAL.has(owner_mark.Owner(owner_mark.ANY_STACK, OURS))
-    assert not LOCAL.has(owner_mark.Owner("p100", OURS))
+    assert LOCAL.has(home.Owner(home.ANY_STACK, OURS))
+    assert not LOCAL.has(home.Owner("p100", OURS))
 
 
 def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
-    owner = owner_mark.Owner("v100", OURS)
-    assert owner_mark.owner_in_domain(owner.domain) == owner
-    assert owner_mark.owner_in_notes(owner.notes) == owner
+    owner = home.Owner("v100", OURS)
+    assert home.owner_in_domain(owner.domain) == owner
+    assert home.owner_in_notes(owner.notes) == owner
     assert owner.tags == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")

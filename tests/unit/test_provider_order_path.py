@@ -10,8 +10,7 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 import providers
-from providers.grpc.properties import to_python, to_struct
-from providers.grpc.servicer import Provider
+from providers.grpc.servicer import Provider, to_python, to_struct
 from providers.rental import order
 from providers.softlayer.__main__ import SOFTLAYER
 from tools.chaos.accounts import CLOCK_RATE, AccountServer
@@ -19,7 +18,7 @@ from tools.chaos.provider import STACK, Resource, named
 from tools.chaos.softlayer import cluster
 
 FOLDER = f"{Path(providers.__file__).parent}/"
-UNTIL_ORDERED, UNTIL_READY = 19, 25
+UNTIL_ORDERED, UNTIL_READY = 14, 20
 """Where the new guest is listed late, its order is asked for too: one module more."""
 
 
@@ -61,7 +60,7 @@ def engine(tmp_path, monkeypatch):
     server.close()
 
 
-def test_the_order_of_a_guest_touches_at_most_19_modules_and_its_readiness_6_more(engine):
+def test_the_order_of_a_guest_touches_at_most_14_modules_and_its_readiness_6_more(engine):
     made: dict[str, Resource] = {}
     trace = Trace()
     for declared in [each for level in cluster(("gpu-0",)) for each in level]:

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_list
 
+from core.home import Owner
 from emulator.softlayer import users
 from providers.rental.errors import ProviderError
-from providers.rental.owner_mark import Owner
 from providers.softlayer import rights
 from providers.softlayer.account import SoftLayer
 from tests.unit.test_provider_guests import READY

@@ -6,15 +6,14 @@ from types import SimpleNamespace
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from providers.grpc.properties import to_struct
+from core.home import Owner
 from providers.grpc.server import ParentWatch
-from providers.grpc.servicer import EngineLog, Log, Provider
+from providers.grpc.servicer import EngineLog, Provider, to_struct
 from providers.paperspace.goods import Drives
 from providers.rental import resource
 from providers.rental.account import Identity, Resource
 from providers.rental.errors import AccountError, EngineGoneError, PartialFailure
-from providers.rental.operation import Operation, Session
-from providers.rental.owner_mark import Owner
+from providers.rental.order import Operation, Session
 from providers.rental.readiness import Readiness
 from providers.rental.waiting import Deadline
 from providers.softlayer.__main__ import SOFTLAYER
@@ -26,7 +25,7 @@ URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 
 def operation(life: ParentWatch, stop: threading.Event | None = None) -> Operation:
     session = Session(Broken, 1.0, stop or threading.Event())
-    return Operation(URN, session, Deadline(1, session.stop), Log(EngineLog(""), URN), lambda: not life.is_over())
+    return Operation(URN, session, Deadline(1, session.stop), EngineLog("").of(URN), lambda: not life.is_over())
 
 
 def test_an_order_for_a_living_engine_may_go():

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.home import Owner
 from providers.rental.errors import ProviderError
-from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending
 from providers.softlayer.account import SoftLayer
 

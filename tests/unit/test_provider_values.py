@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf import struct_pb2
 
-from providers.grpc.properties import SECRET, SIGNATURE, to_python, to_struct
+from providers.grpc.servicer import SECRET, SIGNATURE, to_python, to_struct
 from providers.rental.spec import UNKNOWN, has_unknown
 
 

@@ -12,6 +12,7 @@ from test_queue_section import parsed
 
 from agent.batch import commands
 from components.cluster import facts_of
+from core.home import Owner as OwnerMark
 from microcluster.analysis.run_state import judge, place_in_queue
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
@@ -21,7 +22,6 @@ from microcluster.remote import openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.account import Queue as Queue_
 from providers.pbs.account import charge
-from providers.rental.owner_mark import Owner as OwnerMark
 
 REAL = Path(__file__).parent / "real_queues"
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAILsOlZAFTGTKMTVqVmTxpTLMhKVBLCFMzGR1cUCqqxRf"

@@ -11,7 +11,7 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
-from providers.grpc.properties import to_python, to_struct
+from providers.grpc.servicer import to_python, to_struct
 from tools.chaos.fork_server import Process
 
 STACK = "test"

@@ -21,13 +21,13 @@ from random import Random
 
 from agent.batch.records import SEEN_EVERY_S
 from agent.kill_run import find
+from core.home import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.torchrun import Job
 from microcluster.remote import job as remote_job
 from microcluster.remote import queue, steps
 from microcluster.remote.errors import CommandError, Completed
 from providers.pbs import account as pbs
-from providers.rental.owner_mark import Owner
 from tools.chaos import played_queue
 from tools.chaos.checker import Verdict
 from tools.chaos.engine import Verb
