@@ -13,8 +13,8 @@ from microcluster.commands.job import stop
 from microcluster.commands.money import cost_of_stack
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.commands.status import observed_or_none
+from microcluster.config import stack as config
 from microcluster.config.model import Guard
-from microcluster.config.stack import Stack
 from microcluster.setup.progress import Stages
 
 LOOK_EVERY_S, REMIND_EVERY_S = 15.0, 300.0
@@ -25,7 +25,7 @@ NOT_CANCELLED = (
 )
 
 
-def keep_failed_s(known: Stack, *, down: bool) -> float | None:
+def keep_failed_s(known: config.Stack, *, down: bool) -> float | None:
     """Return how long the machines of a failed job stay; None where the rental does not end with its job."""
     limits = known.guard
     if not down and (limits is None or limits.when_done != "cancel"):
@@ -100,26 +100,35 @@ def _fetched(stack: str, stages: Stages) -> bool:
 
 def _state_after(keep_s: float, state: str, stack: str, sleep: Callable[[float], None]) -> str:
     """Keep the machines of a job that has not finished, for a look at them; return its state when it runs again, or at the end."""
-    cost, now = cost_of_stack(stack), datetime.now(UTC)
-    until = now + timedelta(seconds=keep_s)
+    cost, began = cost_of_stack(stack), datetime.now(UTC)
+    until, reminded = began + timedelta(seconds=keep_s), began
     if not keep_s or cost.per_hour == 0:
         return state
-    more = cost.more_until(until, now)
+    more = cost.more_until(until, began)
     at_most = "" if more is None else f"; until then at most {cost.amount(more)} more"
     say(
         f"The job has not finished; what it has made is here. Its machines stay for {duration(keep_s)}, until {until:%H:%M} UTC, and "
         f"cost {cost.price}{at_most}. Then they are cancelled.\n"
-        f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack}` continues it; Ctrl-C here keeps the machines longer, "
-        f"until `make down STACK={stack}`."
+        f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack}` continues it; a higher keepFailed of microcluster:guard "
+        f"in stacks/Pulumi.{stack}.yaml keeps the machines longer, Ctrl-C here until `make down STACK={stack}`."
     )
-    reminded = now
     while (now := datetime.now(UTC)) < until:
         sleep(min(LOOK_EVERY_S, (until - now).total_seconds()))
         state = _state(stack)
         if state in AT_WORK:
             say("The job runs again; nothing is cancelled.")
             return state
+        until = began + timedelta(seconds=_keep_s(stack, keep_s))
         if now - reminded >= timedelta(seconds=REMIND_EVERY_S):
             reminded = now
             say(f"    cancelled in {duration((until - now).total_seconds())}; {cost.price}")
     return state
+
+
+def _keep_s(stack: str, keep_s: float) -> float:
+    """Return for how long the machines of a failed job stay by the stack file as it is now, where it says so."""
+    try:
+        limits = config.read_guard(stack)
+    except config.ConfigError:
+        return keep_s
+    return limits.keep_failed * 60 if limits else keep_s

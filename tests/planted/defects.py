@@ -269,5 +269,13 @@ RESULTS = (
         "tests/unit/test_commands_unsaved_work.py::"
         "test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched",
     ),
+    Defect(
+        "one command cancels what it could not fetch",
+        "`make up DOWN=1` loses the run with its machines, and nobody is asked",
+        "microcluster/commands/ending.py",
+        "return run_part(fetch, stack=stack, everything=True) == 0",
+        "return run_part(fetch, stack=stack, everything=True) < 2",
+        "tests/unit/test_commands_ending.py::test_nothing_is_cancelled_when_not_everything_was_fetched",
+    ),
 )
 DEFECTS = MONEY + STOP + RESULTS

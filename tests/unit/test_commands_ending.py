@@ -16,6 +16,7 @@ from core.home import Home
 from microcluster.commands import ending, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
+from microcluster.config.model import Guard
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
@@ -109,7 +110,22 @@ def test_the_machines_of_a_failed_job_stay_for_a_while_with_their_price_and_are_
     assert rental.done == ["fetch everything", "down fetch"]
     said = capsys.readouterr().out
     assert "$8.99 an hour; until then at most $0.00 more. Then they are cancelled." in said
-    assert "Ctrl-C here keeps the machines longer" in said
+    assert "a higher keepFailed" in said and "Ctrl-C here until `make down STACK=v100`" in said
+
+
+def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_they_wait(
+    rental: Rental, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rental.states = ["failed"]
+    waited: list[float] = []
+
+    def stack_file(stack: str) -> Guard:
+        return Guard(keepFailed=60 if len(waited) < 3 else 0)
+
+    monkeypatch.setattr(config, "read_guard", stack_file)
+    assert ended(0.1, waited.append) == 1
+    assert len(waited) == 3, "two more looks, until the stack file allows none any more"
+    assert rental.done == ["fetch everything", "down fetch"]
 
 
 def test_what_the_wait_costs_counts_the_hours_that_begin_in_it(
