@@ -27,6 +27,7 @@ from providers.rental.account import (
     Resource,
 )
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
+from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import Operation, adopt_or_order, within_lag
 from providers.rental.receipt import Charge
@@ -260,6 +261,8 @@ class Paperspace(Market):
                 found = self.find(kind, str(row["id"]), network.owner, fresh=False)
                 is_stray = isinstance(found, Resource) and found.inputs["networkId"] == network.id and not found.work
                 if is_stray and found.owner == network.owner and not found.is_kept:
+                    journal = Journal(network.owner.stack, network.owner.mark)
+                    journal.found(self.whoami().account_id, kind, found.called, found.id)
                     with suppress(ApiError):  # The next look at the network tries again.
                         self.end(found)
 

@@ -106,6 +106,13 @@ class Journal:
         """Write that an order was not accepted, and why."""
         self._outcome({"event": "refused", "attempt": attempt, "code": code})
 
+    def found(self, account_id: str, kind: str, called: str, object_id: str) -> None:
+        """Write that an order whose answer got lost has made what the account shows under its name: a receipt has to name it."""
+        if object_id not in self.made(account_id, kind):
+            lost = [each for each in self.unresolved(account_id, kind=kind) if called in (each.hostname, each.name)]
+            for intent in lost[:1]:
+                self.ordered(intent.attempt, object_id)
+
     def closed(self, account_id: str, kind: str, object_id: str) -> None:
         """Write that what an order made is gone and billed no more, so that nobody waits for it to appear."""
         intent = self.accepted(account_id, kind).get(object_id)

@@ -135,7 +135,9 @@ class _Cleaning:
 
     def _end(self, resources: Iterable[Resource]) -> list[str]:
         """End things, write down what is gone, and return the failures."""
-        failures = []
+        failures, resources = [], list(resources)
+        for each in resources:
+            self._journal.found(self._account_id, each.kind, each.called, each.id)
         for each, failure in end_all(self._market, resources, self._op.deadline, self._op.log.progress):
             if failure is None:
                 self._journal.closed(self._account_id, each.kind, each.id)

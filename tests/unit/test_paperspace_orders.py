@@ -150,6 +150,21 @@ def test_a_network_goes_with_what_bears_its_mark_in_it_and_is_in_no_state(team, 
     assert open_items(team) == []
 
 
+@pytest.mark.parametrize("network_first", [True, False])
+def test_a_machine_whose_order_got_no_answer_is_on_the_receipt_of_the_end(team, renter, network_first):
+    net = renter.create("PrivateNetwork")
+    renter.create("Ledger")
+    machine = renter.create("Machine", networkId=net.resource_id)
+    journal = Journal(STACK, renter.owner.mark)
+    lines = [line for line in journal.path.read_text().splitlines(keepends=True) if machine.resource_id not in line]
+    journal.path.write_text("".join(lines))  # As if the provider was killed before the answer came.
+    if network_first:
+        renter.delete("PrivateNetwork", net)
+    renter.delete("Ledger", "any")
+    assert open_items(team) == []
+    assert "gpu-0      P4000x2" in renter.said.lines[-1]
+
+
 def test_a_network_in_which_somebody_elses_drive_stands_is_waited_for_and_the_drive_left_alone(team, renter):
     net = renter.create("PrivateNetwork")
     body = {"name": f"data.{OTHER}", "size": 250, "region": "ny2", "networkId": net.resource_id}
