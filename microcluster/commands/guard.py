@@ -106,7 +106,7 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
     owner = Owner(stack, mark)
     whole = account.extension(owner, account.extension(owner) + more)
     say(f"stack {stack}: {more} more; {whole} in all beside its stack file, recorded in the account")
-    record = guard_of(stack, home, limits, "extend").see()
+    record = guard_of(stack, home, limits, "extend").watch()  # The machines have to know before the run goes on.
     say(sentence_of(stack, record))
     return 0
 
@@ -228,7 +228,8 @@ class StackHands:
         seen = (None, self.outcome) if self.outcome else observed_or_none(self.stack)
         if seen is None:
             return Run()
-        return Run(seen[1].state, seen[1].cause, seen[1].idle_s, seen[1].armed)
+        outcome = seen[1]
+        return Run(outcome.state, outcome.cause, outcome.idle_s, outcome.armed, outcome.is_held)
 
     def hold(self, stop_at: datetime | None) -> str:
         """Write it into the run's folder, for the supervisor."""

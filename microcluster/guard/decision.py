@@ -87,12 +87,14 @@ class Run:
         state: of the run; "silent" where no machine answers.
         idle_s: for how long nothing has happened on any node; None where a reading is missing.
         is_armed: whether the first step is done.
+        is_held: whether the machines know when to stop it by themselves; they have to be told of each run.
     """
 
     state: str = "silent"
     cause: str | None = None
     idle_s: float | None = None
     is_armed: bool = False
+    is_held: bool = True
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ class Guard:
         seen = Seen(now, rental, run, unread, begun=begun, others_turn=not mine, **passed)
         verdict = decide(self.limits.extended(extension), seen)
         told = tuple(sorted({word for each in before for word in each.told}))
-        stop_at = before[0].stop_at if before else None
+        stop_at = before[0].stop_at if before and run.is_held else None
         return Record(self.who, now, verdict, rental, extension, begun, told, stop_at, **since)
 
     def _is_late(self, verdict: Verdict) -> bool:
