@@ -145,12 +145,12 @@ def test_of_a_line_that_is_drawn_again_a_state_a_second_is_read_and_its_end():
     assert found.read("")[0] == {"event": "train", "step": 14, "loss": 1.0}
 
 
-@pytest.mark.parametrize("name", ["json_lines", "pattern"])
+@pytest.mark.parametrize("name", ["json_lines", "pattern", "mxnet", "openseq2seq", "texar"])
 def test_every_reader_knows_a_dead_rank_and_a_full_disk(name):
-    found = reader(name, pattern=r"step (?P<step>\d+)")
+    found = reader_of(SimpleNamespace(reader=name, reader_options={"pattern": r"step (?P<step>\d+)"}))
     died = "mpirun noticed that process rank 2 with PID 0 on node 10.0.0.1 exited on signal 9 (Killed)."
     assert found.read(died) == [{"event": "rank-died", "rank": 2, "node": "10.0.0.1", "signal": 9}]
-    assert found.read("OSError: No space left on device") == [{"event": "disk-full"}]
+    assert found.read("[server 1] OSError: No space left on device") == [{"event": "disk-full"}]
 
 
 @given(

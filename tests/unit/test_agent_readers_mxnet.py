@@ -66,7 +66,3 @@ def test_a_loss_that_is_no_number_is_told_as_a_word() -> None:
 def test_a_loaded_model_is_said_once() -> None:
     lines = [f"[worker {n}] Node[{n}] Loaded model /data/runs/a/logdir/model_0003.params" for n in (0, 1)]
     assert read(*lines) == [{"event": "restored", "step": 3}]
-
-
-def test_a_full_disk_is_seen_whichever_role_says_it() -> None:
-    assert read("[server 1] OSError: [Errno 28] No space left on device") == [{"event": "disk-full"}]

@@ -83,8 +83,3 @@ def test_our_own_program_says_what_it_is_and_where_it_goes_on() -> None:
 def test_texar_itself_says_what_it_is_where_it_runs_on_a_later_tensorflow() -> None:
     found = events(line("*** Texar 0.2.4 on TensorFlow 2.12 through our compatibility module"))
     assert found == [{"event": "trainer", "value": "Texar 0.2.4 on TensorFlow 2.12 through our compatibility module"}]
-
-
-def test_a_rank_that_dies_is_named_whichever_line_stands_around_it() -> None:
-    died = "mpirun noticed that process rank 1 with PID 0 on node gpu-1 exited on signal 9 (Killed)."
-    assert events(died) == [{"event": "rank-died", "rank": 1, "node": "gpu-1", "signal": 9}]

@@ -172,10 +172,6 @@ def test_the_prediction_is_that_on_the_measured_network_and_before_it_that_of_th
     assert judge(seen()).predicted_s is None
 
 
-def test_more_steps_than_were_trained_make_a_finished_run_unfinished():
-    assert judge(seen(job={**JOB, "max_steps": 100})).state == "failed"
-
-
 def test_after_a_resume_the_pace_is_of_the_new_attempt():
     events = [*seen()["events"], {"event": "average_seconds_per_step", "value": 9.0, "t": 25.0}]
     events += [{"event": "phase", "phase": "training", "t": 26.0}]

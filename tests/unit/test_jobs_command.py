@@ -8,22 +8,18 @@ from pathlib import Path
 
 import launching
 import pytest
-from launching import run_id
+from launching import on_gpus, run_id
 
 from microcluster.config import stack as config
 from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]
-STACK = {
-    "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
-    "microcluster:container": {"image": "r.test/microcluster/torch:local"},
-    "microcluster:job": {
-        "kind": "command",
-        "source": "examples/jax_distributed",
-        "command": "python train.py --process {node} of {nodes} --each {slots} --at {first}:1 --folder '{logdir}/a b'",
-        "checkpoints": r"model-(?P<step>\d+)\.npz",
-        "resume": "--resume {checkpoint}",
-    },
+JOB = {
+    "kind": "command",
+    "source": "examples/jax_distributed",
+    "command": "python train.py --process {node} of {nodes} --each {slots} --at {first}:1 --folder '{logdir}/a b'",
+    "checkpoints": r"model-(?P<step>\d+)\.npz",
+    "resume": "--resume {checkpoint}",
 }
 
 
@@ -33,9 +29,7 @@ def free_port() -> int:
 
 
 def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
-    """Return the run's folder of a stack on two nodes of two GPUs."""
-    stack = config.parse("dev", STACK | {"microcluster:job": STACK["microcluster:job"] | job})
-    return launching.launched(stack, on_machines=on_machines, first=9)
+    return launching.launched(on_gpus(JOB | job, "torch"), on_machines=on_machines, first=9)
 
 
 def test_one_process_on_each_node_knows_its_place_by_words_and_environment() -> None:
@@ -59,13 +53,11 @@ def test_a_run_goes_on_with_the_words_of_resume_on_every_node() -> None:
     assert {process.argv[-2:] for process in launched().plan.resume} == {("--resume", "{checkpoint}")}
 
 
-def test_its_interpreter_requirements_and_imports_are_those_of_every_program_of_ones_own() -> None:
-    folder = launched(python="python3.13", requirements=["jax==0.7.2"])
+def test_its_python_is_the_interpreter_that_the_stack_file_names() -> None:
+    folder = launched(python="python3.13")
     assert folder.plan.start[0].argv[8] == "python3.13"
-    assert "python3.13 -m pip install" in folder.plan.dockerfile and "jax==0.7.2" in folder.plan.dockerfile
     assert folder.plan.imports[-1] == f"{folder.path}/program/train.py"
-    outside = launched(on_machines=True, requirements=["jax==0.7.2"])
-    assert "jax==0.7.2" in outside.plan.environment and outside.plan.start[0].argv[8] == "python"
+    assert launched(on_machines=True).plan.start[0].argv[8] == "python"
 
 
 def test_a_command_that_is_no_script_of_python_is_started_as_it_is() -> None:

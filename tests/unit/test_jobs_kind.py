@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from launching import OWNER, launched, run_id, transformer
+from launching import OWNER, launched, on_gpus, run_id, transformer
 from test_analysis_run_state import seen
 
 from components.cluster import facts_of
@@ -86,22 +86,14 @@ def test_a_data_set_that_nobody_has_timed_makes_no_workload() -> None:
 
 
 HOROVOD = {
-    "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
-    "microcluster:container": {"image": "r.test/microcluster/training:local"},
-    "microcluster:job": {
-        "kind": "horovod",
-        "source": "examples/horovod_regression",
-        "script": "train.py",
-        "maxSteps": 100,
-        "checkpoints": r"model-(?P<step>\d+)\.npz",
-    },
+    **{"kind": "horovod", "source": "examples/horovod_regression", "script": "train.py", "maxSteps": 100},
+    "checkpoints": r"model-(?P<step>\d+)\.npz",
 }
 
 
 def own_program(**job: object) -> config.Stack:
     """Return the checked stack; None takes a key away."""
-    section = {key: value for key, value in (HOROVOD["microcluster:job"] | job).items() if value is not None}
-    return config.parse("dev", HOROVOD | {"microcluster:job": section}, ordering=True)
+    return on_gpus(HOROVOD | job, "training", ordering=True)
 
 
 def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:

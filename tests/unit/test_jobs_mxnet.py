@@ -1,33 +1,21 @@
 """The kind for MXNet: scheduler, servers and workers on their nodes, and the arguments of the image-classification example."""
 
-from pathlib import Path
-
 import launching
 import pytest
-from launching import run_id
+from launching import on_gpus, run_id
 
 from microcluster.config import stack as config
 from microcluster.jobs.plan import Process
 from microcluster.jobs.run_spec import RunFolder
 
-ROOT = Path(__file__).parents[2]
 SOURCE = {"source": "examples/horovod_regression", "script": "train.py"}
 ARGUMENTS = "--network mlp --kv-store dist_sync --model-prefix {logdir}/model --gpus {gpus}"
-STACK = {
-    "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
-    "microcluster:container": {"image": "r.test/microcluster/mxnet:local"},
-    "microcluster:job": {
-        **{"kind": "mxnet", "maxSteps": 5, **SOURCE},
-        **{"arguments": ARGUMENTS, "resume": "--load-epoch {step}"},
-    },
-}
+JOB = {"kind": "mxnet", "maxSteps": 5, **SOURCE, "arguments": ARGUMENTS, "resume": "--load-epoch {step}"}
 
 
 def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
-    """Return the run's folder of a stack on two nodes of two GPUs; None takes a key away."""
-    section = {key: value for key, value in (STACK["microcluster:job"] | job).items() if value is not None}
-    stack = config.parse("dev", STACK | {"microcluster:job": section})
-    return launching.launched(stack, on_machines=on_machines, first=9)
+    """Return the run's folder; None takes a key away."""
+    return launching.launched(on_gpus(JOB | job, "mxnet"), on_machines=on_machines, first=9)
 
 
 def processes(folder: RunFolder, *, resume: bool = False) -> dict[str, Process]:
@@ -139,9 +127,7 @@ def test_a_program_of_ones_own_that_saves_nothing_starts_over_and_the_preview_sa
     document = folder.document()
     assert (document["checkpoints"], document["exit_code_decides"]) == ("none", True)
     assert processes(folder) == processes(folder, resume=True)
-    section = {**STACK["microcluster:job"], "arguments": "--rate 0.1"}
-    del section["resume"]
-    stack = config.parse("dev", STACK | {"microcluster:job": section})
+    stack = on_gpus({**JOB, "arguments": "--rate 0.1", "resume": None}, "mxnet")
     origins = {path: origin for path, _, origin in stack.origins}
     assert "a run that dies starts again from the beginning" in origins["job.checkpoints"]
 
@@ -159,9 +145,3 @@ def test_the_program_is_told_the_file_at_which_it_ends_by_itself() -> None:
     assert processes(folder)["worker 0"].environment["MICROCLUSTER_STOP_FILE"] == f"{folder.path}/stopped"
     assert folder.plan.stop_grace_s == 30
     assert run_id(folder) == run_id(launched())
-
-
-def test_it_runs_on_machines_without_containers_in_an_environment_of_its_requirements() -> None:
-    folder = launched(on_machines=True, requirements=["mxnet==1.9.1", "numpy==1.23.5"])
-    assert folder.document()["runtime"] == "host"
-    assert "mxnet==1.9.1" in folder.plan.environment

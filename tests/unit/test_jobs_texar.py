@@ -240,12 +240,6 @@ def test_a_run_without_its_test_perplexity_is_not_finished() -> None:
     assert (ended.state, ended.reason) == ("failed", "its log does not end with the test perplexity")
 
 
-def test_a_run_of_our_own_program_needs_its_last_checkpoint_too() -> None:
-    ended = outcome(epochs(6.0, 5.0, 4.0), "tensorflow")
-    assert (ended.state, ended.reason) == ("failed", "there is no checkpoint of epoch 3")
-    assert outcome(epochs(6.0, 5.0, 4.0), "tensorflow", checkpoints=[3]).state == "finished"
-
-
 def test_the_time_of_an_epoch_counts_although_an_evaluation_stands_before_it() -> None:
     assert outcome(epochs(6.0, 5.0, 4.0)).seconds_per_step == 5.0
     assert [step for step, _ in curves(epochs(6.0, 5.0, 4.0)).pace] == [1, 2, 3]
