@@ -26,8 +26,8 @@ from microcluster.jobs.image import (
     named_image,
 )
 from microcluster.jobs.openseq2seq import translation
-from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED, recipe_id
-from microcluster.jobs.plan import AgentModule, DataPlan, Expect, Metric, Plan, World
+from microcluster.jobs.openseq2seq.datasets import DATASETS, data_of
+from microcluster.jobs.plan import AgentModule, Expect, Metric, Plan, World
 from microcluster.jobs.rendering import render
 
 COMMIT = "8681d381"
@@ -160,7 +160,7 @@ class Job(Section):
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
-        data, size, numbers = self._data(world), SIZES[self.model], self._parameters()
+        data, size, numbers = data_of(self.dataset, world), SIZES[self.model], self._parameters()
         local = is_local(world.image or "")
         trainer = (world.trainer or STAND_IN_RELEASE) if local else SOURCE.name
         folder = PROGRAM_FOLDER if not local else LOCAL_PROGRAM_FOLDER if world.trainer else STAND_IN_FOLDER
@@ -199,21 +199,6 @@ class Job(Section):
                 learning_rate=self._learning_rate,
                 warmup_steps=size.warmup_steps,
             ),
-        )
-
-    def _data(self, world: World) -> DataPlan:
-        """Return the sentence pairs and the vocabulary; data that were brought lie apart from what is made here."""
-        data, folder = DATASETS[self.dataset], f"{world.mount_point}/{DATASETS[self.dataset].folder}"
-        return DataPlan(
-            world.data_id or recipe_id(self.dataset),
-            f"{folder}-{world.data_id}" if world.data_id else folder,
-            data.files,
-            data.recipe,
-            LARGEST_FINISHED_BYTES,
-            optional=data.optional,
-            pairs=data.pairs,
-            vocabulary=(data.vocabulary, data.vocabulary_size),
-            needed=NEEDED,
         )
 
     def configuration(self, data_folder: str, logdir: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from microcluster.jobs.plan import DataPlan, World
+
 ID_DIGITS = 8
 GB = 10**9
 LARGEST_FINISHED_BYTES = 20 * GB
@@ -52,10 +54,22 @@ class Dataset:
         """What lies beside them for translating."""
         return (MODEL, *self.test)
 
-    @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The files of which each line has to have its partner."""
-        return ((self.train_source, self.train_target), (self.eval_source, self.eval_target))
+
+def data_of(name: str, world: World) -> DataPlan:
+    """Return the sentence pairs and the vocabulary; data that were brought lie apart from what is made here."""
+    data = DATASETS[name]
+    folder = f"{world.mount_point}/{data.folder}"
+    return DataPlan(
+        world.data_id or recipe_id(name),
+        f"{folder}-{world.data_id}" if world.data_id else folder,
+        data.files,
+        data.recipe,
+        LARGEST_FINISHED_BYTES,
+        optional=data.optional,
+        pairs=((data.train_source, data.train_target), (data.eval_source, data.eval_target)),
+        vocabulary=(data.vocabulary, data.vocabulary_size),
+        needed=NEEDED,
+    )
 
 
 def recipe_id(name: str) -> str:
