@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -17,22 +17,12 @@ from starlette.routing import Route
 
 from emulator.account import EmulatedAccount
 from emulator.connections import send
-from emulator.fault_injection import ERROR_OBJECT, HELD, NO_FAULT, STALE, InjectedFault
+from emulator.fault_injection import ERROR_OBJECT, HELD, NO_FAULT, STALE, Call, InjectedFault
 from emulator.store import Change, RecordVersions
 
 HISTORY_FILE = "history.jsonl"
 WINDOW_S = 1.0
 LOG = logging.getLogger(__name__)
-
-
-class Call(Protocol):
-    """What is known of a call of any vendor."""
-
-    name: str
-    is_read: bool
-    is_list: bool
-    identifier: Any  # of the object that it is about
-    detail: str  # what tells calls of one method apart that are about no object with a name
 
 
 class Refusal(Exception):
@@ -75,13 +65,11 @@ class History:
     """One line for every call and for every event; the account's lock keeps them in the order of what happened."""
 
     def __init__(self, path: Path) -> None:
-        self._calls = _calls_in(path)
         self._file = path.open("a", buffering=1)
 
     def call(self, at: float, **facts: Any) -> None:
         """Record a call and what became of it."""
-        self._calls += 1
-        self._write({"kind": "call", "n": self._calls, "at": at, **facts})
+        self._write({"kind": "call", "at": at, **facts})
 
     def event(self, at: float, **facts: Any) -> None:
         """Record what a change of a record means."""
@@ -93,13 +81,6 @@ class History:
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line) + "\n")
-
-
-def _calls_in(path: Path) -> int:
-    if not path.exists():
-        return 0
-    with path.open() as lines:
-        return sum('"kind": "call"' in line for line in lines)
 
 
 class Api(ABC):

@@ -17,13 +17,13 @@ class FaultInjectionError(ValueError):
 
 
 class Call(Protocol):
-    """What fault injection has to know of a call."""
+    """What is known of a call of any vendor."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def is_read(self) -> bool: ...
+    name: str
+    is_read: bool
+    is_list: bool
+    identifier: Any  # of the object that it is about
+    detail: str  # what tells calls of one method apart that are about no object with a name
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 
 OFF, READY, SERVICE_READY = "off", "ready", "serviceready"
 STARTING, STOPPING, PROVISIONING = "starting", "stopping", "provisioning"
+STARTING_S, SERVICE_READY_S, STOPPING_S, DEACTIVATING_S = 5.0, 1.0, 3.0, 3.0
 GONE = ""  # where a deleted machine settles
 RUNNING = (READY, SERVICE_READY)
 DOMAIN = "paperspace.internal"
@@ -25,7 +26,7 @@ def provision(account: Account, machine: Machine) -> Event:
     if failing and account.fault_injector.random_for("failed", machine.name).random() < failing:
         machine.failed = True
     else:
-        phases += _starting(account, new_event(account, machine, "start"))
+        phases += _starting(new_event(account, machine, "start"))
         _boot(account, machine)
     _begin(account, machine, phases, READY)
     return create
@@ -35,7 +36,7 @@ def start(account: Account, machine: Machine) -> Event:
     """Begin to start a machine that is off."""
     event = new_event(account, machine, "start")
     networks.power_on(account, machine)
-    _begin(account, machine, _starting(account, event), READY)
+    _begin(account, machine, _starting(event), READY)
     _boot(account, machine)
     return event
 
@@ -43,7 +44,7 @@ def start(account: Account, machine: Machine) -> Event:
 def stop(account: Account, machine: Machine) -> Event:
     """Begin to stop a machine that runs."""
     event = new_event(account, machine, "stop")
-    _begin(account, machine, [Phase(STOPPING, account.settings.stopping_s, event.id, waits=True)], OFF)
+    _begin(account, machine, [Phase(STOPPING, STOPPING_S, event.id, waits=True)], OFF)
     machine.powered = False
     return event
 
@@ -52,7 +53,7 @@ def deactivate(account: Account, machine: Machine) -> Event:
     """Begin to remove a machine; no state of the API says so."""
     event = new_event(account, machine, "deactivate")
     state = STOPPING if machine.powered else machine.state
-    _begin(account, machine, [Phase(state, account.settings.deactivating_s, event.id, waits=True)], GONE)
+    _begin(account, machine, [Phase(state, DEACTIVATING_S, event.id, waits=True)], GONE)
     machine.deleting, machine.powered = True, False
     return event
 
@@ -86,12 +87,8 @@ def next_moment(account: Account) -> float | None:
     return min((moment for moment in ends if moment > account.now), default=None)
 
 
-def _starting(account: Account, event: Event) -> list[Phase]:
-    settings = account.settings
-    return [
-        Phase(STARTING, settings.starting_s, event.id, waits=True),
-        Phase(SERVICE_READY, settings.serviceready_s, event.id),
-    ]
+def _starting(event: Event) -> list[Phase]:
+    return [Phase(STARTING, STARTING_S, event.id, waits=True), Phase(SERVICE_READY, SERVICE_READY_S, event.id)]
 
 
 def _boot(account: Account, machine: Machine) -> None:

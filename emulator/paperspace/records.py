@@ -124,7 +124,6 @@ class Event:
     state: str = "new"
     started: float | None = None
     finished: float | None = None
-    error: str | None = None
 
 
 @dataclass

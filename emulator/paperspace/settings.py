@@ -33,10 +33,6 @@ class Settings(settings.Settings):
     registry_name: str = ""  # Paperspace has none
     calls_per_second: int = 0  # the vendor documents no limit
     member_key: str = ""  # a second key: of a team member to whom no machine was assigned
-    starting_s: float = 5.0
-    serviceready_s: float = 1.0
-    stopping_s: float = 3.0
-    deactivating_s: float = 3.0
     max_machines: int = 20  # the team's, as /auth/session says
     # "ny2/P4000x2" to the number of machines that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)

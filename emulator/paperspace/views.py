@@ -121,7 +121,7 @@ def event(account: Account, shown: Event) -> View:
         "dtCreated": moment(shown.created),
         "dtStarted": moment(shown.started),
         "dtFinished": moment(shown.finished),
-        "error": shown.error,
+        "error": None,
     }
 
 

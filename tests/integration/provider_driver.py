@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from tests.integration.fork_servers import fork_server
 from tools.chaos.fork_server import Process
@@ -54,3 +55,13 @@ class Driver(Provider):
             return fork_server().fork([engine_address], variables, Path("/dev/stderr"))
 
         super().__init__(start, time_scale, configFile=str(config_file), **settings)
+
+    def said(self) -> str:
+        """Return all that it has told the engine."""
+        return "\n".join(self.ears.said)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench import crash_loss, fan_out, resume, scale
-from tools.bench.memory import Peak, resident_mb, sampled, with_words
+from tools.bench.memory import resident_mb, sampled, with_words
 from tools.product import Product, install
 
 AIM_S = 60.0
@@ -75,9 +75,9 @@ def emulator_mb(product: Product) -> float:
     return sum(resident_mb(process) for process in with_words(f"{product.home}/emulator"))
 
 
-def largest(peak: Peak, count: int) -> float:
+def largest(peak: dict[str, float], count: int) -> float:
     """Return the mean of the ``count`` largest processes; mpirun and its daemons bear the same words and are small."""
-    values = sorted(peak.each_mb.values(), reverse=True)[:count]
+    values = sorted(peak.values(), reverse=True)[:count]
     return sum(values) / len(values)
 
 

@@ -51,11 +51,6 @@ class Figure:
     """What its bytes take over the measured link."""
 
 
-def main() -> None:
-    """Measure and print the table."""
-    measure(Console())
-
-
 def measure(console: Console) -> None:
     """Bring both things to all sizes of cluster, and print the table."""
     with cluster(max(SIZES), PORT_MBPS) as made:
@@ -152,4 +147,4 @@ def show(console: Console, figures: Sequence[Figure], link: float) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure(Console())

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 EVERY_S = 1.0
@@ -32,26 +31,16 @@ def with_words(*words: str) -> list[Path]:
     return found
 
 
-@dataclass
-class Peak:
-    """The largest value that each process had."""
-
-    each_mb: dict[str, float] = field(default_factory=dict)
-
-    def look(self, processes: list[Path]) -> None:
-        """Take a sample."""
-        for process in processes:
-            self.each_mb[process.name] = max(self.each_mb.get(process.name, 0.0), resident_mb(process))
-
-
 @contextmanager
-def sampled(find: Callable[[], list[Path]]) -> Iterator[Peak]:
-    """Sample in the background as long as the block runs."""
-    peak, over = Peak(), threading.Event()
+def sampled(find: Callable[[], list[Path]]) -> Iterator[dict[str, float]]:
+    """Sample in the background as long as the block runs; yield the largest value that each process had."""
+    peak: dict[str, float] = {}
+    over = threading.Event()
 
     def sample() -> None:
         while not over.wait(EVERY_S):
-            peak.look(find())
+            for process in find():
+                peak[process.name] = max(peak.get(process.name, 0.0), resident_mb(process))
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()

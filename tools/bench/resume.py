@@ -49,10 +49,6 @@ class Figures:
     steps_lost: int
 
 
-def main() -> None:
-    measure(Console())
-
-
 def measure(console: Console) -> None:
     """Train on two machines, kill a rank, go on at once, and print both tables."""
     with cluster(2, PORT_MBPS, offering=True) as made:
@@ -139,4 +135,4 @@ def show(console: Console, figures: Figures) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure(Console())

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools.bench.memory import Peak, sampled, with_words
+from tools.bench.memory import sampled, with_words
 from tools.chaos.accounts import AccountServer
 from tools.chaos.command_line import DESTROY, PROVIDER, UP, CommandLine, Copy
 
@@ -59,8 +59,9 @@ def measure(console: Console, sizes: Sequence[int] = SIZES) -> list[Figure]:
 def _measured(server: AccountServer, line: CommandLine, machines: int) -> Figure:
     with sampled(lambda: with_words(PROVIDER, str(line.project))) as provider:
         up_s, calls = _timed(server, line, UP)
+    largest_mb = max(provider.values(), default=0.0)
     destroy_s, destroy_calls = _timed(server, line, DESTROY)
-    return Figure(machines, up_s - PROVISIONING_S, destroy_s, calls, destroy_calls, _largest(provider))
+    return Figure(machines, up_s - PROVISIONING_S, destroy_s, calls, destroy_calls, largest_mb)
 
 
 def _timed(server: AccountServer, line: CommandLine, words: str) -> tuple[float, int]:
@@ -69,10 +70,6 @@ def _timed(server: AccountServer, line: CommandLine, words: str) -> tuple[float,
     said = line.run(words)
     assert said.exit_code == 0, said.output
     return time.monotonic() - began, len(server.wire.calls)
-
-
-def _largest(peak: Peak) -> float:
-    return max(peak.each_mb.values(), default=0.0)
 
 
 def _show(console: Console, figures: Sequence[Figure]) -> None:

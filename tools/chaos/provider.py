@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2
@@ -126,10 +126,6 @@ class Provider:
         with contextlib.suppress(grpc.RpcError, ValueError):
             self.stub.Cancel(empty_pb2.Empty(), timeout=CANCEL_BUDGET_S)
 
-    def said(self) -> str:
-        """Return all that it has told the engine."""
-        return "\n".join(self.ears.said)
-
     def hang_up(self) -> None:
         """Break the connection."""
         self._channel.close()
@@ -154,12 +150,6 @@ class Provider:
             self.kill()
         self._engine.stop(None)
         self.process.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
 
     def _known(self, old: Resource) -> dict[str, Any]:
         return {**named(old.kind, old.name, self._vendor), "id": old.id}
