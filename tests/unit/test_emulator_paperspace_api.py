@@ -77,21 +77,10 @@ def test_the_description_notices_a_wrong_answer():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"nodes": 2},
-        {"id": "ps1"},
-        {"name": ""},
-        {"name": 7},
-        {"diskSize": "50"},
-        {"diskSize": 0},
-        {"diskSize": 51},
-        {"startOnCreate": "true"},
-        {"publicIpType": "elastic"},
-        {"autoSnapshotFrequency": "hour"},
-        {"region": "lon1"},
-        {"machineType": "P9000"},
-        {"templateId": "tvimtol9"},
-        {"accessorIds": [1]},
-        {"name": None},
+        *({"nodes": 2}, {"id": "ps1"}, {"name": ""}, {"name": 7}, {"name": None}, {"region": "lon1"}),
+        *({"diskSize": "50"}, {"diskSize": 0}, {"diskSize": 51}, {"startOnCreate": "true"}, {"accessorIds": [1]}),
+        *({"publicIpType": "elastic"}, {"autoSnapshotFrequency": "hour"}),
+        *({"machineType": "P9000"}, {"templateId": "tvimtol9"}),
     ],
 )
 def test_a_machine_with_a_wrong_property_is_refused_and_nothing_is_ordered(account, wrong):
