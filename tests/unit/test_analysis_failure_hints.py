@@ -12,30 +12,12 @@ from microcluster.analysis.run_state import Outcome
 
 OF_ALARMS = (
     *health_rules.ENDING,
-    health_rules.TOLD_TO_END,
-    health_rules.DISK_LOW,
-    health_rules.GPUS_AT_REST,
-    health_rules.HUNG,
-    pattern.UNREAD,
-    health_rules.SLOW,
-    health_rules.NOT_COPIED,
-)
-OF_PREPARING = (
-    "not-brought-back",
-    health_rules.PREPARING_STALLED,
-    "placing",
-    "environment",
-    "shared-folder",
-    "preflight",
+    *(health_rules.TOLD_TO_END, health_rules.DISK_LOW, health_rules.GPUS_AT_REST, health_rules.HUNG),
+    *(pattern.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
 )
 OF_SUPERVISORS = (
-    "supervisor-gone",
-    "supervisor-silent",
-    "supervisor-failed",
-    "preparing",
-    "training",
-    "incomplete",
-    *OF_PREPARING,
+    *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),
+    *("not-brought-back", health_rules.PREPARING_STALLED, "placing", "environment", "shared-folder", "preflight"),
 )
 OF_QUEUES = ("queue", grant.CAUSE)
 

@@ -30,19 +30,9 @@ def seen(**changes):
         events.append({"event": "train", "step": step, "loss": 7.0 - step / 10, "t": 2.0 + step})
         events.append({"event": "time", "step": step, "seconds_per_step": 9.0 if step == 0 else 0.5, "t": 2.0 + step})
     facts = {
-        "now": 30.0,
-        "exists": True,
-        "alive": False,
-        "phase": "training",
-        "exit_code": 0,
-        "stopped": False,
-        "failure": None,
-        "job": JOB,
-        "preflight": None,
-        "events": events,
-        "silent_s": 1.0,
-        "checkpoints": [0, 30],
-        "best": [],
+        **{"now": 30.0, "exists": True, "alive": False, "phase": "training", "exit_code": 0, "stopped": False},
+        **{"failure": None, "job": JOB, "preflight": None, "events": events, "silent_s": 1.0},
+        **{"checkpoints": [0, 30], "best": []},
     }
     return {**facts, **changes}
 

@@ -7,6 +7,7 @@ import pytest
 import sample_spec
 from command_samples import CLUSTER, COST, RUNNING
 from fake_machine import FakeMachine
+from test_analysis_run_state import seen
 
 from agent import spec
 from microcluster.analysis.run_state import judge
@@ -22,26 +23,9 @@ ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted"
 def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
     events = [{"event": "phase", "phase": "training", "t": 0.0}]
     events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
-    return json.dumps(
-        {
-            **{
-                "now": 30.0,
-                "exists": True,
-                "alive": alive,
-                "phase": "training",
-                "stopped": False,
-                "failure": None,
-                "silent_s": 1.0,
-                "best": [],
-            },
-            **{
-                "exit_code": None if alive else 0,
-                "job": {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30},
-                "events": events,
-            },
-            **{"checkpoints": list(checkpoints), "preflight": {"ranks": [], "rows": [ROW]}},
-        }
-    )
+    job = {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30}
+    more = {"exit_code": None if alive else 0, "job": job, "preflight": {"ranks": [], "rows": [ROW]}}
+    return json.dumps(seen(events=events, alive=alive, checkpoints=list(checkpoints), **more))
 
 
 class Launcher(FakeMachine):
