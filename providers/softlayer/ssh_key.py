@@ -22,7 +22,6 @@ class Keys(Rented):
 
     KIND, SPEC, OUTPUTS = KEY, KeySpec, SshKey.output_keys()
     REPLACE_ON = frozenset({"mark", "publicKey"})
-    TIMEOUT_S = 5 * 60.0
     LATER = ("label", "publicKey")
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:

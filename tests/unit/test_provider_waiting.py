@@ -5,8 +5,13 @@ import time
 
 import pytest
 
+from providers.paperspace.__main__ import PAPERSPACE
+from providers.paperspace.account import Paperspace
 from providers.rental.errors import ProviderError, WaitError
+from providers.rental.order import STANDING_S
 from providers.rental.waiting import Deadline, Pending, wait_until
+from providers.softlayer.__main__ import SOFTLAYER
+from providers.softlayer.account import SoftLayer
 
 
 def deadline(limit_s: float = 1000, stop: threading.Event | None = None) -> Deadline:
@@ -50,3 +55,12 @@ def test_progress_shows_elapsed_and_usual_time():
 def test_a_part_of_a_wait_never_outlasts_the_whole():
     whole = deadline(limit_s=100)
     assert whole.within(5000).limit_s <= whole.limit_s
+
+
+@pytest.mark.parametrize("vendor", [SOFTLAYER, PAPERSPACE], ids=lambda vendor: vendor.name)
+def test_every_resource_has_the_time_that_an_order_takes_whose_answer_got_lost(vendor):
+    market = {"softlayer": SoftLayer, "paperspace": Paperspace}[vendor.name]
+    short = [
+        declared.TOKEN for declared, managed in vendor.resources if market.settled_s + STANDING_S > managed.TIMEOUT_S
+    ]
+    assert short == []
