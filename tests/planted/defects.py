@@ -46,6 +46,22 @@ class Defect:
 
 MONEY = (
     Defect(
+        "an hour that has begun is free",
+        "a preview and a receipt of Paperspace show less than is billed",
+        "core/catalog/prices.py",
+        "math.ceil((until - begin) / HOUR)",
+        "math.floor((until - begin) / HOUR)",
+        "tests/unit/test_priced_previews.py::test_a_started_hour_counts_whole_and_a_month_has_its_limit",
+    ),
+    Defect(
+        "the price of one machine is shown for all",
+        "a preview shows half of what is billed",
+        "providers/softlayer/guest_order.py",
+        "/ count * spec.nodes",
+        "/ count",
+        "tests/integration/test_live_prices.py::test_a_preview_with_a_key_shows_the_account_s_price_of_all_nodes",
+    ),
+    Defect(
         "completed order counts as refused",
         "a second order is placed beside a machine that is billed",
         "providers/softlayer/orders.py",
