@@ -9,6 +9,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -40,6 +41,8 @@ class Up:
 
 
 def main() -> None:
+    """Measure everything; a SIGTERM ends it as Ctrl-C does, so that nothing of it is left."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for figures in (scale, crash_loss, fan_out, resume):
         figures.measure(Console())
     with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
