@@ -4,7 +4,8 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 from agent import program
 from agent.batch import grant
@@ -188,43 +189,6 @@ class Expect:
 
 
 @dataclass(frozen=True)
-class Score:
-    """How well a text was translated: a name for programs, and words for people with how it was computed."""
-
-    name: str
-    value: float
-    text: str
-    signature: str
-
-
-class Translator(Protocol):
-    """What turns sentences into others with a run's model."""
-
-    MAX_LENGTH: int
-    """In pieces; what is longer is cut."""
-    CHECKPOINT: str
-    """How the name of the one file of a checkpoint ends by which it is named."""
-    PIECES: str
-    VOCABULARY: str
-    """Where a fetched run has what cuts sentences into pieces, and their list."""
-
-    def board_files(self, config: str) -> Mapping[str, str]:
-        """Return what a board needs beside a fetched run to translate with it, by name."""
-
-    def pointer(self, checkpoint: str) -> Mapping[str, str]:
-        """Return the files of a log folder of which the program reads the checkpoint with this path, by name."""
-
-    def inference(self, config_file: str, logdir: str, output: str) -> tuple[str, ...]:
-        """Return the argv that translates what the configuration names."""
-
-    def infer_params(self, vocabulary: str, source: str, *, batch: int = 16) -> str:
-        """Return what is added to a run's configuration."""
-
-    def score(self, lines: Sequence[str], reference: Sequence[str]) -> Score:
-        """Compare translations with a reference."""
-
-
-@dataclass(frozen=True)
 class Plan:
     """All that is decided about a run.
 
@@ -251,6 +215,7 @@ class Plan:
         artifacts: folders of the run's folder in which the program leaves what is fetched, beside the checkpoints.
         secrets: the environment variables of the operator that the program may be given, never written down.
         not_shown: which figures of the run status, watch and report will lack.
+        translator: what translates with the run's model and scores it, such as `openseq2seq.translation`.
     """
 
     title: str
@@ -280,5 +245,5 @@ class Plan:
     artifacts: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     not_shown: tuple[str, ...] = ()
-    translator: Translator | None = None
+    translator: ModuleType | None = None
     expect: Expect = Expect()

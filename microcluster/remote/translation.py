@@ -5,12 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import agent
 from core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import Plan, Translator
+from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
@@ -68,7 +69,7 @@ def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
 
 
 def translate(
-    launcher: Host, cluster: ClusterFacts, model: Model, sentences: Sequence[str], translator: Translator
+    launcher: Host, cluster: ClusterFacts, model: Model, sentences: Sequence[str], translator: ModuleType
 ) -> Translation:
     """Translate; the same sentences and model use the same folder on the data disk."""
     cluster.require("container")

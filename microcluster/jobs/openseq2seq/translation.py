@@ -1,20 +1,32 @@
 """Translating with a run's model: the argv, the configuration's additional part, and the score of the result."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import sacrebleu
 
-from microcluster.jobs.plan import Score
 from microcluster.jobs.rendering import render
 
 BATCH = 16
 MAX_LENGTH = 256
 """Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
 CHECKPOINT = ".index"
+"""How the name of the one file of a checkpoint ends by which it is named."""
 PIECES, VOCABULARY = "data/m_common.model", "data/m_common.vocab"
+"""Where a fetched run has what cuts sentences into pieces, and their list."""
 BOARD = "translate.py"
 """For images/jetson, which has the run at /model and the text's pieces at /tmp/source."""
 SIGNATURE = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a text was translated: a name for programs, and words for people with how it was computed."""
+
+    name: str
+    value: float
+    text: str
+    signature: str
 
 
 def inference(config_file: str, logdir: str, output: str) -> tuple[str, ...]:
