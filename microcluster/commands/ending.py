@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from core.home import Home
 from core.plain_text import duration, note, say
+from microcluster.analysis.run_state import Outcome
 from microcluster.commands.command import FAILED, INTERRUPTED, CommandFailed, UserMistake, run_part, sentence
 from microcluster.commands.down import take_down
 from microcluster.commands.fetch import fetch, unfetched_runs
+from microcluster.commands.guard import LimitReached, guard, limit_watch, who_looks
 from microcluster.commands.job import stop
 from microcluster.commands.money import cost_of_stack
 from microcluster.commands.stack_outputs import find_cluster
@@ -47,22 +49,24 @@ def end(  # noqa: PLR0913 - tests do not sleep
     What cannot be fetched whole keeps everything from being cancelled. A stack that did not come up ends as a failed job does.
     """
     try:
-        state = _state(stack)
-        failed = not is_up or state != "finished"
+        outcome = _outcome(stack)
+        failed = not is_up or outcome is None or outcome.state != "finished"
         if not _fetched(stack, stages):
             note(NOT_CANCELLED.format(bill=bill(stack), stack=stack))
             return FAILED
         if failed:
-            state = _state_after(keep_s, state, stack, sleep)
-            if state in AT_WORK:
+            outcome = _kept(keep_s, stack, outcome, sleep)
+            if outcome and outcome.state in AT_WORK:
                 return None
-            if state == "stalled":  # Only one that has stopped saves what it has.
+            if outcome and outcome.state == "stalled":  # Only one that has stopped saves what it has.
                 run_part(stop, stack=stack)
         say(f"Time until here: {stages.summary()}.")
         code = take_down(home, stack, "fetch")
     except KeyboardInterrupt:
         say(left_alone(stack))
         return INTERRUPTED
+    except LimitReached:
+        return run_part(guard, stack=stack) or FAILED
     except (CommandFailed, UserMistake) as refused:
         note(f"{sentence(str(refused))} {bill(stack)}")
         return FAILED
@@ -75,14 +79,16 @@ def left_alone(stack: str) -> str:
 
 
 def bill(stack: str) -> str:
-    """Say what goes on costing."""
+    """Say what goes on costing, and who ends it where it has limits."""
     cost = cost_of_stack(stack)
-    return "Nothing of it is billed." if cost.per_hour == 0 else f"It goes on costing {cost.price}."
+    if cost.per_hour == 0:
+        return "Nothing of it is billed."
+    return f"It goes on costing {cost.price}. {who_looks(stack, Home.of())}".rstrip()
 
 
-def _state(stack: str) -> str:
+def _outcome(stack: str) -> Outcome | None:
     seen = observed_or_none(stack)
-    return seen[1].state if seen else "silent"
+    return seen[1] if seen else None
 
 
 def _fetched(stack: str, stages: Stages) -> bool:
@@ -98,12 +104,19 @@ def _fetched(stack: str, stages: Stages) -> bool:
         return run_part(fetch, stack=stack, everything=True) == 0
 
 
-def _state_after(keep_s: float, state: str, stack: str, sleep: Callable[[float], None]) -> str:
-    """Keep the machines of a job that has not finished, for a look at them; return its state when it runs again, or at the end."""
+def _kept(
+    keep_s: float, stack: str, outcome: Outcome | None, sleep: Callable[[float], None] = time.sleep
+) -> Outcome | None:
+    """Keep the machines of a job that has not finished, for a look at them; return what became of it meanwhile.
+
+    Raises:
+        LimitReached: a limit of the stack is reached before.
+    """
+    hold = limit_watch(stack)
     cost, began = cost_of_stack(stack), datetime.now(UTC)
     until, reminded = began + timedelta(seconds=keep_s), began
     if not keep_s or cost.per_hour == 0:
-        return state
+        return outcome
     more = cost.more_until(until, began)
     at_most = "" if more is None else f"; until then at most {cost.amount(more)} more"
     say(
@@ -114,15 +127,16 @@ def _state_after(keep_s: float, state: str, stack: str, sleep: Callable[[float],
     )
     while (now := datetime.now(UTC)) < until:
         sleep(min(LOOK_EVERY_S, (until - now).total_seconds()))
-        state = _state(stack)
-        if state in AT_WORK:
+        outcome = _outcome(stack)
+        if outcome and outcome.state in AT_WORK:
             say("The job runs again; nothing is cancelled.")
-            return state
+            return outcome
+        hold(outcome)
         until = began + timedelta(seconds=_keep_s(stack, keep_s))
         if now - reminded >= timedelta(seconds=REMIND_EVERY_S):
             reminded = now
             say(f"    cancelled in {duration((until - now).total_seconds())}; {cost.price}")
-    return state
+    return outcome
 
 
 def _keep_s(stack: str, keep_s: float) -> float:

@@ -168,6 +168,9 @@ def who_looks(stack: str, home: Home) -> str:
     newest = next(iter(Book(folder_of(stack, home)).records()), None)
     due = newest.verdict.due if newest else None
     when = f", at the latest from {due.begin:%d %b %H:%M} UTC ({due.reason})" if due else ""
+    if due and newest and newest.rental and newest.rental.currency == DOLLARS:
+        more = newest.rental.spent_at(due.last) - newest.rental.spent_at(datetime.now(UTC))
+        when += f", until when it costs at most ${max(more, Decimal(0)):.2f} more"
     if where:
         return f"{where} holds it to its limits{when}."
     return f"Nobody holds it to its limits{when}: `fab guard --install --stack {stack}` does."

@@ -103,7 +103,7 @@ def _update(home: Home, stack: str, *, ends: bool) -> int:
     try:
         code = pulumi.run(home, "up", "--refresh", "--run-program", "--yes", "--skip-preview", "-s", stack)
     except KeyboardInterrupt:
-        say(UPDATE_INTERRUPTED.format(stack=stack))
+        say(f"{UPDATE_INTERRUPTED.format(stack=stack)} {who_looks(stack, home)}".rstrip())
         return INTERRUPTED
     if code and ends and pulumi_state.known(stack, home).held:
         note(f"Stack {stack} is not up, for the reason above.")
@@ -138,6 +138,6 @@ def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
         with stages.stage("report", "the results"):
             return run_part(report, stack=stack) or code
     except KeyboardInterrupt:
-        goes_on = ending.left_alone(stack) if ends else JOB_GOES_ON.format(stack=stack)
-        say(f"{goes_on} {who_looks(stack, Home.of())}".rstrip())
+        goes_on = f"{JOB_GOES_ON.format(stack=stack)} {who_looks(stack, Home.of())}".rstrip()
+        say(ending.left_alone(stack) if ends else goes_on)
         return INTERRUPTED

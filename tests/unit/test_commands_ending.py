@@ -13,10 +13,12 @@ from command_samples import CLUSTER, RUNNING
 
 from core.catalog.prices import Rate
 from core.home import Home
-from microcluster.commands import ending, up
+from microcluster.commands import ending, guard, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
 from microcluster.config.model import Guard
+from microcluster.guard import look as looks
+from microcluster.guard.decision import End, Verdict
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
@@ -71,6 +73,7 @@ def rental(monkeypatch: pytest.MonkeyPatch) -> Rental:
     monkeypatch.setattr(ending, "run_part", made.part)
     monkeypatch.setattr(ending, "take_down", made.take_down)
     monkeypatch.setattr(ending, "cost_of_stack", made.cost)
+    monkeypatch.setattr(ending, "who_looks", lambda stack, home: "A timer holds it to its limits.")
     return made
 
 
@@ -98,7 +101,8 @@ def test_nothing_is_cancelled_when_not_everything_was_fetched(
     assert ended() == 1
     assert "down fetch" not in rental.done
     said = capsys.readouterr().err
-    assert "Nothing was cancelled" in said and "It goes on costing $8.99 an hour" in said
+    assert "Nothing was cancelled" in said
+    assert "It goes on costing $8.99 an hour. A timer holds it to its limits." in said
     assert "`make down STACK=v100 FETCH=1` tries again" in said
 
 
@@ -162,6 +166,18 @@ def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(
     assert "`make down STACK=v100` ends it" in said
 
 
+def test_a_limit_that_is_reached_in_the_wait_ends_the_rental_by_the_guard(
+    rental: Rental, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hold(outcome: Any) -> None:
+        raise ending.LimitReached
+
+    monkeypatch.setattr(ending, "limit_watch", lambda stack: hold)
+    rental.states = ["failed"]
+    assert ended(LONG_S, lambda seconds: None) == 1
+    assert rental.done == ["fetch everything", "guard"]
+
+
 @pytest.mark.parametrize("refused", [CommandFailed("Stack v100 is busy."), UserMistake("Stack v100 would lose it.")])
 def test_a_cancellation_that_is_refused_says_what_goes_on_costing(
     rental: Rental, capsys: pytest.CaptureFixture[str], refused: Exception
@@ -218,3 +234,19 @@ def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_its
     assert updated(monkeypatch, Home(tmp_path / "1", tmp_path), ends=True) == 1
     with pytest.raises(CommandFailed, match="What was ordered is kept and costs money"):
         updated(monkeypatch, Home(tmp_path / "2", tmp_path), ends=False)
+
+
+@pytest.mark.parametrize("where", [None, "a timer"])
+def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None
+) -> None:
+    now = datetime.now(UTC)
+    rental = looks.Rental(now, PRICE, now - timedelta(minutes=30), ((now - timedelta(minutes=30), Rate(PRICE)),))
+    due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
+    book = looks.Book(guard.folder_of("v100", Home(tmp_path, tmp_path)))
+    book.write(looks.Record("watch@here", now, Verdict("record", "within its limits", due=due), rental))
+    monkeypatch.setattr(guard, "limits_of", lambda stack: looks.Limits())
+    monkeypatch.setattr(guard, "_where", lambda stack, home: where)
+    said = guard.who_looks("v100", Home(tmp_path, tmp_path))
+    assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said
+    assert ("fab guard --install --stack v100" in said) == (where is None)
