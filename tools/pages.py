@@ -1,7 +1,7 @@
 """Write what pages for people take from the code: ``python -m tools.pages``.
 
-It writes the tables of docs/stack-file.md, the list of docs/decisions/README.md, and docs/systems.md, which has the results of the e2e
-tests too: they leave what each of their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
+It writes the tables of docs/stack-file.md, and docs/systems.md, which has the results of the e2e tests too: they leave what each of
+their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
 """
 
 import json
@@ -24,14 +24,9 @@ from microcluster.jobs.own_program import OwnProgram
 from microcluster.lifecycle import emulated_account
 
 ROOT = Path(__file__).parents[1]
-DECISIONS, STACK_FILE = ROOT / "docs" / "decisions" / "README.md", ROOT / "docs" / "stack-file.md"
+STACK_FILE = ROOT / "docs" / "stack-file.md"
 SYSTEMS, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
 BEGIN, END = "<!-- from here: python -m tools.pages -->", "<!-- to here -->"
-DECISIONS_HEAD = """# Decisions
-
-What was chosen, why, and when to think again: one page for each topic. A decision that no longer holds is deleted; git remembers it. A new one is a
-heading that says what was chosen and a few lines with the reason; `python -m tools.pages` writes this list.
-"""
 STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
 """The stack, by its kind or its account, whose values show where a default comes from."""
 KEYS_HEAD = ["| key | type | default | range |", "|---|---|---|---|"]
@@ -53,17 +48,6 @@ SYSTEMS_HEAD = [
     "|---|---|---|---|---|---|",
 ]
 RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
-
-
-def decisions() -> str:
-    """Return the list of decisions, from the headings of their pages."""
-    parts = [DECISIONS_HEAD]
-    for page in sorted(DECISIONS.parent.glob("*.md")):
-        if page != DECISIONS:
-            title, *chosen = re.findall(r"^##? (.+)$", page.read_text(), re.MULTILINE)
-            heading = f"\n## [{title.removeprefix('Decisions: ')}]({page.name})\n\n"
-            parts.append(heading + "".join(f"- {each}\n" for each in chosen))
-    return "".join(parts)
 
 
 def stack_file() -> str:
@@ -210,7 +194,7 @@ def _place(row: System) -> tuple[int, bool, str]:
 def main() -> None:
     """Write all pages."""
     new = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for page, text in ((DECISIONS, decisions()), (STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
+    for page, text in ((STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
         page.write_text(text)
 
 
