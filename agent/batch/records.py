@@ -27,17 +27,19 @@ def path_of(request, name):
 
 def intend(request, folder):
     """Write down that a job is about to be submitted: whose a job is that nobody has numbered yet."""
-    path = path_of(request, request["name"])
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    write_whole(path, json.dumps(dict(request, id=None, folder=folder, submitted=time.time()), sort_keys=True))
+    write_whole(*entry(request, None, folder))
 
 
 def note(request, number, folder):
     """Write a job's record unless there is one; return it."""
-    path = path_of(request, number)
+    return json.loads(first(*entry(request, number, folder)))
+
+
+def entry(request, number, folder):
+    """Return the file of a job's record, whose folder is there then, and its text."""
+    path = path_of(request, number or request["name"])
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    record = dict(request, id=number, folder=folder, submitted=time.time())
-    return json.loads(first(path, json.dumps(record, sort_keys=True)))
+    return path, json.dumps(dict(request, id=number, folder=folder, submitted=time.time()), sort_keys=True)
 
 
 def first(path, text):
