@@ -26,18 +26,17 @@ from providers.rental.account import (
     Quote,
     Resource,
 )
-from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
+from providers.rental.errors import AccountError, CallError, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import Operation, adopt_or_order, within_lag
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending, wait_until
-from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
+from providers.rental.wire import Row, SharedList
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"
 PATHS = {MACHINE: MACHINES, NETWORK: NETWORKS, DRIVE: DRIVES, SCRIPT: SCRIPTS, CLAIM: SCRIPTS}
-LOCAL_ATTEMPTS = 3
 ADMIN = "Team settings > Members > the user > Admin"
 CLAIM_TEXT = "#!/bin/sh\n# The name of this script says which computer orders for the stack; no machine runs it.\n"
 
@@ -313,20 +312,20 @@ class Paperspace(Market):
         )
 
     def _ask_session(self) -> Row:
-        key = self.api.credentials
-        try:
-            attempts = LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS
-            found = self.api.read("/auth/session", attempts=attempts, expect=dict | None)
-        except ApiError as error:
-            start = "python -m emulator start paperspace" if key.is_local else None
-            source = f"the key file or {credentials.VARIABLE}"
-            raise AccountError(unreadable(f"opening the account at {key.endpoint}", error, source, start)) from error
+        asked, source = (
+            f"opening the account at {self.api.credentials.endpoint}",
+            f"the key file or {credentials.VARIABLE}",
+        )
+
+        def ask(attempts: int) -> Any:
+            return self.api.read("/auth/session", attempts=attempts, expect=dict | None)
+
+        found = self.api.opened(ask, asked, source, "python -m emulator start paperspace")
         team = found.get("team") if found else None
         if not isinstance(team, dict) or not team.get("id"):
             # The API answers a key that it does not know with null and status 200.
             raise AccountError(
-                f"opening the account at {key.endpoint}: the API does not know this key. Check the key file or "
-                f"{credentials.VARIABLE}; a key is shown once, so that a lost one has to be made anew in the console."
+                f"{asked}: the API does not know this key. Check {source}; a key is shown once, so that a lost one has to be made anew in the console."
             )
         return found
 

@@ -56,6 +56,8 @@ class CallError(ProviderError):
     """Whether this user may not do it."""
     is_rate_limit = False
     """Whether there were too many calls; the call was turned away before it did anything."""
+    is_no_room = False
+    """Whether there is no room for it now, where it was asked for."""
     is_unauthorised = False
     """Whether the account refused the key itself."""
 

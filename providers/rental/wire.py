@@ -16,12 +16,13 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from providers.rental import waiting
-from providers.rental.errors import NO_ANSWER, NOT_SENT, UNREADABLE, CallError, WaitError
-from providers.rental.redaction import redacted
+from providers.rental.errors import NO_ANSWER, NOT_SENT, UNREADABLE, AccountError, CallError, WaitError, unreadable
+from providers.rental.redaction import redacted, without_secrets
 
 LONGEST_TURN_S = 20.0
 """A call that has had no turn for so long is not sent; the rest of the time is for the call."""
 READ_ATTEMPTS = 8
+LOCAL_ATTEMPTS = 3
 READINGS = 8
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
@@ -79,6 +80,23 @@ class Wire(ABC):
                 yield self._client()
         except TimeoutError as error:
             raise self.error(call, NO_ANSWER, str(error) or type(error).__name__) from None
+
+    def opened(self, ask: Callable[[int], Any], asked: str, source: str, start: str) -> Any:
+        """Ask who we are, the first call of all, in so many attempts; nobody waits long for an account on this computer.
+
+        Args:
+            source: where the key may stand.
+            start: the command that starts the account, if it is one on this computer.
+
+        Raises:
+            AccountError: the account cannot be read; the text says why, and what a person does about it.
+        """
+        key = self.credentials
+        try:
+            return ask(LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS)
+        except self.fault as error:
+            why = unreadable(asked, error, source, start if key.is_local else None)
+            raise AccountError(without_secrets(why, key.api_key)) from error
 
     def repeated(self, call: str, send: Callable[[], Any], expect: Any = object, attempts: int = READ_ATTEMPTS) -> Any:
         """Send what changes nothing, or may be sent twice; transient faults are tried again.

@@ -10,32 +10,22 @@ from typing import Any
 
 from core.home import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental.account import EXTENSION, Claim, Extension, Found, Identity, Market, OrderStatus, Quote, Resource
-from providers.rental.errors import AccountError, ProviderError, unreadable
+from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
-from providers.rental.redaction import without_secrets
 from providers.rental.waiting import Pending
 from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
-from providers.softlayer import billing, credentials, guest_order, guest_view, orders, rights
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api
+from providers.softlayer import billing, credentials, specs, views
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, Order, check_to_order, check_to_see, send, unseen
+from providers.softlayer.billing import BILL_MASK, ORDER_MASK
 from providers.softlayer.errors import ApiError
-from providers.softlayer.guest_view import GUEST, GUEST_MASK
-from providers.softlayer.orders import BILL_MASK, ORDER_MASK, Order
 from providers.softlayer.specs import LedgerSpec
 
-KEY, GROUP, ITEM = "key", "group", "item"
-KEY_MASK = "mask[id,fingerprint,key,label,notes,createDate]"
-GROUP_MASK = (
-    "mask[id,name,description,createDate,"
-    "rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
-    "networkComponentBindings[networkComponentId,networkComponent[guest[id,hostname,domain]]]]"
-)
 OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
 CLAIM_NOTES = re.compile(rf" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$")
 NO_EXTENSION = Extension()
-LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 
@@ -43,17 +33,19 @@ USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,per
 class SoftLayer(Market):
     """One account through one key."""
 
-    machine = GUEST
+    machine = views.GUEST
     lists_lag_s, settled_s = LISTS_LAG_S, LISTS_LAG_S + LONGEST_ORDER_S
 
     def __init__(self, api: Api) -> None:
         self.api = api
         self.secrets = (api.credentials.api_key,)
         # Where the domain stands that carries stack and mark, for the filters of these lists.
-        self.guest_list = self._of_stack("getVirtualGuests", GUEST_MASK, ("virtualGuests", "domain"), _is_guest_of)
-        self.order_list = self._of_stack("getOrders", ORDER_MASK, ("orders", "items", "domainName"), orders.is_of)
+        self.guest_list = self._of_stack(
+            "getVirtualGuests", views.GUEST_MASK, ("virtualGuests", "domain"), _is_guest_of
+        )
+        self.order_list = self._of_stack("getOrders", ORDER_MASK, ("orders", "items", "domainName"), billing.is_of)
         self.bill_list = self._of_stack(
-            "getAllTopLevelBillingItems", BILL_MASK, ("allTopLevelBillingItems", "domainName"), orders.is_under
+            "getAllTopLevelBillingItems", BILL_MASK, ("allTopLevelBillingItems", "domainName"), billing.is_under
         )
         self._keys = SharedList(self._key_of_id)
         self._users = SharedList(lambda _: [api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)])
@@ -73,20 +65,22 @@ class SoftLayer(Market):
 
     def hidden(self) -> str | None:
         """Say why machines may be billed that this user does not see."""
-        return rights.unseen(self)
+        return unseen(self)
 
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
         """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
-        if owner is not None and kind == GUEST:
-            guests = [guest_view.resource(row) for row in self.guest_list.under(owner)]
+        if owner is not None and kind == views.GUEST:
+            guests = [views.resource(row) for row in self.guest_list.under(owner)]
             for each in [guest for guest in guests if not guest.is_alive and not guest.is_billed][:1]:
-                rights.check_to_see(self, each.id)
+                check_to_see(self, each.id)
             return guests
         listings: dict[str, Callable[[], Iterable[Resource]]] = {
-            GUEST: lambda: map(guest_view.resource, self._listed("getVirtualGuests", GUEST_MASK, OF_GUESTS)),
-            KEY: lambda: map(as_key, self._listed("getSshKeys", KEY_MASK)),
-            GROUP: lambda: map(as_group, self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=GROUP_MASK)),
-            ITEM: lambda: map(billing.as_resource, billing.other_items(self.api)),
+            views.GUEST: lambda: map(views.resource, self._listed("getVirtualGuests", views.GUEST_MASK, OF_GUESTS)),
+            views.KEY: lambda: map(views.as_key, self._listed("getSshKeys", views.KEY_MASK)),
+            views.GROUP: lambda: map(
+                views.as_group, self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=views.GROUP_MASK)
+            ),
+            views.ITEM: lambda: map(billing.as_resource, billing.other_items(self.api)),
         }
         chosen = [listings[kind]] if kind else list(listings.values())
         with ThreadPoolExecutor(len(chosen)) as pool:
@@ -95,33 +89,33 @@ class SoftLayer(Market):
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read a guest, a key or a group by its id."""
-        if kind == GUEST:
+        if kind == views.GUEST:
             return self._find_guest(object_id, owner, fresh=fresh, max_age_s=max_age_s)
-        service, mask, view = OTHERS[kind]
+        service, mask, view = views.OTHERS[kind]
         row = self.api.find(service, object_id, mask)
-        if row is None and fresh and kind == GROUP:
+        if row is None and fresh and kind == views.GROUP:
             return Pending(f"the account does not show {kind} {object_id} yet, as it was made only now")
         return view(row) if row else None
 
     def write(self, make: Callable[[], Order]) -> Order:
         """Write an order, for a user who can see and cancel what it makes: rights may have changed since the ledger's check."""
-        rights.check_to_order(self)
+        check_to_order(self)
         return make()
 
     def order(self, order: Order) -> str:
         """Send an order, exactly once, and return the id of what it makes."""
-        return orders.send(self.api, order)
+        return send(self.api, order)
 
     def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
         """Let the account verify the order of one guest: all are equal."""
-        return guest_order.quote(self.api, LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order))
+        return specs.quote(self.api, LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order))
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> list[OrderStatus]:
         """List the orders of a stack, oldest first."""
         guests = self.guest_list.under(owner, max_age_s)
         shown = {str(each.get("hostname")) for each in guests}
         rows = sorted(self.order_list.under(owner, max_age_s), key=lambda each: int(each["id"]))
-        return [orders.as_status(each, shown) for each in rows]
+        return [billing.as_status(each, shown) for each in rows]
 
     def standing(
         self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
@@ -135,12 +129,12 @@ class SoftLayer(Market):
         if numbered is not None or hostname is None:
             return numbered
         named = [each for each in bill if each.get("hostName") == hostname]
-        for item_id in orders.open_without_guest(named, self.guest_list.under(owner)) if named else ():
+        for item_id in billing.open_without_guest(named, self.guest_list.under(owner)) if named else ():
             item = self.api.find("Billing_Item", item_id, BILL_MASK)
             if item and not item.get("cancellationDate"):
                 return OrderStatus(item_id, f"billing item {item_id} of {hostname} is open")
         listed = self.order_list.under(owner) if since else []
-        return self._standing_order([each for each in listed if orders.may_be_of(each, hostname, since)], bill)
+        return self._standing_order([each for each in listed if billing.may_be_of(each, hostname, since)], bill)
 
     def claim(
         self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
@@ -186,7 +180,7 @@ class SoftLayer(Market):
         try:
             return self._end(resource)
         except ApiError as error:
-            right = {GUEST: "SERVER_CANCEL", KEY: "CUSTOMER_SSH_KEY_MANAGEMENT"}.get(
+            right = {views.GUEST: "SERVER_CANCEL", views.KEY: "CUSTOMER_SSH_KEY_MANAGEMENT"}.get(
                 resource.kind, "MANAGE_SECURITY_GROUPS"
             )
             error.grant = f"slcli user edit-permissions {self.api.credentials.username} --enable -p {right}"
@@ -194,11 +188,11 @@ class SoftLayer(Market):
 
     def _end(self, resource: Resource) -> Pending | None:
         number, api = int(resource.id), self.api
-        if resource.kind == KEY:
+        if resource.kind == views.KEY:
             api.found(lambda: api.ensure("Security_Ssh_Key", "deleteObject", id=number))
-        elif resource.kind == GROUP:
+        elif resource.kind == views.GROUP:
             return _remove_group(api, resource)
-        elif resource.kind != GUEST:
+        elif resource.kind != views.GUEST:
             raise ProviderError(f"removing {resource}: microcluster makes no such thing. Remove it by hand.")
         # A guest keeps its groups: they are its firewall if this is refused. A group's own deletion takes it out of them.
         elif resource.row.get("hourlyBillingFlag") is False and resource.row.get("billingItem"):
@@ -212,9 +206,9 @@ class SoftLayer(Market):
     def _standing_order(self, sought: Sequence[Row], bill: Sequence[Row]) -> OrderStatus | None:
         """Find the first of these orders that was neither refused nor is over; one that cannot be read is no refused one."""
         for each in sought:
-            order = {**each, **(self.api.find("Billing_Order", str(each["id"]), orders.STATUS_MASK) or {})}
-            if not orders.is_refused(order) and not orders.is_over(order, bill):
-                return orders.as_status(order)
+            order = {**each, **(self.api.find("Billing_Order", str(each["id"]), billing.STATUS_MASK) or {})}
+            if not billing.is_refused(order) and not billing.is_over(order, bill):
+                return billing.as_status(order)
         return None
 
     def _find_guest(self, guest_id: str, owner: Owner, *, fresh: bool, max_age_s: float) -> Found:
@@ -225,7 +219,7 @@ class SoftLayer(Market):
                 return Pending(f"guest {guest_id} is too fresh to be shown")
             raise
         if guest:
-            return self._believed(guest_view.resource(guest))
+            return self._believed(views.resource(guest))
         return self._missing(guest_id, owner, fresh=fresh, max_age_s=max_age_s)
 
     def guest(self, guest_id: str, owner: Owner, max_age_s: float = 0.0) -> Row | None:
@@ -233,7 +227,7 @@ class SoftLayer(Market):
         for guest in self.guest_list.under(owner, max_age_s) if max_age_s else ():
             if str(guest["id"]) == guest_id:
                 return guest
-        return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+        return self.api.find("Virtual_Guest", guest_id, views.GUEST_MASK)
 
     def _missing(self, guest_id: str, owner: Owner, *, fresh: bool, max_age_s: float) -> Pending | None:
         """Decide what it means that the account does not show a guest; None: it is gone, and this user would see it.
@@ -243,7 +237,7 @@ class SoftLayer(Market):
         hidden = f"the account does not show guest {guest_id}"
         if fresh:
             return Pending(f"{hidden} yet, as it was ordered only now")
-        unclaimed = orders.open_without_guest(
+        unclaimed = billing.open_without_guest(
             self.bill_list.under(owner, max_age_s), self.guest_list.under(owner, max_age_s)
         )
         if unclaimed:
@@ -251,13 +245,13 @@ class SoftLayer(Market):
         waiting = [each for each in self.orders(owner, max_age_s) if each.is_waiting and not each.is_shown]
         if waiting:
             return Pending(f"{hidden}, and {waiting[0].described}")
-        rights.check_to_see(self, guest_id)
+        check_to_see(self, guest_id)
         return None
 
     def _believed(self, guest: Resource) -> Resource:
         """Refuse to take a guest for cancelled if this user sees no billing items."""
         if not guest.is_alive and not guest.is_billed:
-            rights.check_to_see(self, guest.id)
+            check_to_see(self, guest.id)
         return guest
 
     def _stack_key(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Row | None:
@@ -300,14 +294,8 @@ class SoftLayer(Market):
 
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
-        try:
-            found = self._read_identity(LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS)
-        except ApiError as error:
-            asked = f"opening the account at {key.endpoint} as {key.username}"
-            why = unreadable(
-                asked, error, "the key file or SL_API_KEY", "python -m emulator start" if key.is_local else None
-            )
-            raise AccountError(without_secrets(why, key.api_key)) from error
+        asked = f"opening the account at {key.endpoint} as {key.username}"
+        found = self.api.opened(self._read_identity, asked, "the key file or SL_API_KEY", "python -m emulator start")
         name = str(found.get("companyName") or "")
         return Identity(str(found["id"]), name, key.username, key.endpoint, key.is_local)
 
@@ -354,37 +342,6 @@ def _claim_of(key: Row) -> Claim:
     )
 
 
-def as_key(row: Row) -> Resource:
-    """Read a key."""
-    label, since = str(row.get("label") or ""), billing.dated(row.get("createDate"))
-    owner, public_key = owner_in_notes(row.get("notes")), str(row.get("key") or "").strip()
-    return Resource(
-        KEY,
-        str(row["id"]),
-        label,
-        owner,
-        what="ssh key",
-        since=since,
-        inputs={"label": label, "publicKey": public_key},
-        outputs={"fingerprint": str(row.get("fingerprint") or "")},
-        row=row,
-    )
-
-
-def as_group(row: Row) -> Resource:
-    """Read a security group."""
-    name, since = str(row.get("name") or ""), billing.dated(row.get("createDate"))
-    owner, description = owner_in_notes(row.get("description")), str(row.get("description") or "").partition(": ")[2]
-    inputs = {"name": name, "description": description}
-    return Resource(GROUP, str(row["id"]), name, owner, what="security group", since=since, inputs=inputs, row=row)
-
-
-OTHERS: Mapping[str, tuple[str, str, Callable[[Row], Resource]]] = {
-    KEY: ("Security_Ssh_Key", KEY_MASK, as_key),
-    GROUP: ("Network_SecurityGroup", GROUP_MASK, as_group),
-}
-
-
 def _remove_group(api: Api, group: Resource) -> Pending | None:
     """Take our own guests out of the group and remove it; what somebody else put into it is theirs to take out."""
     members = {
@@ -399,9 +356,7 @@ def _remove_group(api: Api, group: Resource) -> Pending | None:
     except ApiError as error:
         if error.is_forbidden:
             raise
-        foreign = {
-            guest_view.described(guest) for component, guest in members.items() if guest and component not in ours
-        }
+        foreign = {views.described(guest) for component, guest in members.items() if guest and component not in ours}
         users = f"by {', '.join(sorted(foreign))}, not ours" if foreign else "while cancelled guests are reclaimed"
         return Pending(f"still in use {users}; nothing is billed for it ({error.text})")
     return None

@@ -1,11 +1,12 @@
-"""Calls to the API by its official client: each is sent once, to the account alone, and ends in time; lists are read whole."""
+"""Calls by the official client, each sent once, to the account alone, and ended in time; and what the key's user may do."""
 
 import json
 import os
 import re
 import threading
 import xmlrpc.client
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from xml.parsers.expat import ExpatError
@@ -13,7 +14,7 @@ from xml.parsers.expat import ExpatError
 import SoftLayer
 from requests import Response
 
-from providers.rental.errors import UNREADABLE
+from providers.rental.errors import UNREADABLE, OrderWithoutId, ProviderError
 from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError, fault_code
@@ -39,6 +40,30 @@ PAGE_SIZE = 100
 ASCENDING = {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}
 KEYS = {"Network_Pod": "name"}
 """What tells the rows of a service apart, where it is not the id (SoftLayer_Network_Pod has none)."""
+ALL_DEVICES = "ACCESS_ALL_GUEST"
+VIEW = "VIRTUAL_GUEST_VIEW"
+BILLS = "ACCOUNT_SUMMARY_VIEW"
+RIGHTS = {
+    "SERVER_ADD": "Add Server",
+    "INSTANCE_UPGRADE": "Add/Upgrade Cloud Instances",
+    "PUBLIC_NETWORK_COMPUTE": "Add Compute with Public Network Port",
+    "SERVER_CANCEL": "Cancel Server",
+    "CUSTOMER_SSH_KEY_MANAGEMENT": "Manage SSH Keys",
+    "MANAGE_SECURITY_GROUPS": "Manage Security Groups",
+    "PORT_CONTROL": "Manage Port Control",
+    "HOSTNAME_EDIT": "Edit Hostname/Domain",
+    "REMOTE_MANAGEMENT": "IPMI Remote Management",
+    VIEW: "View Virtual Server Details",
+    BILLS: "View Account Summary",
+    ALL_DEVICES: "access to all virtual servers, also to new ones",
+}
+"""What an `up` and its `down` need: orders, larger disks, cancellations, keys, groups, port speeds, notes and restarts.
+
+The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
+Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
+"""
+SEEING = (VIEW, BILLS, ALL_DEVICES)
+PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
 
 
 class Api(Wire):
@@ -224,3 +249,88 @@ def _is_character(number: int) -> bool:
         or 0xE000 <= number <= 0xFFFD
         or 0x10000 <= number <= 0x10FFFF
     )
+
+
+@dataclass(frozen=True)
+class Order:
+    """A call that orders something."""
+
+    service: str
+    method: str
+    content: dict[str, Any]
+
+
+def send(api: Api, order: Order) -> str:
+    """Send an order, once, and return the id of what it makes.
+
+    Raises:
+        OrderWithoutId: it was accepted, and the receipt names only the order.
+    """
+    call = f"{order.service}::{order.method}"
+    answer = api.once(order.service, order.method, order.content, limit_s=LONGEST_ORDER_S)
+    if order.method == "placeOrder" and isinstance(answer, dict):
+        guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
+        if not guests[0].get("id") and answer.get("orderId"):
+            raise OrderWithoutId(f"calling {call}", str(answer["orderId"]))
+        answer = guests[0]
+    return made_id(answer, call)
+
+
+def check_to_order(account: Any) -> None:
+    """Refuse to order with a user who could not see, set up or cancel what was ordered.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    missing = lacking(account.user(), RIGHTS)
+    if missing:
+        raise ProviderError(
+            f"checking the rights of {_user(account)}: it lacks {_named(missing)}. Nothing was ordered. {_grant(account, missing)}"
+        )
+
+
+def check_to_see(account: Any, guest_id: str) -> None:
+    """Refuse to take a guest for gone because a user who does not see all guests does not see it.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    missing = lacking(account.user(), SEEING)
+    if missing:
+        raise ProviderError(
+            f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "
+            f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {_grant(account, missing)}"
+        )
+
+
+def unseen(account: Any) -> str | None:
+    """Say why machines may be billed that this user does not see; None if it sees all."""
+    missing = lacking(account.user(), SEEING)
+    if not missing:
+        return None
+    return f"{_user(account)} lacks {_named(missing)}, so machines that it does not see may be billed. {_grant(account, missing)}"
+
+
+def lacking(user: Mapping[str, Any], needed: Iterable[str]) -> list[str]:
+    """Return the rights that a user lacks; the master user has all."""
+    if user.get("isMasterUserFlag"):
+        return []
+    has = {str(each.get("keyName")) for each in user.get("permissions") or []}
+    has |= {ALL_DEVICES} if user.get("hasFullVirtualGuestAccessFlag") else set()
+    return [each for each in needed if each not in has]
+
+
+def _named(missing: Iterable[str]) -> str:
+    return ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
+
+
+def _grant(account: Any, missing: Iterable[str]) -> str:
+    wanted = " ".join(f"-p {each}" for each in missing)
+    return (
+        f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {account.api.credentials.username} --enable {wanted}') "
+        "and run the command again."
+    )
+
+
+def _user(account: Any) -> str:
+    return f"user {account.api.credentials.username} at {account.api.credentials.endpoint}"

@@ -1,8 +1,8 @@
-"""What is billed: from the list of billing items, which lags, and from each open item by its id."""
+"""What was ordered and is billed: from lists, which lag, and from each order and open item by its id."""
 
 import math
 from calendar import monthrange
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from typing import Any
 
 from core.home import ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental import receipt
-from providers.rental.account import Resource
+from providers.rental.account import OrderStatus, Resource
 from providers.rental.receipt import Charge
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
@@ -29,8 +29,20 @@ CHARGE_MASK = (
     f"children{PART_MASK},activeAssociatedGuestDiskBillingItems{PART_MASK}]"
 )
 
-Row = dict[str, Any]
 Item = Mapping[str, Any]
+Row = Mapping[str, Any]
+STATUS_MASK = "mask[id,status]"
+ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
+BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
+REFUSED = frozenset({"CANCELLED", "CANCELED", "REFUSED", "DENIED", "REJECTED"})
+"""What ends an order without a machine.
+
+The vendor lists its statuses only to an account (SoftLayer_Billing_Order::getOrderStatuses). Known are PENDING_APPROVAL,
+PENDING_AUTO_APPROVAL, APPROVED, and COMPLETED, which the official client's answers for SoftLayer_Billing_Order have
+(softlayer-python, SoftLayer/fixtures). Any status that is not listed here stands: the machine may be there and billed.
+"""
+CLOCKS_DIFFER_BY = timedelta(hours=1)
+"""An order that the account dates so long before it was sent may be the one: its clock is not this computer's."""
 
 
 def charges(account: Any, owner: Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
@@ -232,3 +244,75 @@ def _floating_disks(item: Item) -> list[Row]:
 def dollars(value: Any) -> Decimal:
     """Read an amount of the API; nothing is no money."""
     return Decimal(str(value)) if value not in (None, "") else Decimal(0)
+
+
+def as_status(order: Row, shown: Collection[str] = ()) -> OrderStatus:
+    """Read an order as the kernel sees it.
+
+    Args:
+        shown: the host names of the guests that the account shows.
+    """
+    status = _status(order)
+    # The parts of an order may bear no name of their own.
+    names = tuple(str(item["hostName"]) for item in order.get("items") or [] if item.get("hostName"))
+    return OrderStatus(
+        str(order["id"]),
+        f"its order {order['id']} {f'is {status}' if status else 'cannot be read'}",
+        # PENDING_APPROVAL, PENDING_AUTO_APPROVAL and the like.
+        is_waiting="PENDING" in status,
+        is_refused=is_refused(order),
+        hostnames=names,
+        is_shown=set(names) <= set(shown),
+    )
+
+
+def of_guest(guest: Row) -> OrderStatus | None:
+    """Read the order that a guest's billing item names."""
+    named = order_of(guest.get("billingItem") or {})
+    return as_status(named) if named else None
+
+
+def is_refused(order: Row) -> bool:
+    """Tell whether it was certainly refused or withdrawn."""
+    return _status(order) in REFUSED
+
+
+def is_over(order: Row, items: Sequence[Row]) -> bool:
+    """Tell whether all that an order made was cancelled: its billing items are listed, and each has its end."""
+    its = [each for each in items if str(order_of(each).get("id")) == str(order["id"])]
+    return bool(its) and all(each.get("cancellationDate") for each in its)
+
+
+def may_be_of(order: Row, hostname: str, since: datetime) -> bool:
+    """Tell whether something of this host name is in the order, and whether it was placed since then."""
+    placed = datetime.fromisoformat(str(order["createDate"])) if order.get("createDate") else since
+    is_named = any(item.get("hostName") == hostname for item in order.get("items") or [])
+    return is_named and placed >= since - CLOCKS_DIFFER_BY
+
+
+def open_without_guest(items: Sequence[Row], listed: Sequence[Row]) -> list[str]:
+    """Return the open billing items that no listed guest names as its own.
+
+    SoftLayer_Billing_Item names no guest (only its subtype for guests has ``resourceTableId``), but a guest names its item.
+    """
+    claimed = {str((guest.get("billingItem") or {}).get("id")) for guest in listed}
+    return [str(each["id"]) for each in items if not each.get("cancellationDate") and str(each["id"]) not in claimed]
+
+
+def is_of(order: Row, owner: Owner) -> bool:
+    """Tell whether an order has something of this stack."""
+    return any(is_under(item, owner) for item in order.get("items") or [])
+
+
+def is_under(item: Row, owner: Owner) -> bool:
+    """Tell whether a billing item is of this stack."""
+    return owner_in_domain(item.get("domainName")) == owner
+
+
+def order_of(item: Row) -> Row:
+    """Return the order that a billing item came from, as far as it names one."""
+    return (item.get("orderItem") or {}).get("order") or {}
+
+
+def _status(order: Row) -> str:
+    return str(order.get("status") or "").upper()

@@ -11,16 +11,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Owner, owner_in_domain
 from providers.rental.account import OrderRequest, Resource
+from providers.rental.errors import ProviderError
 from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import HostKey, Rented, public_line
 from providers.rental.spec import Values
 from providers.rental.waiting import Pending, wait_until
-from providers.softlayer import guest_order, guest_view
+from providers.softlayer import specs, views
 from providers.softlayer.account import SoftLayer
+from providers.softlayer.api import Api, Order
 from providers.softlayer.errors import ApiError, advice
-from providers.softlayer.guest_view import GUEST, GUEST_MASK, Guest
-from providers.softlayer.specs import GuestSpec, VirtualGuest
+from providers.softlayer.specs import GuestSpec, Template, VirtualGuest, guest_template, image_container
+from providers.softlayer.views import GUEST, GUEST_MASK, Guest
 
 SIDES = {
     "primaryNetworkComponent": "public_security_group_ids",
@@ -42,7 +44,7 @@ class Guests(Rented):
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price a new guest by the catalog; a living one keeps what it has."""
-        price = None if old else guest_order.catalog_price(inputs)
+        price = None if old else specs.catalog_price(inputs)
         return {"pricePerHour": price} if price else super().known_outputs(inputs, old)
 
     def owner(self, op: Operation, inputs: Values) -> Owner:
@@ -58,9 +60,9 @@ class Guests(Rented):
             owner,
             f"guest {spec.hostname} of {owner}",
             spec.hostname,
-            write=lambda: market.write(lambda: guest_order.prepared(market.api, spec, user_data)),
+            write=lambda: market.write(lambda: prepared(market.api, spec, user_data)),
             content=spec.model_dump(mode="json"),
-            advice=lambda error: guest_order.where_else(owner.stack, spec, error) or advice(error),
+            advice=lambda error: specs.where_else(owner.stack, spec, error) or advice(error),
             hostname=spec.hostname,
             is_billed=True,
             key_ids=spec.ssh_key_ids,
@@ -84,7 +86,7 @@ class Guests(Rented):
         _label(market, spec, owner, building.read())
         guest = building.wait().row
         _set_port_speed(market, spec, guest)
-        found = guest_view.resource(attach_groups(op, market, guest, spec))
+        found = views.resource(attach_groups(op, market, guest, spec))
         _label(market, spec, owner, found)
         return found
 
@@ -94,7 +96,7 @@ class Guests(Rented):
         for key in self.LATER:
             if set(live.get(key) or ()) == set(inputs.get(key) or ()):
                 live.pop(key, None)
-        tags, notes = guest_view.tags(found.row), str(found.row.get("notes") or "")
+        tags, notes = views.tags(found.row), str(found.row.get("notes") or "")
         if tags != set(inputs.get("tags") or ()):
             live["tags"] = sorted(tags)
         if notes != _notes(found.owner, str(inputs["hostname"])):
@@ -149,7 +151,7 @@ def _label(market: SoftLayer, spec: GuestSpec, owner: Owner, shown: Resource | P
         return
     notes = _notes(owner, spec.hostname)
     try:
-        if guest_view.tags(shown.row) != set(spec.tags):
+        if views.tags(shown.row) != set(spec.tags):
             market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(shown.id))
         if shown.row.get("notes") != notes:
             market.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(shown.id))
@@ -189,7 +191,7 @@ def changes(guest: Mapping[str, Any], spec: GuestSpec) -> list[Change]:
         component = guest.get(side) or {}
         if not component.get("id"):
             continue
-        wanted, attached = _ids(getattr(spec, attribute)), _ids(guest_view.groups(component))
+        wanted, attached = _ids(getattr(spec, attribute)), _ids(views.groups(component))
         attach = tuple(each for each in wanted if each not in attached)
         detach = tuple(each for each in attached if each not in wanted)
         if attach or detach:
@@ -214,10 +216,10 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
             return Pending(f"looking which groups are attached, as the answer got lost ({error.text})")
         return found
 
-    found = wait_until(f"the security groups of {guest_view.described(guest)}", look, op.deadline, op.log.progress)
+    found = wait_until(f"the security groups of {views.described(guest)}", look, op.deadline, op.log.progress)
     if any(change.is_first and change.attach for change in planned):
         op.log.warn(
-            f"Restarts {guest_view.described(guest)}: the first security group of an interface works only from then on."
+            f"Restarts {views.described(guest)}: the first security group of an interface works only from then on."
         )
         market.api.ensure("Virtual_Guest", "rebootDefault", id=int(guest["id"]))
     return found
@@ -233,3 +235,22 @@ def _carry_out(market: SoftLayer, change: Change) -> None:
 
 def _ids(texts: Sequence[str]) -> list[int]:
     return [int(each) for each in texts]
+
+
+def prepared(api: Api, spec: GuestSpec, user_data: str) -> Order:
+    """Write the whole order, ready to be sent: the create template, or with an image a container that the service verified."""
+    template = guest_template(spec, user_data)
+    if spec.image_id is None:
+        return Order("Virtual_Guest", "createObject", template)
+    return Order("Product_Order", "placeOrder", _container_with_image(api, spec.image_id, template))
+
+
+def _container_with_image(api: Api, image_id: str, template: Template) -> dict[str, Any]:
+    image = api.find("Virtual_Guest_Block_Device_Template_Group", image_id, "mask[id,globalIdentifier]")
+    if image is None:
+        raise ProviderError(
+            f"ordering {template['hostname']}: the account has no image {image_id}. Name another image or an os."
+        )
+    container = image_container(api.read("Virtual_Guest", "generateOrderTemplate", template), template, image)
+    api.read("Product_Order", "verifyOrder", container)
+    return container

@@ -12,11 +12,11 @@ from providers.rental.key_file import CredentialsError
 from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
 from providers.rental.waiting import answered
-from providers.softlayer import guest_order, guest_view, rights
+from providers.softlayer import specs, views
 from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import Api
-from providers.softlayer.guest_view import Guest, live_inputs
+from providers.softlayer.api import Api, check_to_order
 from providers.softlayer.specs import Ledger, LedgerSpec
+from providers.softlayer.views import Guest, live_inputs
 
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
@@ -33,7 +33,7 @@ class Ledgers(resource.Ledger):
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""
-        price = guest_order.catalog_price(inputs)
+        price = specs.catalog_price(inputs)
         known = {"pricePerHour": price, "priceSource": catalog.PRICE_SOURCE, "currency": "USD"} if price else {}
         router = inputs.get("backendRouterId")
         same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
@@ -51,7 +51,7 @@ class Ledgers(resource.Ledger):
             return known
         try:
             spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
-            quote = answered(PREVIEW_LIMIT_S, lambda: guest_order.quote(op.market(account_id).api, spec))
+            quote = answered(PREVIEW_LIMIT_S, lambda: specs.quote(op.market(account_id).api, spec))
             return known | _priced(quote)
         except CredentialsError:
             why = "there is no key"
@@ -64,11 +64,9 @@ class Ledgers(resource.Ledger):
         """Check the key, the catalog, the network and the price of the whole cluster."""
         router = old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None
         identity = market.whoami()
-        rights.check_to_order(market)
+        check_to_order(market)
         living = [
-            guest
-            for guest in market.guest_list.under(Owner(spec.stack, spec.mark))
-            if not guest_view.is_cancelled(guest)
+            guest for guest in market.guest_list.under(Owner(spec.stack, spec.mark)) if not views.is_cancelled(guest)
         ]
         chosen = (
             router_of_vlan(market.api, spec.datacenter, spec.private_vlan_id)
@@ -80,7 +78,7 @@ class Ledgers(resource.Ledger):
         missing = max(spec.nodes - len(living), 1)
         _check_room(op, market, missing)
         # Only what is missing is verified: a quota that is nearly used up would count our own guests twice.
-        quote = guest_order.quote(market.api, spec, chosen, missing)
+        quote = specs.quote(market.api, spec, chosen, missing)
         return {
             "accountId": identity.account_id,
             "endpoint": identity.endpoint,

@@ -10,10 +10,11 @@ from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
 from providers.rental.waiting import Pending, wait_until
-from providers.softlayer.account import GROUP, SoftLayer
+from providers.softlayer.account import SoftLayer
+from providers.softlayer.api import Order
 from providers.softlayer.errors import ApiError, advice
-from providers.softlayer.orders import Order
 from providers.softlayer.specs import GroupSpec, SecurityGroup
+from providers.softlayer.views import GROUP
 
 SERVICE = "Network_SecurityGroup"
 RULE_KEYS = ("direction", "ethertype", "protocol", "portRangeMin", "portRangeMax", "remoteIp", "remoteGroupId")

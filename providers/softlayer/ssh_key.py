@@ -11,10 +11,11 @@ from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
-from providers.softlayer.account import KEY, KEY_MASK, SoftLayer, as_key, claim_notes
+from providers.softlayer.account import SoftLayer, claim_notes
+from providers.softlayer.api import Order
 from providers.softlayer.errors import advice
-from providers.softlayer.orders import Order
 from providers.softlayer.specs import KeySpec, SshKey, key_material
+from providers.softlayer.views import KEY, KEY_MASK, as_key
 
 
 class Keys(Rented):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from providers.rental.waiting import Pending
-from providers.softlayer import guest_view
+from providers.softlayer import views
 from providers.softlayer.guest import cloud_config, make_host_key
 from tests.integration.provider_cluster import (
     KEY,
@@ -252,7 +252,7 @@ def test_a_cancelled_guest_keeps_its_firewall_until_its_group_is_removed_which_d
         cluster = Cluster(driver, ("gpu-0",))
         driver.delete(cluster.guests["gpu-0"])
         (left,) = Onlooker(emulator.config_file).account.guest_list.under(OWNER)
-        assert guest_view.groups(left["primaryNetworkComponent"]) == [cluster.group.id]
+        assert views.groups(left["primaryNetworkComponent"]) == [cluster.group.id]
         driver.delete(cluster.group)
         assert driver.read(cluster.group) is None
 
@@ -276,4 +276,4 @@ def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_stil
 
 
 def is_ready(guest) -> bool:
-    return not isinstance(guest_view.readiness(guest), Pending)
+    return not isinstance(views.readiness(guest), Pending)

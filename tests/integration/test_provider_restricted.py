@@ -5,7 +5,7 @@ import xmlrpc.client
 
 import pytest
 
-from providers.softlayer import rights
+from providers.softlayer import api
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, SETTLED_S, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
@@ -67,7 +67,7 @@ def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot
 
 def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_cluster(emulator_with, tmp_path):
     """The account's table of rights is its own, so that a call of ours that needs one more is refused here."""
-    emulator = emulator_with(restricted_user="limited", restricted_permissions=list(rights.RIGHTS))
+    emulator = emulator_with(restricted_user="limited", restricted_permissions=list(api.RIGHTS))
     limited = tmp_path / "limited.conf"
     limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
     with Driver(limited, TIME_SCALE) as driver:
@@ -81,7 +81,7 @@ def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_clu
 
 def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order(emulator_with, tmp_path):
     """So it is with the key of another user, for one guest that is ordered anew, and with ``--target``: no ledger is asked then."""
-    everything = list(rights.RIGHTS)
+    everything = list(api.RIGHTS)
     emulator = emulator_with(restricted_user="limited", restricted_permissions=everything)
     limited = tmp_path / "limited.conf"
     limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
@@ -100,7 +100,7 @@ def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the
 
 def test_a_user_who_sees_no_bills_takes_no_living_guest_for_cancelled(emulator_with, tmp_path):
     """Such a user is shown the guest without its billing item, as if it were cancelled."""
-    granted = [each for each in rights.RIGHTS if each != rights.BILLS]
+    granted = [each for each in api.RIGHTS if each != api.BILLS]
     emulator = emulator_with(restricted_user="limited", restricted_permissions=granted)
     owner = Onlooker(emulator.config_file)
     with Driver(emulator.config_file, TIME_SCALE) as full:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.softlayer import guest_order
+from providers.softlayer import specs
 from providers.softlayer.guest import cloud_config, make_host_key
 from providers.softlayer.specs import GuestSpec
 from tests.integration.provider_cluster import LEDGER, OWNER, Onlooker, guest
@@ -40,7 +40,7 @@ def test_a_guest_is_ordered_into_the_named_vlan_and_reads_without_drift(driver, 
 
 def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
     vlan, _ = network_of(onlooker, onlooker.order("first", FOREIGN))
-    verified = guest_order.verify(onlooker.account.api, [GuestSpec.model_validate(guest("gpu-0", privateVlanId=vlan))])
+    verified = specs.verify(onlooker.account.api, [GuestSpec.model_validate(guest("gpu-0", privateVlanId=vlan))])
     (echoed,) = verified["virtualGuests"]
     assert echoed["primaryBackendNetworkComponent"] == {"networkVlan": {"id": int(vlan)}}
 

@@ -19,8 +19,7 @@ from emulator.softlayer import invoices, transactions
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.paperspace import WITH_GPUS
 from microcluster.accounts.registry import account_of
-from providers.softlayer import guest_order
-from providers.softlayer.specs import GuestSpec
+from providers.softlayer.specs import GuestSpec, guest_template, verify
 from tests.unit.emulated import Emulated
 from tests.unit.emulated_paperspace import EmulatedPaperspace, order
 
@@ -89,10 +88,10 @@ def _of_guests(dice: random.Random, emulated: Emulated) -> Rental:
         GuestSpec.model_construct(hostname=name, domain=domain, mark="1f3a9c42", **hardware)
         for name in section.hostnames
     ]
-    answer = guest_order.verify(Wireless(emulated), specs)
+    answer = verify(Wireless(emulated), specs)
     hours = _hours(dice)
     opened = emulated.account.now
-    ids = [emulated.call("Virtual_Guest", "createObject", guest_order.guest_template(spec, "")) for spec in specs]
+    ids = [emulated.call("Virtual_Guest", "createObject", guest_template(spec, "")) for spec in specs]
     # They are built first: one that is being built cannot be cancelled.
     for seconds in (20, 20, 20, hours * HOUR_S - 60):
         emulated.account.clock.step(seconds)

@@ -15,7 +15,7 @@ from providers.rental.readiness import GoneError, Readiness
 from providers.rental.waiting import Deadline, Pending
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.orders import open_without_guest
+from providers.softlayer.billing import open_without_guest
 from tests.unit.test_provider_guests import READY, transaction
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S

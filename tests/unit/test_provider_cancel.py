@@ -10,7 +10,7 @@ from providers.rental import closing
 from providers.rental.account import Identity, Resource
 from providers.rental.errors import ProviderError
 from providers.rental.waiting import Deadline
-from providers.softlayer import guest_view
+from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError
 from tests.unit.test_provider_guests import READY
@@ -77,7 +77,7 @@ def test_a_guest_whose_cancellation_is_refused_keeps_its_firewall():
     account = Refusing("Access Denied. ", primaryNetworkComponent=worn)
     with pytest.raises(ProviderError, match="still billed"):
         close(account)
-    assert guest_view.groups(account.guest()["primaryNetworkComponent"]) == ["8"]
+    assert views.groups(account.guest()["primaryNetworkComponent"]) == ["8"]
 
 
 def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():

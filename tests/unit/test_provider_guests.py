@@ -3,7 +3,7 @@
 import pytest
 
 from providers.rental.waiting import Pending
-from providers.softlayer import guest_view
+from providers.softlayer import views
 
 READY = {
     "id": 101,
@@ -35,7 +35,7 @@ def transaction(name: str, **more) -> dict:
 
 
 def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
-    assert guest_view.readiness(READY) is READY
+    assert views.readiness(READY) is READY
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
     ],
 )
 def test_anything_less_is_pending_and_says_why(change, detail):
-    state = guest_view.readiness({**READY, **change})
+    state = views.readiness({**READY, **change})
     assert isinstance(state, Pending)
     assert state.detail == detail
 
 
 def test_a_transaction_has_its_usual_duration():
-    state = guest_view.readiness({**READY, **transaction("POWER_ON", averageDuration="1.5")})
+    state = views.readiness({**READY, **transaction("POWER_ON", averageDuration="1.5")})
     assert isinstance(state, Pending)
     assert state.usual_s == 90
 
@@ -64,21 +64,21 @@ def test_a_transaction_has_its_usual_duration():
     "item", [None, {"id": 9, "cancellationDate": "2026-11-22T08:00:00-06:00"}], ids=["gone", "ends"]
 )
 def test_a_guest_that_is_being_reclaimed_is_not_alive(name, item):
-    assert guest_view.is_cancelled({**READY, **transaction(name), "provisionDate": "", "billingItem": item})
+    assert views.is_cancelled({**READY, **transaction(name), "provisionDate": "", "billingItem": item})
 
 
 @pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
 def test_a_guest_whose_billing_item_has_no_end_is_alive_whatever_its_transaction_is_called(name):
-    shown = guest_view.resource({**READY, **transaction(name)})
+    shown = views.resource({**READY, **transaction(name)})
     assert (shown.is_alive, shown.is_billed, shown.work) == (True, True, name)
 
 
 def test_a_guest_without_billing_item_is_not_alive():
-    assert guest_view.is_cancelled({key: value for key, value in READY.items() if key != "billingItem"})
+    assert views.is_cancelled({key: value for key, value in READY.items() if key != "billingItem"})
 
 
 def test_the_ordered_properties_are_read_back():
-    assert guest_view.live_inputs(READY) == {
+    assert views.live_inputs(READY) == {
         "hostname": "gpu-0",
         "domain": "local-1f3a9c42.microcluster",
         "datacenter": "lon06",
@@ -91,14 +91,14 @@ def test_the_ordered_properties_are_read_back():
 
 def test_the_vlan_is_read_back_beside_its_router():
     vlan = {"networkVlan": {"id": 1234, "primaryRouter": {"id": 11}}}
-    live = guest_view.live_inputs({**READY, "primaryBackendNetworkComponent": vlan})
+    live = views.live_inputs({**READY, "primaryBackendNetworkComponent": vlan})
     assert (live["privateVlanId"], live["backendRouterId"]) == ("1234", "11")
 
 
 def test_the_price_is_that_of_the_whole_billing_item():
-    assert guest_view.outputs(READY)["pricePerHour"] == "4.4"
+    assert views.outputs(READY)["pricePerHour"] == "4.4"
 
 
 def test_a_guest_that_shows_hardly_anything_has_hardly_any_outputs():
-    shown = guest_view.outputs({"id": 101})
+    shown = views.outputs({"id": 101})
     assert {key for key, value in shown.items() if value is not None} == set()

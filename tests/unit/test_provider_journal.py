@@ -17,7 +17,7 @@ from providers.rental.journal import Intent, Journal
 from providers.rental.waiting import Instant
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.orders import REFUSED
+from providers.softlayer.billing import REFUSED
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 

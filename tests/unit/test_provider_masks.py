@@ -4,17 +4,17 @@ import pytest
 
 from emulator.softlayer.queries import check as check_filter
 from emulator.softlayer.queries import read_mask
-from providers.softlayer import account, billing, guest_view, ledger, orders
+from providers.softlayer import account, billing, ledger, views
 
 MASKS = {
-    "guests": (guest_view.GUEST_MASK, "Virtual_Guest"),
-    "orders": (orders.ORDER_MASK, "Billing_Order"),
-    "one order": (orders.STATUS_MASK, "Billing_Order"),
-    "bills": (orders.BILL_MASK, "Billing_Item"),
+    "guests": (views.GUEST_MASK, "Virtual_Guest"),
+    "orders": (billing.ORDER_MASK, "Billing_Order"),
+    "one order": (billing.STATUS_MASK, "Billing_Order"),
+    "bills": (billing.BILL_MASK, "Billing_Item"),
     "charges": (billing.CHARGE_MASK, "Billing_Item"),
     "a VLAN": (ledger.VLAN_MASK, "Network_Vlan"),
-    "keys": (account.KEY_MASK, "Security_Ssh_Key"),
-    "groups": (account.GROUP_MASK, "Network_SecurityGroup"),
+    "keys": (views.KEY_MASK, "Security_Ssh_Key"),
+    "groups": (views.GROUP_MASK, "Network_SecurityGroup"),
 }
 
 

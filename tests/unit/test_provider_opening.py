@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
-from providers.rental.wire import READ_ATTEMPTS
-from providers.softlayer.account import LOCAL_ATTEMPTS, AccountError, SoftLayer
+from providers.rental.errors import AccountError
+from providers.rental.wire import LOCAL_ATTEMPTS, READ_ATTEMPTS
+from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError

@@ -3,7 +3,7 @@
 import pytest
 
 from providers.rental.errors import ProviderError
-from providers.softlayer import guest_order
+from providers.softlayer import specs
 from providers.softlayer.ledger import pick, router_of
 from providers.softlayer.specs import GuestSpec
 
@@ -35,7 +35,7 @@ CONTAINER = {
 
 
 def test_a_stock_system_and_its_disks_ride_in_one_order():
-    template = guest_order.guest_template(SPEC, "data")
+    template = specs.guest_template(SPEC, "data")
     assert template["blockDevices"] == [
         {"device": "2", "diskImage": {"capacity": 2000}},
         {"device": "3", "diskImage": {"capacity": 100}},
@@ -47,13 +47,13 @@ def test_a_stock_system_and_its_disks_ride_in_one_order():
 
 
 def test_an_order_is_hourly_on_the_san_and_at_the_asked_port_speed():
-    template = guest_order.guest_template(SPEC, "")
+    template = specs.guest_template(SPEC, "")
     assert (template["hourlyBillingFlag"], template["localDiskFlag"]) == (True, False)
     assert template["networkComponents"] == [{"maxSpeed": 1000}]
 
 
 def test_router_and_security_groups_are_bound_in_the_order():
-    template = guest_order.guest_template(SPEC, "")
+    template = specs.guest_template(SPEC, "")
     assert template["primaryNetworkComponent"] == {"securityGroupBindings": [{"securityGroup": {"id": 21}}]}
     assert template["primaryBackendNetworkComponent"] == {
         "securityGroupBindings": [{"securityGroup": {"id": 22}}],
@@ -63,14 +63,14 @@ def test_router_and_security_groups_are_bound_in_the_order():
 
 def test_a_vlan_is_named_in_the_order_and_no_router_beside_it():
     spec = SPEC.model_copy(update={"backend_router_id": None, "private_vlan_id": "1234"})
-    assert guest_order.guest_template(spec, "")["primaryBackendNetworkComponent"] == {
+    assert specs.guest_template(spec, "")["primaryBackendNetworkComponent"] == {
         "securityGroupBindings": [{"securityGroup": {"id": 22}}],
         "networkVlan": {"id": 1234},
     }
 
 
 def test_an_image_takes_the_stock_systems_place_and_what_the_container_lost_is_put_back():
-    container = guest_order.image_container(CONTAINER, guest_order.guest_template(SPEC, "data"), IMAGE)
+    container = specs.image_container(CONTAINER, specs.guest_template(SPEC, "data"), IMAGE)
     (guest,) = container["virtualGuests"]
     assert [price["id"] for price in container["prices"]] == [2]
     assert container["imageTemplateId"] == 2263543

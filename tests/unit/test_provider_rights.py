@@ -8,11 +8,11 @@ from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_l
 from core.home import Owner
 from emulator.softlayer import users
 from providers.rental.errors import ProviderError
-from providers.softlayer import rights
+from providers.softlayer import api as calls
 from providers.softlayer.account import SoftLayer
 from tests.unit.test_provider_guests import READY
 
-ALL = [{"keyName": each} for each in rights.RIGHTS]
+ALL = [{"keyName": each} for each in calls.RIGHTS]
 KEY = SimpleNamespace(username="somebody", api_key="k", endpoint="https://api.test")
 
 
@@ -28,61 +28,61 @@ def without(*names: str) -> dict:
     "user",
     [
         {"permissions": ALL},
-        {**without(rights.ALL_DEVICES), "hasFullVirtualGuestAccessFlag": True},
+        {**without(calls.ALL_DEVICES), "hasFullVirtualGuestAccessFlag": True},
         {"isMasterUserFlag": True},
     ],
 )
 def test_a_user_with_all_rights_may_order_and_is_believed(user):
-    rights.check_to_order(account(**user))
-    rights.check_to_see(account(**user), "101")
+    calls.check_to_order(account(**user))
+    calls.check_to_see(account(**user), "101")
 
 
-@pytest.mark.parametrize("name", rights.RIGHTS)
+@pytest.mark.parametrize("name", calls.RIGHTS)
 def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(name):
-    said = rf"user somebody at https://api.test: it lacks '{rights.RIGHTS[name]}' \({name}\)\. Nothing was ordered.*"
+    said = rf"user somebody at https://api.test: it lacks '{calls.RIGHTS[name]}' \({name}\)\. Nothing was ordered.*"
     with pytest.raises(ProviderError, match=rf"{said}slcli user edit-permissions somebody --enable -p {name}'"):
-        rights.check_to_order(account(**without(name)))
+        calls.check_to_order(account(**without(name)))
 
 
 def test_the_rights_are_the_vendors_by_key_name_and_by_the_name_in_its_console():
     listed = [each for department in vendors_list.getAllObjects for each in department["permissions"]]
     known = {each["keyName"]: each["name"] for each in listed}
-    console = {name: rights.RIGHTS[name] for name in rights.RIGHTS if name != rights.ALL_DEVICES}
+    console = {name: calls.RIGHTS[name] for name in calls.RIGHTS if name != calls.ALL_DEVICES}
     assert {name: known.get(name) for name in console} == console
     assert users.PERMISSIONS.issubset(known)
 
 
 def test_all_missing_rights_are_named_together():
     with pytest.raises(ProviderError, match="SERVER_ADD.*SERVER_CANCEL.*VIRTUAL_GUEST_VIEW.*ACCESS_ALL_GUEST"):
-        rights.check_to_order(account())
+        calls.check_to_order(account())
 
 
-@pytest.mark.parametrize("name", rights.SEEING)
+@pytest.mark.parametrize("name", calls.SEEING)
 def test_a_user_who_does_not_see_all_guests_is_not_believed_that_one_is_gone(name):
     with pytest.raises(ProviderError, match="looking for guest 101: .*so it may run and be billed. Nothing is ordered"):
-        rights.check_to_see(account(**without(name)), "101")
+        calls.check_to_see(account(**without(name)), "101")
 
 
-@pytest.mark.parametrize("name", rights.SEEING)
+@pytest.mark.parametrize("name", calls.SEEING)
 def test_an_account_is_not_called_clean_for_a_user_who_does_not_see_all_of_it(name):
-    assert "machines that it does not see may be billed" in rights.unseen(account(**without(name)))
+    assert "machines that it does not see may be billed" in calls.unseen(account(**without(name)))
 
 
 def test_a_user_who_has_just_lost_the_right_to_see_charges_is_not_believed_that_a_guest_is_cancelled():
     granted = [True]
     api = SimpleNamespace(credentials=KEY, read=lambda *_, **__: {"permissions": ALL if granted[0] else []})
     market = SoftLayer(api)
-    rights.check_to_see(market, "101")
+    calls.check_to_see(market, "101")
     granted[0] = False
     with pytest.raises(ProviderError, match="looking for guest 101: "):
-        rights.check_to_see(market, "101")
+        calls.check_to_see(market, "101")
 
 
 def test_a_list_of_guests_without_charges_is_believed_only_where_the_user_sees_charges():
     owner = Owner("local", "1f3a9c42")
     cancelled = {**READY, "billingItem": None}
     api = SimpleNamespace(
-        credentials=KEY, read=lambda *_, **__: without(rights.BILLS), read_all=lambda *_, **__: [cancelled]
+        credentials=KEY, read=lambda *_, **__: without(calls.BILLS), read_all=lambda *_, **__: [cancelled]
     )
-    with pytest.raises(ProviderError, match=f"looking for guest {READY['id']}: .*{rights.BILLS}"):
+    with pytest.raises(ProviderError, match=f"looking for guest {READY['id']}: .*{calls.BILLS}"):
         SoftLayer(api).resources(owner, "guest")

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from providers.rental import wire
-from providers.softlayer import orders
-from providers.softlayer.account import AccountError, SoftLayer
-from providers.softlayer.api import Api
+from providers.rental.errors import AccountError
+from providers.softlayer.account import SoftLayer
+from providers.softlayer.api import Api, Order, send
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 from tests.unit.breaking_server import ALERT, breaking_server, reset, write_plainly
@@ -119,7 +119,7 @@ def test_an_order_has_more_time_for_its_answer_than_a_read():
 
     with breaking_server(answer_late) as server:
         client = api(server, PATHS[1], timeout_s=1)
-        assert orders.send(client, orders.Order("Virtual_Guest", "createObject", {})) == "101"
+        assert send(client, Order("Virtual_Guest", "createObject", {})) == "101"
         with pytest.raises(ApiError, match="no whole answer within 1 s"):
             client.once("Virtual_Guest", "getObject", id=101)
 

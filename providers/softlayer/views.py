@@ -1,13 +1,14 @@
-"""A guest as the account shows it: alive or not, ready or not, and how it differs from what was ordered."""
+"""A guest, a key and a group as the account shows them: alive or not, ready or not, and how they differ from what was ordered."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from core.home import owner_in_domain
+from core.home import owner_in_domain, owner_in_notes
 from providers.rental.account import Resource
 from providers.rental.waiting import Pending
-from providers.softlayer import billing, orders
+from providers.rental.wire import Row
+from providers.softlayer import billing
 
 Guest = Mapping[str, Any]
 
@@ -28,6 +29,13 @@ GUEST_MASK = (
 RECLAIMING = ("RECLAIM", "TEAR_DOWN")
 BOOT_DEVICES = ("0", "1", "7")
 """Boot disk, swap and configuration drive come with the flavor; what was ordered beside them starts at device 2."""
+KEY, GROUP, ITEM = "key", "group", "item"
+KEY_MASK = "mask[id,fingerprint,key,label,notes,createDate]"
+GROUP_MASK = (
+    "mask[id,name,description,createDate,"
+    "rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
+    "networkComponentBindings[networkComponentId,networkComponent[guest[id,hostname,domain]]]]"
+)
 
 
 def is_reclaimed(guest: Guest) -> bool:
@@ -150,7 +158,7 @@ def resource(guest: Guest) -> Resource:
         price=billing.rate(item) if item else "",
         work=transaction_name(guest),
         is_built=bool(guest.get("provisionDate")),
-        order=orders.of_guest(guest),
+        order=billing.of_guest(guest),
         unready=state if isinstance(state, Pending) else None,
         ends=item.get("cancellationDate") or None,
         rename=f"slcli vs edit {guest['id']} --domain ",
@@ -166,3 +174,34 @@ def _usual_s(status: Mapping[str, Any]) -> float | None:
         return float(status.get("averageDuration") or 0) * 60 or None
     except ValueError:
         return None
+
+
+def as_key(row: Row) -> Resource:
+    """Read a key."""
+    label, since = str(row.get("label") or ""), billing.dated(row.get("createDate"))
+    owner, public_key = owner_in_notes(row.get("notes")), str(row.get("key") or "").strip()
+    return Resource(
+        KEY,
+        str(row["id"]),
+        label,
+        owner,
+        what="ssh key",
+        since=since,
+        inputs={"label": label, "publicKey": public_key},
+        outputs={"fingerprint": str(row.get("fingerprint") or "")},
+        row=row,
+    )
+
+
+def as_group(row: Row) -> Resource:
+    """Read a security group."""
+    name, since = str(row.get("name") or ""), billing.dated(row.get("createDate"))
+    owner, description = owner_in_notes(row.get("description")), str(row.get("description") or "").partition(": ")[2]
+    inputs = {"name": name, "description": description}
+    return Resource(GROUP, str(row["id"]), name, owner, what="security group", since=since, inputs=inputs, row=row)
+
+
+OTHERS: Mapping[str, tuple[str, str, Callable[[Row], Resource]]] = {
+    KEY: ("Security_Ssh_Key", KEY_MASK, as_key),
+    GROUP: ("Network_SecurityGroup", GROUP_MASK, as_group),
+}
