@@ -61,11 +61,11 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
     """Look once at the stack's limits and act; 0 all is well, 1 alarm, 2 the account cannot be read. --install looks every minute."""
     home = Home.of()
     use_own_backend(home)
-    limits = limits_of(stack)
     if remove:
         return _remove(stack, home)
     if status:
         return _status(stack, home, as_json=as_json)
+    limits = limits_of(stack)
     if limits is None:
         raise UserMistake(
             f"Nothing limits stack {stack}: stacks/Pulumi.{stack}.yaml has no microcluster:guard. Write for example "

@@ -93,7 +93,9 @@ class Systemd:
         self.units.mkdir(parents=True, exist_ok=True)
         environment = "\n".join(f'Environment="{name}={value}"' for name, value in job.variables.items())
         words = " ".join(f'"{word}"' for word in job.words)
-        service = SERVICE.format(stack=job.stack, folder=job.folder, environment=environment, command=words)
+        parts = {"folder": str(job.folder), "environment": environment, "command": words}
+        # A percent sign begins a specifier of systemd.
+        service = SERVICE.format(stack=job.stack, **{name: text.replace("%", "%%") for name, text in parts.items()})
         write_whole(self.units / f"{job.name}.service", service, 0o600)
         write_whole(self.units / f"{job.name}.timer", TIMER.format(stack=job.stack), 0o600)
         _must("systemctl", "--user", "daemon-reload")

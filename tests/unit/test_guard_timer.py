@@ -43,6 +43,7 @@ def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_started
     units = tmp_path / ".config" / "systemd" / "user"
     service = (units / "microcluster-guard-v100.service").read_text()
     assert 'ExecStart="/clone/.venv/bin/fab" "guard" "--stack" "v100"' in service and "Type=oneshot" in service
+    assert 'Environment="MICROCLUSTER_HOME=/home/me/100 %%"' in service
     assert "Persistent=true" in (units / "microcluster-guard-v100.timer").read_text()
     assert "enable --now microcluster-guard-v100.timer" in (tmp_path / "systemctl").read_text()
 
