@@ -13,8 +13,8 @@ from providers.rental.account import Extension
 from providers.rental.receipt import Charge
 
 DOLLARS = "USD"
-STOP_S, FETCH_S = 120, 600
-"""Kept in reserve before a limit: to stop the program so that it saves, and to fetch."""
+STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
+"""Kept in reserve before a limit: to stop the program so that it saves, to fetch, and to cancel."""
 LEAST_SHARE = 5
 """Of a short lease the reserve takes at most this part."""
 WARN_SHARE = Decimal("0.8")
@@ -103,6 +103,7 @@ class Begun:
 
     reason: Reason
     at: datetime
+    has_fetched: bool = False
     has_cancelled: bool = False
 
 
@@ -221,7 +222,7 @@ def _budget_end(limits: Limits, rental: Rental) -> End | None:
 
 
 def _reserve() -> timedelta:
-    return timedelta(seconds=STOP_S + FETCH_S)
+    return timedelta(seconds=STOP_S + FETCH_S + CANCEL_S)
 
 
 def _blind(seen: Seen, due: End | None) -> Verdict:

@@ -11,7 +11,19 @@ from typing import Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from core.files import write_whole
-from microcluster.guard.decision import FETCH_S, LIVING, Begun, Limits, Rental, Run, Seen, Verdict, decide, price
+from microcluster.guard.decision import (
+    CANCEL_S,
+    FETCH_S,
+    LIVING,
+    Begun,
+    Limits,
+    Rental,
+    Run,
+    Seen,
+    Verdict,
+    decide,
+    price,
+)
 from providers.rental.account import Extension
 from providers.rental.errors import ProviderError
 
@@ -182,7 +194,7 @@ class Guard:
         record = self._keep(replace(record, begun=begun))
         costs = f", at {price(record.rental)}" if record.rental else ""
         self.tell(f"guard: {verdict.why}{costs}. Now it stops the program, fetches, and cancels everything.")
-        if not begun.has_cancelled:
+        if not (begun.has_fetched or begun.has_cancelled):
             stopped = self.hands.stop()
             if stopped:
                 self.tell(f"guard: the program may still run: {stopped}")
@@ -191,6 +203,9 @@ class Guard:
                 return self._alarm(record, f"not everything was fetched, so that nothing was cancelled: {lost}")
             if lost:
                 self.tell(f"guard: not everything was fetched, and the limit leaves no time: {lost}")
+            begun = replace(begun, has_fetched=not lost)
+            record = self._keep(replace(record, begun=begun))
+        if not begun.has_cancelled:
             again = self.see()
             if again.verdict.code == 2:
                 return self._alarm(record, again.verdict.why, code=2)
@@ -208,7 +223,7 @@ class Guard:
     def _fetch_limit_s(self, verdict: Verdict) -> float:
         until = verdict.fetch_by or (verdict.due.last if verdict.due else None)
         left_s = (until - self.hands.now()).total_seconds() if until else LONGEST_FETCH_S
-        return FETCH_S if left_s < -LATE_S else max(left_s, LEAST_FETCH_S)
+        return FETCH_S if left_s < -LATE_S else max(left_s - CANCEL_S, LEAST_FETCH_S)
 
     def _alarm(self, record: Record, why: str, code: int = 1) -> Record:
         self.tell(f"guard: {why}")

@@ -294,4 +294,39 @@ RESULTS = (
         "tests/unit/test_commands_ending.py::test_nothing_is_cancelled_when_not_everything_was_fetched",
     ),
 )
-DEFECTS = MONEY + STOP + RESULTS
+GUARD = (
+    Defect(
+        "budget without a started hour in reserve",
+        "an end that takes longer than it should costs more than the budget",
+        "microcluster/guard/decision.py",
+        "last_paid(limits.budget - rental.spent - rental.per_hour, prices",
+        "last_paid(limits.budget - rental.spent, prices",
+        "tests/unit/test_guard_decision.py::"
+        "test_a_budget_ends_before_the_hour_that_it_cannot_pay_with_one_started_hour_in_reserve",
+    ),
+    Defect(
+        "account that cannot be read is empty",
+        "the guard removes itself while everything is billed",
+        "microcluster/guard/decision.py",
+        "    if seen.unread:",
+        "    if False:",
+        "tests/unit/test_guard_decision.py::test_an_account_that_was_never_read_is_not_taken_for_empty",
+    ),
+    Defect(
+        "finished run cancelled before it is fetched",
+        "the disk of this computer is full, and the only copy goes",
+        "microcluster/guard/look.py",
+        "if lost and verdict.fetch_by is None:",
+        "if False:",
+        "tests/unit/test_guard_cases.py::test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched",
+    ),
+    Defect(
+        "extension read too early",
+        "a person has extended the lease while it was fetched, and everything is cancelled",
+        "microcluster/guard/look.py",
+        'if again.verdict.step != "end":',
+        "if False:",
+        "tests/unit/test_guard_cases.py::test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines",
+    ),
+)
+DEFECTS = MONEY + STOP + RESULTS + GUARD

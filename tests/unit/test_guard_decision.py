@@ -9,6 +9,7 @@ from played_guard import World, guard, look
 
 from core.catalog.prices import Rate
 from microcluster.guard.decision import (
+    CANCEL_S,
     FETCH_S,
     STOP_S,
     Begun,
@@ -77,7 +78,7 @@ def test_while_another_guard_is_at_work_this_one_waits():
 
 @pytest.mark.parametrize("run", [RUNNING, Run(), Run("preparing")], ids=["busy", "blind", "preparing"])
 def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answer(run):
-    reserve_h = (STOP_S + FETCH_S) / 3600
+    reserve_h = (STOP_S + FETCH_S + CANCEL_S) / 3600
     limits = Limits(lease_h=Decimal(30))
     before, then = (decide(limits, seen(30 - reserve_h + step, run)) for step in (-0.01, 0))
     assert (before.step, then.step, then.fetch_by) == ("warn", "end", after(30))

@@ -1,0 +1,203 @@
+"""Workloads chosen at random, each rented in an emulated account whose clock is stepped, and held to its limits by guards.
+
+They fail, hang and fall idle; guards are killed, networks are cut, and two guards look at once. ``python -m tests.unit.guarded_workloads``
+prints 200 of them.
+"""
+
+import random
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from emulator.paperspace import billing as team_billing
+from emulator.paperspace import lifecycle
+from emulator.softlayer import invoices, transactions
+from microcluster.guard.decision import Limits, Rental, rental_of
+from providers.paperspace import bills, views
+from providers.softlayer import billing
+from tests.unit.emulated import Emulated
+from tests.unit.emulated_paperspace import EmulatedPaperspace
+from tests.unit.played_guard import World, guard, watch
+
+LOOK_EVERY_S, MOST_LOOKS = 60, 800
+CUT_MIN = 4
+FATES = {"works": "running", "finishes": "finished", "fails": "failed", "hangs": "stalled", "idles": "running"}
+
+
+class Guests(World):
+    """Guests of an emulated SoftLayer account."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        super().__init__(opened=[])
+        self.account = Emulated(folder)
+        self.ids = [self.account.order(f"gpu-{rank}") for rank in range(nodes)]
+        self.pass_(60)
+        self.opened = [since for since, _ in self.rental().open]
+
+    def pass_(self, seconds: float) -> None:
+        """Let the account's clock go on, and what the account has begun with it."""
+        clock = self.account.account.clock
+        clock.step(seconds)
+        transactions.advance(self.account.account)
+        super().pass_(seconds)
+        self.now = datetime.fromtimestamp(self.account.account.now, UTC)
+
+    def rental(self) -> Rental:
+        """Read the billing items as the provider does."""
+        rows = self.account.call("Account", "getAllTopLevelBillingItems", mask=billing.CHARGE_MASK)
+        self.now = datetime.fromtimestamp(self.account.account.now, UTC)
+        return rental_of((billing.charge(row, still_billed=False) for row in rows), self.now)
+
+    def end(self) -> None:
+        """Cancel all guests."""
+        for each in self.ids:
+            self.account.call("Virtual_Guest", "deleteObject", identifier=each)
+        super().end()
+
+    @property
+    def bill(self) -> Decimal:
+        """The invoice that the account would write now."""
+        return invoices.invoice(self.account.account, invoices.BEGINNING, self.account.account.now).total
+
+
+class Machines(World):
+    """Machines of an emulated Paperspace account with a private network."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        super().__init__(opened=[])
+        self.team = EmulatedPaperspace(folder)
+        self.network = self.team.home
+        self.ids = [self.team.order(f"gpu-{rank}") for rank in range(nodes)]
+        self.pass_(600)
+        self.opened = [since for since, _ in self.rental().open]
+
+    def pass_(self, seconds: float) -> None:
+        """Let the account's clock go on, and what the account has begun with it."""
+        self.team.account.clock.step(seconds)
+        lifecycle.advance(self.team.account)
+        super().pass_(seconds)
+        self.now = datetime.fromtimestamp(self.team.account.now, UTC)
+
+    def rental(self) -> Rental:
+        """Read what lives as the provider does, which prices it by the catalog."""
+        gone = {"machine": self.ids if self.ended else [], "network": [self.network] if self.ended else []}
+        rows = [("network", self.team.call("GET", f"/private-networks/{self.network}"))] if not gone["network"] else []
+        rows += [
+            ("machine", self.team.call("GET", f"/machines/{each}")) for each in self.ids if each not in gone["machine"]
+        ]
+        self.now = datetime.fromtimestamp(self.team.account.now, UTC)
+        with mock.patch.object(bills, "datetime", SimpleNamespace(now=lambda _: self.now)):
+            found = [charge for kind, row in rows for charge in bills._of_living(views.VIEWS[kind](row))]
+        return rental_of(found, self.now)
+
+    def end(self) -> None:
+        """Stop and delete all machines, then the network."""
+        for method, path in (("PATCH", "/stop"), ("DELETE", "")):
+            for each in self.ids:
+                self.team.call(method, f"/machines/{each}{path}")
+            self.pass_(60)
+        self.team.call("DELETE", f"/private-networks/{self.network}")
+        super().end()
+
+    @property
+    def bill(self) -> Decimal:
+        """What the account has charged for everything."""
+        items = self.team.account.store.billing_items.read_all()
+        return sum((team_billing.charged(item, self.team.account.now) for item in items), Decimal(0))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """How one ended: the bill, and minutes over the lease; ``later`` is the bill a week afterwards."""
+
+    account: str
+    fate: str
+    trouble: str
+    budget: Decimal | None
+    lease_h: Decimal
+    bill: Decimal
+    later: Decimal
+    over_min: float
+    is_fetched: bool
+    could_fetch: bool
+
+    @property
+    def flaw(self) -> str:
+        """Say what must not be; an empty text if all is well."""
+        flaws = {
+            "spent more than its budget": self.budget is not None and self.bill > self.budget,
+            "lasted over its lease": self.over_min > 5 + (CUT_MIN if "cut: account" in self.trouble else 0),
+            "billed afterwards": self.later != self.bill,
+            "lost what could be fetched": self.could_fetch and not self.is_fetched,
+        }
+        return ", ".join(text for text, holds in flaws.items() if holds)
+
+
+def workload(seed: int, folder: Path) -> Workload:
+    """Rent, train, and be held to the limits."""
+    chance = random.Random(seed)
+    kind, nodes = (Guests, Machines)[seed % 2], chance.randint(1, 3)
+    world = kind(folder, nodes)
+    began, per_hour = min(world.opened), world.rental().per_hour
+    budget = chance.choice([None, per_hour * chance.randint(20, 60) / 10])
+    limits = Limits(budget, Decimal(chance.randint(8, 60)) / 10, chance.choice([None, 1800.0]))
+    guards = [guard(world, limits, f"guard{one}@desk") for one in range(chance.choice([1, 2]))]
+    world.fetch_s, world.refusals = chance.choice([30, 300, 900]), chance.choice([0, 0, 1])
+    fate, at, cut_at = chance.choice(list(FATES)), chance.randint(2, 200), chance.randint(2, 300)
+    cut = chance.choice(["", "account", "machines"])
+    world.dies_in = dies = chance.choice(["", "after stop", "after fetch", "before cancel"])
+    for look in range(MOST_LOOKS):
+        if look == at and world.run.state == "running":
+            world.run = replace(world.run, state=FATES[fate])
+            if fate == "idles":
+                world.fall_idle()
+        if cut and look == cut_at:
+            world.cuts, world.cut_until = {cut}, world.now + timedelta(minutes=CUT_MIN)
+        watch(world, *guards, hours=LOOK_EVERY_S / 3600, every_s=LOOK_EVERY_S)
+        if world.is_over:
+            break
+    assert world.is_over, "it never ended"
+    bill, over = world.bill, world.last_end - began - timedelta(hours=float(limits.lease_h))
+    trouble = ", ".join(
+        filter(None, (f"cut: {cut}" if cut else "", f"killed {dies}" if dies else "", f"{len(guards)} guards"))
+    )
+    fetched = world.fetched
+    for _ in range(7):
+        world.pass_(24 * 3600)
+    could = world.fetch_s < 900 and cut != "machines"
+    return Workload(
+        kind.__name__,
+        fate,
+        trouble,
+        budget,
+        limits.lease_h,
+        bill,
+        world.bill,
+        over.total_seconds() / 60,
+        fetched,
+        could,
+    )
+
+
+def workloads(seeds: range) -> Iterator[Workload]:
+    """Yield how each ended."""
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            yield workload(seed, Path(folder) / "account")
+
+
+if __name__ == "__main__":
+    print(
+        f"{'account':<9} {'job':<9}{'trouble':<46}{'budget':>9}{'bill':>9}{'a week later':>14}{'lease':>8}{'over':>9}"
+    )
+    for each in workloads(range(200)):
+        budget = f"{each.budget:.2f}" if each.budget else "-"
+        times = f"{each.lease_h:>6} h{each.over_min:>5.0f} min"
+        print(
+            f"{each.account:<9} {each.fate:<9}{each.trouble:<46}{budget:>9}{each.bill:>9.2f}{each.later:>14.2f}{times}  {each.flaw}"
+        )
