@@ -1,7 +1,7 @@
 """Write what pages for people take from the code: ``python -m tools.pages``.
 
-It writes the tables of docs/stack-file.md, and docs/systems.md, which has the results of the e2e tests too: they leave what each of
-their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
+It writes the tables of docs/stack-file.md, docs/decisions/README.md, and docs/systems.md, which has the results of the e2e tests too:
+they leave what each of their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
 """
 
 import json
@@ -24,7 +24,7 @@ from microcluster.jobs.own_program import OwnProgram
 from microcluster.lifecycle import emulated_account
 
 ROOT = Path(__file__).parents[1]
-STACK_FILE = ROOT / "docs" / "stack-file.md"
+DECISIONS, STACK_FILE = ROOT / "docs" / "decisions" / "README.md", ROOT / "docs" / "stack-file.md"
 SYSTEMS, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
 BEGIN, END = "<!-- from here: python -m tools.pages -->", "<!-- to here -->"
 STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
@@ -48,6 +48,16 @@ SYSTEMS_HEAD = [
     "|---|---|---|---|---|---|",
 ]
 RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
+
+
+def decisions() -> str:
+    """Return the page that lists all decisions, by the headings of their pages."""
+    rows = []
+    for page in sorted(DECISIONS.parent.glob("*.md")):
+        if page != DECISIONS:
+            title, *chosen = re.findall(r"^##? (.+)$", page.read_text(), re.MULTILINE)
+            rows.append(f"| [{title.removeprefix('Decisions: ')}]({page.name}) | {'; '.join(chosen)} |")
+    return _with_table(DECISIONS, "\n".join(["| about | chosen |", "|---|---|", *rows]))
 
 
 def stack_file() -> str:
@@ -194,7 +204,7 @@ def _place(row: System) -> tuple[int, bool, str]:
 def main() -> None:
     """Write all pages."""
     new = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for page, text in ((STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
+    for page, text in ((DECISIONS, decisions()), (STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
         page.write_text(text)
 
 
