@@ -18,7 +18,7 @@ from providers.rental.errors import CallError, PartialFailure, ProviderError
 from providers.rental.order import Log, Operation, Session
 from providers.rental.redaction import redacted
 from providers.rental.resource import Managed
-from providers.rental.spec import Declared, Problem, Values
+from providers.rental.spec import UNKNOWN, Declared, Problem, Values
 from providers.rental.waiting import Deadline
 
 LOG_TIMEOUT_S = 5.0
@@ -216,6 +216,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         if request.preview:
             known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, {})}
             return provider_pb2.CreateResponse(properties=to_struct(known))
+        _check_known(request, inputs)
         made = resource.create(self._operation(request, context, resource), inputs)
         return provider_pb2.CreateResponse(id=made.resource_id, properties=to_struct({**inputs, **made.outputs}))
 
@@ -237,6 +238,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         if request.preview:
             known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, old)}
             return provider_pb2.UpdateResponse(properties=to_struct(known))
+        _check_known(request, inputs)
         outputs = resource.update(self._operation(request, context, resource), request.id, inputs, old)
         return provider_pb2.UpdateResponse(properties=to_struct({**inputs, **outputs}))
 
@@ -289,6 +291,14 @@ def _kind(key: str, olds: Mapping[str, Any], news: Mapping[str, Any], *, replaci
 
 def _failures(problems: list[Problem]) -> list[provider_pb2.CheckFailure]:
     return [provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in problems]
+
+
+def _check_known(request: Any, inputs: Values) -> None:
+    if UNKNOWN in str(inputs):
+        raise ProviderError(
+            f"working on {_subject(request)}: an input of it is not known yet, so nothing was ordered or changed. "
+            "Run the command again."
+        )
 
 
 def _subject(request: Any) -> str:

@@ -61,7 +61,7 @@ def _of_ended(market: Any, owner: Owner, living: set[str]) -> list[Charge]:
         if intent.kind == MACHINE:
             found += _ended_machine(market, object_id, intent, life)
         else:
-            found.append(_good(intent.kind, object_id, intent.name, int(intent.sold or 0), life))
+            found.append(_good(intent.kind, object_id, intent.called, int(intent.sold or 0), life))
     return found
 
 

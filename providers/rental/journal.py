@@ -55,6 +55,8 @@ class Intent:
     """The account's number of the order, where its receipt named nothing else."""
     sold: str = ""
     """What a price list needs to know of it."""
+    called: str = ""
+    """What tells it from others of its kind and owner, as the account shows it."""
     ended: Instant | None = None
     """When the call was over; None if it was killed, or is not over."""
 
@@ -109,7 +111,7 @@ class Journal:
     def found(self, account_id: str, kind: str, called: str, object_id: str) -> None:
         """Write that an order whose answer got lost has made what the account shows under its name: a receipt has to name it."""
         if object_id not in self.made(account_id, kind):
-            lost = [each for each in self.unresolved(account_id, kind=kind) if called in (each.hostname, each.name)]
+            lost = [each for each in self.unresolved(account_id, kind=kind) if each.called == called]
             for intent in lost[:1]:
                 self.ordered(intent.attempt, object_id)
 

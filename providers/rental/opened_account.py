@@ -96,8 +96,7 @@ class OpenedAccount:
 
     def remove(self, chosen: Iterable[Resource], tell: Callable[[str], None]) -> list[str]:
         """Cancel or remove what is chosen, each with its proof; return the sentences of those that failed."""
-        ended = sweep.end_all(self.account, chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), tell)
-        return [failure for _, failure in ended if failure]
+        return sweep.end_all(self.account, chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), tell)
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:

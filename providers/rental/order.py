@@ -10,7 +10,7 @@ journal that was lost: then nothing is ordered before all that was ordered is in
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -157,8 +157,8 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
     """
     journal, account_id = op.journal(request.owner.mark), market.whoami().account_id
     content = digest({"kind": request.kind, "name": request.name, "content": request.content})
-    intent = Intent(account_id, request.owner.mark, op.name, request.kind, content, request.hostname, sold=request.sold)
-    attempt = journal.intend(intent).attempt
+    intent = Intent(account_id, request.owner.mark, op.name, request.kind, content, request.hostname)
+    attempt = journal.intend(replace(intent, sold=request.sold, called=request.name)).attempt
     try:
         op.before_order(f"{intent.kind} {intent.name}")
         made = market.order(order)

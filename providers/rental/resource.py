@@ -136,6 +136,8 @@ class Rented(Managed):
             found = certain(op, market, owner, self.KIND, resource_id)
         except WaitError as error:
             raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
+        if found is None:
+            op.journal(owner.mark).closed(market.whoami().account_id, self.KIND, resource_id)
         if found is None or not found.is_alive:
             self.gone(op, market, resource_id, inputs, old)
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
-from core.home import Owner
+from core.home import ANY_STACK, NOBODYS, Owner
 from providers.rental import order
 from providers.rental.account import Account, Market, Resource
 from providers.rental.closing import close
@@ -29,21 +29,25 @@ def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
     return wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look, op.deadline, op.log.progress)
 
 
-def end_all(
-    account: Account, resources: Iterable[Resource], deadline: Deadline, tell: Tell
-) -> list[tuple[Resource, str | None]]:
-    """Cancel or remove all, each with its proof; return each with its failure: one does not keep the rest."""
+def end_all(account: Account, resources: Iterable[Resource], deadline: Deadline, tell: Tell) -> list[str]:
+    """Cancel or remove all, each with its proof, and write down what is gone; return the failures: one does not keep the rest."""
+    account_id = account.whoami().account_id
 
-    def end(each: Resource) -> tuple[Resource, str | None]:
-        return each, _failure(account, each, deadline, tell)
+    def end(each: Resource) -> str | None:
+        failure = _failure(account, each, deadline, tell)
+        if failure is None:
+            _journal_of(each).closed(account_id, each.kind, each.id)
+        return failure
 
     # Machines first: they hold on to everything else.
     chosen = sorted(resources, key=lambda each: each.kind != account.machine)
-    ended: list[tuple[Resource, str | None]] = []
+    failures: list[str | None] = []
+    for each in chosen:
+        _journal_of(each).found(account_id, each.kind, each.called, each.id)
     for _, batch in groupby(chosen, key=lambda each: each.kind == account.machine):
         with ThreadPoolExecutor(WORKERS) as pool:
-            ended += pool.map(end, list(batch))
-    return ended
+            failures += pool.map(end, list(batch))
+    return [each for each in failures if each is not None]
 
 
 def of_other_stacks(found: Iterable[Resource], owner: Owner) -> list[str]:
@@ -66,6 +70,11 @@ def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
     if trace is not None:
         raise ProviderError(order.standing(f"{intent.kind} {intent.name}", trace))
     journal.refused(intent.attempt, order.NOT_ARRIVED)
+
+
+def _journal_of(resource: Resource) -> Journal:
+    owner = resource.owner or Owner(ANY_STACK, NOBODYS)  # One that was renamed bears nothing.
+    return Journal(owner.stack, owner.mark)
 
 
 def _failure(account: Account, resource: Resource, deadline: Deadline, tell: Tell) -> str | None:
@@ -134,16 +143,7 @@ class _Cleaning:
         return [each.detail for each in seen if isinstance(each, Pending)]
 
     def _end(self, resources: Iterable[Resource]) -> list[str]:
-        """End things, write down what is gone, and return the failures."""
-        failures, resources = [], list(resources)
-        for each in resources:
-            self._journal.found(self._account_id, each.kind, each.called, each.id)
-        for each, failure in end_all(self._market, resources, self._op.deadline, self._op.log.progress):
-            if failure is None:
-                self._journal.closed(self._account_id, each.kind, each.id)
-            else:
-                failures.append(failure)
-        return failures
+        return end_all(self._market, resources, self._op.deadline, self._op.log.progress)
 
     def _warn(self, sentence: str) -> None:
         if sentence not in self._warned:

@@ -37,7 +37,7 @@ class Keys(Rented):
             KEY,
             owner,
             f"ssh key {spec.label}",
-            spec.public_key,
+            spec.label,
             write=lambda: market.write(lambda: Order("Security_Ssh_Key", "createObject", template)),
             content=template,
             look=lambda: look(market, spec, owner),

@@ -68,6 +68,14 @@ def test_a_bad_input_is_named(driver):
         driver.check("VirtualGuest", "gpu-0", None, {**GUEST, "dataDisksGb": [2048]})
 
 
+def test_an_input_that_is_not_known_is_passed_on_by_previews_alone(driver):
+    with pytest.raises(Failed, match="an input of it is not known yet, so nothing was ordered or changed"):
+        driver.create("VirtualGuest", "gpu-0", GUEST)
+    old = Resource("VirtualGuest", "gpu-0", "101", {**GUEST, "backendRouterId": "1", "sshKeyIds": ["2"]}, {})
+    with pytest.raises(Failed, match="an input of it is not known yet, so nothing was ordered or changed"):
+        driver.update(old, GUEST)
+
+
 def test_a_replaced_guest_is_deleted_first(driver):
     old = Resource("VirtualGuest", "gpu-0", "101", {**GUEST, "backendRouterId": "1"}, {})
     answer = driver.diff(old, {**old.inputs, "flavor": "AC2_16X120X100"})

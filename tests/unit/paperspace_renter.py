@@ -120,12 +120,12 @@ class Renter:
         }
         return {"mark": self.owner.mark, **every[kind], **changes}
 
-    def create(self, kind: str, **changes: Any) -> Created:
-        """Have it made."""
+    def create(self, kind: str, logical_name: str = "", **changes: Any) -> Created:
+        """Have it made; in a program it need not have the name that it has in the account."""
         inputs = self.inputs(kind, **changes)
         resource = PAPERSPACE.resource(f"paperspace:index:{kind}")
         assert resource.check(inputs, {}) == []
-        return resource.create(self.operation(kind, inputs), inputs)
+        return resource.create(self.operation(kind, {"name": logical_name} if logical_name else inputs), inputs)
 
     def read(self, kind: str, made: Created | str, inputs: Mapping[str, Any]) -> Live | None:
         """Have it read; without inputs it is imported."""

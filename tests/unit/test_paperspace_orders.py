@@ -1,6 +1,7 @@
 """What the Paperspace provider orders, adopts, refuses and removes, over a socket and against an emulated account."""
 
 import json
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,9 @@ from providers.paperspace.credentials import Credentials
 from providers.rental.account import OrderRequest
 from providers.rental.errors import AccountError, PartialFailure, ProviderError
 from providers.rental.journal import Journal
+from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import submit
+from providers.rental.resource import Created
 from tests.unit.paperspace_renter import STACK, EmulatedTeam, Renter, make_keys
 
 OTHER = f"{STACK}-00000000.microcluster"
@@ -150,19 +153,41 @@ def test_a_network_goes_with_what_bears_its_mark_in_it_and_is_in_no_state(team, 
     assert open_items(team) == []
 
 
-@pytest.mark.parametrize("network_first", [True, False])
-def test_a_machine_whose_order_got_no_answer_is_on_the_receipt_of_the_end(team, renter, network_first):
+def forget_answers(renter: Renter, *made: Created) -> None:
+    """Leave the journal as if the provider was killed before the answers to these orders came."""
+    path = Journal(STACK, renter.owner.mark).path
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not any(each.resource_id in line for each in made)))
+
+
+def remove_by_hand(renter: Renter) -> None:
+    assert OpenedAccount(renter.market).remove(renter.market.resources(renter.owner), renter.said.info) == []
+
+
+@pytest.mark.parametrize("way", ["network first", "ledger alone", "fab sweep"])
+def test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end(team, renter, way):
     net = renter.create("PrivateNetwork")
-    renter.create("Ledger")
-    machine = renter.create("Machine", networkId=net.resource_id)
-    journal = Journal(STACK, renter.owner.mark)
-    lines = [line for line in journal.path.read_text().splitlines(keepends=True) if machine.resource_id not in line]
-    journal.path.write_text("".join(lines))  # As if the provider was killed before the answer came.
-    if network_first:
+    drive = renter.create("SharedDrive", logical_name="cluster-drive", networkId=net.resource_id)
+    forget_answers(renter, drive, renter.create("Machine", networkId=net.resource_id))
+    if way == "network first":
         renter.delete("PrivateNetwork", net)
+    if way == "fab sweep":
+        remove_by_hand(renter)
     renter.delete("Ledger", "any")
     assert open_items(team) == []
-    assert "gpu-0      P4000x2" in renter.said.lines[-1]
+    assert re.findall("(gpu-0|data) +(P4000x2|drive of 250 GB)", renter.said.lines[-1]) == [
+        ("data", "drive of 250 GB"),
+        ("gpu-0", "P4000x2"),
+    ]
+
+
+def test_a_drive_that_a_person_deleted_is_on_the_receipt_of_the_end(team, renter):
+    net = network(team, renter)
+    drive = renter.create("SharedDrive", networkId=net)
+    renter.market.api.once("DELETE", f"/shared-drives/{drive.resource_id}")
+    assert renter.read("SharedDrive", drive, renter.inputs("SharedDrive", networkId=net)) is None
+    renter.delete("Ledger", "any")
+    assert "data       drive of 250 GB" in renter.said.lines[-1]
 
 
 def test_a_network_in_which_somebody_elses_drive_stands_is_waited_for_and_the_drive_left_alone(team, renter):
