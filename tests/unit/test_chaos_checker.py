@@ -15,10 +15,18 @@ def event(at, happened, what="billing_item", number=1, **facts):
     return {"kind": "event", "at": at, "event": happened, "what": what, "id": number, **told}
 
 
+def receipt_of(total, *hosts):
+    dated = "2026-11-25 07:00:00 to 2026-11-25 07:30:00 UTC, 2.50 USD"
+    rows = "".join(
+        f"\n  {host:<10} V100, disks and port: {dated}\n  {host:<10} its disk of 50 GB: {dated}" for host in hosts
+    )
+    return f"receipt:{rows}\nopen billing items with mark {MARK}: 0; rented for {total} in all"
+
+
 def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
     history = [event(0, "opened"), event(7200, "closed")]
     assert judge(history, DESTROYED).breaches == []
-    assert wrong_receipts(history, MARK, ["receipt: rented for 5.00 in all"]) == []
+    assert wrong_receipts(history, MARK, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
 
 
 def test_a_machine_that_is_still_billed_is_an_orphan():
@@ -43,7 +51,14 @@ def test_an_order_after_the_cancellation_is_a_duplicate_only_where_one_order_was
 @pytest.mark.parametrize("total", ["2.40", "0.00", "10.50"])
 def test_a_receipt_that_is_off_by_more_than_one_hour_is_wrong(total):
     history = [event(0, "opened"), event(7201, "closed")]
-    assert len(wrong_receipts(history, MARK, [f"rented for {total} in all"])) == 1
+    assert len(wrong_receipts(history, MARK, [receipt_of(total, "gpu-0")])) == 1
+
+
+@pytest.mark.parametrize("named", [(), ("gpu-0",), ("gpu-1", "gpu-1")])
+def test_a_machine_that_was_charged_for_and_has_no_line_on_the_receipt_is_missed(named):
+    lives = [event(0, "opened"), event(5, "closed"), event(9, "opened", number=2), event(12, "closed", number=2)]
+    wrong = wrong_receipts(lives, MARK, [receipt_of("5.00", *named)])
+    assert wrong == ["the receipt does not name gpu-0, for which the account charged"] * (2 - named.count("gpu-0"))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ It reads the account's own history and knows nothing of the provider: no line of
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -12,6 +13,8 @@ from typing import Any
 
 HOUR_S = 3600
 RECEIPT_TOTAL = re.compile(r"rented for ([0-9.]+) in all")
+RECEIPT_ROW = re.compile(r"^ *(\S+) +(?!its )\S.*: \d{4}-\d\d-\d\d [\d:]{8} to ", re.MULTILINE)
+"""One thing that was rented; what begins with "its" is billed beside the machine of the same name."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,17 @@ def judge(history: Iterable[Mapping[str, Any]], expected: Expected) -> Verdict:
 def wrong_receipts(history: Iterable[Mapping[str, Any]], mark: str, said: Iterable[str]) -> list[str]:
     """Compare the receipts in what a command has just said with the charges of a history that ends there.
 
-    A receipt is written when nothing is open any more, so that its total is final.
+    A receipt is written when nothing is open any more, so that its total is final. The hour by which it may be off is no machine:
+    each that was charged for has a line of its own.
     """
     ours = [each for each in billed(history) if _belongs(each.name, mark)]
+    named = Counter(each.name.partition(".")[0] for each in ours)
+    receipts = [text for text in said if RECEIPT_TOTAL.search(text)]
+    missing = [host for text in receipts for host in (named - Counter(RECEIPT_ROW.findall(text))).elements()]
     charged = sum((each.charge(each.opened) for each in ours), Decimal(0))
     unit = max((each.per_hour for each in ours), default=Decimal(0))
-    totals = [total for text in said for total in RECEIPT_TOTAL.findall(text)]
-    return [
+    totals = [total for text in receipts for total in RECEIPT_TOTAL.findall(text)]
+    return [f"the receipt does not name {host}, for which the account charged" for host in missing] + [
         f"the receipt says {total}, the account charged {charged}"
         for total in totals
         if abs(Decimal(total) - charged) > unit
