@@ -32,6 +32,17 @@ class Rate:
                 return total
             begin = until
 
+    def paid_until(self, opened: datetime, now: datetime) -> datetime:
+        """Return the end of the newest started hour, which is ``now`` where the next one has not begun.
+
+        That a started hour is billed whole is an assumption: a vendor only says that active hours are counted.
+        """
+        begin = opened
+        while self.by_month and _next_month(begin) < now:
+            begin = _next_month(begin)
+        until = begin + HOUR * max(math.ceil((now - begin) / HOUR), 1)
+        return min(until, _next_month(begin)) if self.by_month else until
+
 
 def _next_month(moment: datetime) -> datetime:
     here = moment.astimezone(UTC)

@@ -140,16 +140,19 @@ def _verdict(few: Compared, many: Compared) -> str:
     more = "The second machine" if (few.machines, many.machines) == (1, 2) else f"{count(many.machines, 'machine')}"
     pays, pay_not = ("pays", "does not pay") if more.startswith("The") else ("pay", "do not pay")
     beside = "" if more.startswith("The") else f" instead of {few.machines}"
-    if few.seconds is None or many.seconds is None:
+    if not few.seconds or not many.seconds:
         return f"Whether {more[0].lower()}{more[1:]} {pays} is unknown: a run has no time of {_article(few.unit)} {few.unit}."
-    slower, unit = many.seconds / few.seconds, few.unit
-    figures = f"{_article(unit)} {unit} takes {many.seconds:.1f} s instead of {few.seconds:.1f} s ({slower:.2f} times as long)"
+    unit, more_samples = few.unit, 1.0 if few.unit == "epoch" else many.ranks / few.ranks
+    slower = many.seconds / few.seconds / more_samples
+    figures = f"{_article(unit)} {unit} takes {many.seconds:.1f} s instead of {few.seconds:.1f} s"
+    with_more = "" if more_samples == 1 else f"for {more_samples:g} times the samples; for as many, "
+    figures += f" ({with_more}{slower:.2f} times as long)"
     one, other = few.per_step, many.per_step
     if one is not None and other is not None:
         figures += f" and costs ${other:.4f} instead of ${one:.4f}"
     if slower >= 1:
         judged = pay_not
-    elif one is None or other is None or other > one:
+    elif one is None or other is None or other / more_samples > one:
         judged = f"{pays} in time only"
     else:
         judged = f"{pays} in time and in money"

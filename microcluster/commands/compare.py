@@ -1,6 +1,5 @@
 """`fab compare RUN RUN`: what runs took to the same validation loss, and which was the better buy; needs no machine."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from core.plain_text import printable, say
 from microcluster.analysis import comparison
 from microcluster.analysis.comparison import Compared
 from microcluster.commands.command import UserMistake, local_command, print_json
-from microcluster.commands.report import FACTS
+from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.setup.environment import ARTIFACTS
 
@@ -23,15 +22,24 @@ def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
     """Compare runs: dollars and hours to the same validation loss, set-up included, also as a page; reads their reports only."""
     if len(runs or ()) < 2:
         raise UserMistake("fab compare takes at least two runs; for example: fab compare RUN RUN")
-    reports = [_reported(name, ARTIFACTS) for name in runs]
-    if len({one["kind"] for one in reports}) > 1:
-        kinds = ", ".join(f"{one['run']} is of kind {one['kind']}" for one in reports)
+    known = {path.parent.name: (path.parent.parent.name, one) for path, one in reports_in(ARTIFACTS).items()}
+    chosen = [_chosen(name, known) for name in runs]
+    if len(set(chosen)) < len(chosen):
+        raise UserMistake(f"fab compare: a run is named twice: {', '.join(chosen)}. Name each run once.")
+    reports = [known[name][1] for name in chosen]
+    if len({one.get("kind") for one in reports}) > 1:
+        kinds = ", ".join(f"{one['run']} is of kind {one.get('kind')}" for one in reports)
         raise UserMistake(f"Comparing runs: {kinds}. Runs of one kind can be compared.")
-    found = [comparison.compared(one) for one in reports]
+    try:
+        found = [comparison.compared(one) for one in reports]
+    except LookupError as missing:
+        raise UserMistake(
+            f"A report of {', '.join(chosen)} says no {missing}: it is of another version. `fab report --stack STACK` writes it again."
+        ) from missing
     told = [comparison.better_buy(found), *comparison.verdicts(found)]
     heads, rows = comparison.table(found)
     path = ARTIFACTS / "comparisons" / f"{'-'.join(one.run for one in found)}.html"
-    _draw(path, found, told, [heads, *rows])
+    _draw(path, found, told, list(zip(heads, *rows, strict=True)))
     if as_json:
         each = [{**asdict(one), "per_step": one.per_step} for one in found]
         print_json({"runs": each, "loss": comparison.same_loss(found), "verdicts": told, "page": path})
@@ -54,18 +62,17 @@ def _draw(path: Path, runs: Sequence[Compared], told: Sequence[str], rows: Seque
         ("Validation loss by hours since the order", curve("loss", by_hours, along="hours")),
         ("Validation loss by dollars, in started hours", curve("loss", by_dollars, along="dollars")),
     ]
-    title = f"Runs {' and '.join(one.run for one in runs)}"
+    title = f"Runs {', '.join(one.run for one in runs)}"
     figures(path, title, "Read from the reports of the runs", told=told, charts=charts, tables=[("Runs", rows)])
 
 
-def _reported(name: str, artifacts: Path) -> Mapping[str, Any]:
-    """Return what the report of a run left here; ``name`` is the run, or how it begins."""
-    reports = {path.parent.name: path for path in sorted(artifacts.glob(f"*/*/{FACTS}"))}
+def _chosen(name: str, reports: Mapping[str, tuple[str, Mapping[str, Any]]]) -> str:
+    """Return the whole name of a run with a report here; ``name`` is how it begins."""
     matching = [run for run in reports if name and run.startswith(name)]
     if len(matching) != 1:
-        known = ", ".join(f"{run} ({path.parent.parent.name})" for run, path in reports.items()) or "none"
+        known = ", ".join(f"{run} ({stack})" for run, (stack, _) in reports.items()) or "none"
         how = "begins more than one run" if matching else "is no run with a report on this computer"
         raise UserMistake(
             f"{printable(name)!r} {how}. Runs with a report: {known}. Write one while its machines are there: fab report --stack STACK"
         )
-    return json.loads(reports[matching[0]].read_text())
+    return matching[0]

@@ -1,6 +1,5 @@
 """`fab costs`: what the stacks of this key folder cost, now and before, by rental and by day; from their accounts and kept receipts."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -21,7 +20,7 @@ from microcluster.commands.money import (
     kept,
     rentals,
 )
-from microcluster.commands.report import FACTS
+from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.config.stack import ConfigError
 from microcluster.setup.environment import ARTIFACTS
@@ -33,10 +32,12 @@ from providers.rental.receipt import Charge
 PUBLIC_KEY = "id_ed25519.pub"
 WIDTH = 160
 COLUMNS = (
-    *(("stack", "left"), ("runs", "left"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("hours", "right")),
-    *(("cost", "right"), ("an hour now", "right"), ("", "left")),
+    *(("stack", "left"), ("cost", "right"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("hours", "right")),
+    *(("an hour now", "right"), ("payer", "left"), ("runs", "left")),
 )
 DAY = timedelta(days=1)
+MOST_DAYS = 92
+"""Of a chart; of a longer time it shows months."""
 NO_KEY = "there is no key of the account."
 
 
@@ -120,7 +121,7 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
             account, mark = account_and_mark(stack)
             owner = Owner(stack, mark)
             charges = account.charges(owner, known_machines(stack, home))
-            if charges:
+            if charges or owner in found:
                 found[owner] = keep(home, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges)))
         except CredentialsError:
             unread.setdefault(NO_KEY, []).append(stack)
@@ -131,7 +132,7 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
 
 def rentals_of(said: Statement, artifacts: Path) -> list[Rental]:
     """Return the rentals of a statement, each with the runs whose reports lie here."""
-    reports = [json.loads(path.read_text()) for path in artifacts.glob(f"{said.owner.stack}/*/{FACTS}")]
+    reports = reports_in(artifacts, said.owner.stack).values()
     opened = {one["run"]: {row.get("opened") for row in one.get("bill") or ()} for one in reports}
     found = []
     for rows in rentals(said.charges):
@@ -173,10 +174,15 @@ def _draw(page: Path, found: Sequence[Rental], told: Sequence[str]) -> None:
     from microcluster.commands.report_page import bars, figures  # noqa: PLC0415 - drawing takes time at every start
 
     days = by_day(found)
-    labels = list(next(iter(days.values()), {}))
-    drawn = bars("dollars", labels, {stack: [float(cost) for cost in of.values()] for stack, of in days.items()})
-    head = [name or "payer" for name, _ in COLUMNS]
-    charts = [("Dollars by day", drawn)] if labels else []
+    every = list(next(iter(days.values()), {}))
+    unit, digits = ("day", len("2026-11-25")) if len(every) <= MOST_DAYS else ("month", len("2026-11"))
+    labels = list(dict.fromkeys(day[:digits] for day in every))
+    heights = {
+        stack: [float(sum(cost for day, cost in of.items() if day.startswith(label))) for label in labels]
+        for stack, of in days.items()
+    }
+    head = [name for name, _ in COLUMNS]
+    charts = [(f"Dollars by {unit}", bars("dollars", labels, heights))] if labels else []
     tables = [("Rentals", [head, *(_cells(one) for one in found)])] if found else []
     figures(page, "What was rented", "Read from the accounts", told=told, charts=charts, tables=tables)
 
@@ -190,7 +196,7 @@ def _cells(one: Rental) -> tuple[str, ...]:
     per_hour = _plain(one.per_hour) if one.closed is None else ""
     begun, cost = f"{one.opened.astimezone(UTC):%Y-%m-%d %H:%M}", f"{one.cost.quantize(CENT)} {one.currency}"
     payer = "emulated" if one.emulated else ""
-    return one.stack, ", ".join(one.runs), begun, until, f"{one.hours:.1f}", cost, per_hour, payer
+    return one.stack, cost, begun, until, f"{one.hours:.1f}", per_hour, payer, ", ".join(one.runs)
 
 
 def _facts(one: Rental) -> dict[str, Any]:

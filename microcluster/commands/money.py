@@ -18,7 +18,6 @@ from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
-from microcluster.planning.costs import next_started_hour
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
@@ -137,10 +136,17 @@ STATEMENT = TypeAdapter(Statement)
 
 
 def keep(home: Home, said: Statement) -> Statement:
-    """Add what was kept of earlier statements and is in no list any more, and keep all of it on this computer."""
+    """Add what was kept of earlier statements and is in no list any more, and keep all of it on this computer.
+
+    What was open then and is listed no more has ended since: it counts until it was last seen.
+    """
     before = next((one for one in kept(home) if one.owner == said.owner), None)
     known = {row.id for row in said.charges}
-    gone = [row for row in before.charges if row.closed and row.id not in known] if before else []
+    gone = (
+        [replace(row, closed=row.closed or before.read) for row in before.charges if row.id not in known]
+        if before
+        else []
+    )
     whole = replace(said, charges=tuple(sorted((*gone, *said.charges), key=lambda row: row.opened)))
     try:
         home.receipts.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
@@ -184,9 +190,9 @@ def _cost(opened: Callable[[], tuple[OpenedAccount, str]], stack: str, say: Call
     billed = bill.open + bill.kept
     per_hour = sum((row.per_hour for row in billed), Decimal(0))
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))
-    opened = min((row.opened for row in billed if row.hourly), default=None)
-    next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
-    going_on = tuple((row.opened, Rate(row.per_hour, None if row.hourly else row.per_month)) for row in bill.open)
+    oldest = min((row for row in billed if row.hourly), key=lambda row: row.opened, default=None)
+    next_hour = oldest.price.paid_until(oldest.opened, datetime.now(UTC)).astimezone(UTC) if oldest else None
+    going_on = tuple((row.opened, row.price) for row in bill.open)
     return Cost(per_hour, so_far, bill.currency, next_hour, account.is_emulated, going_on)
 
 

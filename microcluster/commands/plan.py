@@ -1,6 +1,5 @@
 """`fab plan`: which machines are the better buy for a stack's job, before anything is rented."""
 
-import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from core.plain_text import count, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis import bottleneck
 from microcluster.commands.command import STACK, CommandFailed, UserMistake, local_command, print_json
-from microcluster.commands.report import FACTS
+from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
@@ -91,9 +90,9 @@ def plan(
     else:
         cheapest_first = sorted((row.offer for row in rows), key=lambda offer: offer.per_hour)
         priced = [(_machines(offer), f"{offer.port_mbps or ''}", f"{offer.per_hour:.3f}") for offer in cheapest_first]
-        show_table(PRICE_COLUMNS, priced, width=WIDTH, box=None, pad_edge=False)
+        show_table(PRICE_COLUMNS, list(dict.fromkeys(priced)), width=WIDTH, box=None, pad_edge=False)
     unknown = sorted({_measure(row) for row in rows if not row.found})
-    if unknown:
+    if known and unknown:
         say(f"Never measured, so without hours: {', '.join(unknown)}.")
     say("".join(f"No price: {each}\n" for each in prices.missing), end="")
     for line in advice:
@@ -110,9 +109,9 @@ def plan(
 
 def newest_run(stack: str) -> MeasuredRun | None:
     """Return the pace of the newest run of the stack that left a report on this computer."""
-    reports = sorted((ARTIFACTS / stack).glob(f"*/{FACTS}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    found = (measured_run(json.loads(path.read_text())) for path in reports)
-    return next(filter(None, found), None)
+    reports = reports_in(ARTIFACTS, stack)
+    newest_first = sorted(reports, key=lambda path: path.stat().st_mtime, reverse=True)
+    return next(filter(None, (measured_run(reports[path]) for path in newest_first)), None)
 
 
 def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:

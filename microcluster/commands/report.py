@@ -1,6 +1,7 @@
 """`fab report`: machines, results and cost of the run; on the terminal, as JSON and as an HTML page."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from agent import step_time_model
+from core.files import write_whole
 from core.home import Owner
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
@@ -65,7 +67,7 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     }
     folder = fetched_folder(stack, outcome.run, outcome.word)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FACTS).write_text(json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
+    write_whole(folder / FACTS, json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
     link = link_of(cluster, outcome, records)
     (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill, link))
     if records.malformed:
@@ -78,6 +80,24 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         if outcome.reason and not is_part():  # `make up` has printed it.
             say("\n".join(run_text.trouble(outcome, stack)))
     return 0 if outcome.state == "finished" else FAILED
+
+
+def reports_in(artifacts: Path, stack: str = "*") -> dict[Path, Mapping[str, Any]]:
+    """Return the reports that lie on this computer; a damaged one is left out with a sentence."""
+    found = {}
+    for path in sorted(artifacts.glob(f"{stack}/*/{FACTS}")):
+        try:
+            facts = json.loads(path.read_text())
+        except (OSError, ValueError):
+            facts = None
+        if isinstance(facts, dict) and "run" in facts:
+            found[path] = facts
+        else:
+            again = f"fab report --stack {path.parent.parent.name}"
+            note(
+                f"{path} is no whole report and is left out. While its machines are there, this writes it again: {again}"
+            )
+    return found
 
 
 def answers_of(

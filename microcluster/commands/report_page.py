@@ -41,7 +41,7 @@ STYLE = CleanStyle(
     major_label_font_size=11,
     title_font_size=12,
     legend_font_size=12,
-    colors=tuple(f"var(--line-{number % 4 + 1})" for number in range(64)),
+    colors=tuple(f"var(--line-{number % 8 + 1})" for number in range(64)),
 )
 """The colors are CSS variables of the page, which has a light and a dark scheme."""
 MOST_LABELS = 8
@@ -135,9 +135,8 @@ def curve(
 def bars(name: str, of: Sequence[str], heights: Mapping[str, Sequence[float]]) -> str:
     """Draw bars as SVG text, each of the named parts above the other; ``of`` says what each bar is of."""
     every = -(-len(of) // MOST_LABELS)
-    return _drawn(
-        pygal.StackedBar, name, heights, x_labels=of, x_labels_major_every=every, show_minor_x_labels=every == 1
-    )
+    look = {"x_labels_major_every": every, "show_minor_x_labels": every == 1, "truncate_label": -1}
+    return _drawn(pygal.StackedBar, name, heights, x_labels=of, **look)
 
 
 def _drawn(kind: type[pygal.Graph], name: str, parts: Mapping[str, Sequence[Any]], **look: Any) -> str:

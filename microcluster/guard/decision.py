@@ -74,7 +74,7 @@ def rental_of(charges: Iterable[Charge], now: datetime, *, is_coming: bool = Fal
     """Read the charges of the last rental; what is kept after the end is paid, and no guard ends it."""
     rows = tuple(charges)
     spent, began = sum((row.so_far for row in rows), Decimal(0)), min((row.opened for row in rows), default=None)
-    going_on = tuple((row.opened, _rate(row)) for row in rows if row.is_open and not row.is_kept)
+    going_on = tuple((row.opened, row.price) for row in rows if row.is_open and not row.is_kept)
     currency = next((row.currency for row in rows), DOLLARS)
     return Rental(now, spent, began, going_on, currency, is_coming)
 
@@ -216,8 +216,7 @@ def _lease_end(limits: Limits, rental: Rental) -> End | None:
 def _budget_end(limits: Limits, rental: Rental) -> End | None:
     if limits.budget is None:
         return None
-    prices = [(since, rate.per_hour) for since, rate in rental.open]
-    last = last_paid(limits.budget - rental.spent - rental.per_hour, prices, rental.read_at)
+    last = last_paid(limits.budget - rental.spent - rental.per_hour, rental.open, rental.read_at)
     return End("budget", last - _reserve(), last) if last else None
 
 
@@ -289,10 +288,6 @@ def _near(limits: Limits, seen: Seen) -> Verdict | None:
             why = f"{used:.1f} of {float(limits.lease_h):g} {rental.currency if of_queue else 'hours'} are over"
             return Verdict("warn", why, warning=f"lease {float(limits.lease_h):g}")
     return None
-
-
-def _rate(row: Charge) -> Rate:
-    return Rate(row.per_hour, None if row.hourly else row.per_month)
 
 
 def _hours(span: timedelta) -> Decimal:

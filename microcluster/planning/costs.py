@@ -1,13 +1,15 @@
-"""Hours and dollars of a run, the hour that is billed next, and how long a budget pays."""
+"""Hours and dollars of a run, and how long a budget pays."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import accumulate
+from heapq import heapify, heapreplace
+
+from core.catalog.prices import Rate
 
 HOUR_S = 3600
+YEAR, INSTANT = timedelta(days=365), timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -27,31 +29,22 @@ class Bill:
         return self.hours * float(self.per_hour)
 
 
-def next_started_hour(opened: datetime, now: datetime) -> datetime:
-    """Return when the next hour begins of something that has been billed since ``opened``.
-
-    That a started hour is billed whole is an assumption: the vendor only says that active hours are counted.
-    """
-    return opened + timedelta(hours=max(math.floor((now - opened) / timedelta(hours=1)), 0) + 1)
-
-
-def last_paid(dollars: Decimal, prices: Iterable[tuple[datetime, Decimal]], now: datetime) -> datetime | None:
-    """Return when the first hour would begin that ``dollars`` beyond what is billed now cannot pay; None where nothing costs.
+def last_paid(dollars: Decimal, going_on: Iterable[tuple[datetime, Rate]], now: datetime) -> datetime | None:
+    """Return when the first hour begins that ``dollars`` beyond what is billed now cannot pay; None where none does in a year.
 
     Args:
-        prices: of each thing that is billed: since when, and how much an hour.
+        going_on: of each thing that is billed: since when, and its price.
     """
-    steps = sorted((_paid_until(opened, now), price) for opened, price in prices if price)
-    if not steps:
-        return None
-    if dollars < 0:
+    things = [(since, rate) for since, rate in going_on if rate.per_hour]
+    if things and dollars < 0:
         return now
-    whole, rest = divmod(dollars, sum(price for _, price in steps))
-    paid = accumulate(price for _, price in steps)
-    first = next(moment for (moment, _), sum_ in zip(steps, paid, strict=True) if sum_ > rest)
-    return first + timedelta(hours=int(whole))
-
-
-def _paid_until(opened: datetime, now: datetime) -> datetime:
-    """Return the end of the newest started hour, which is ``now`` where the next one has not begun."""
-    return opened + timedelta(hours=max(math.ceil((now - opened) / timedelta(hours=1)), 1))
+    hours = [(rate.paid_until(since, now), number) for number, (since, rate) in enumerate(things)]
+    heapify(hours)
+    while hours and hours[0][0] < now + YEAR:
+        begin, number = hours[0]
+        since, rate = things[number]
+        dollars -= rate.per_hour
+        if dollars < 0:
+            return begin
+        heapreplace(hours, (rate.paid_until(since, begin + INSTANT), number))
+    return None

@@ -112,4 +112,5 @@ def _charge(
         currency=catalog.CURRENCY,
         is_kept=is_kept,
         is_part=category in ("disk", "address"),
+        by_month=rate.by_month,
     )

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from core.catalog.prices import Rate
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -28,11 +30,18 @@ class Charge:
     """It is open because a person wants it to stay."""
     is_part: bool = False
     """It is billed with a machine that has a charge of its own."""
+    by_month: bool = False
+    """Each calendar month is billed alone."""
 
     @property
     def is_open(self) -> bool:
         """Tell whether it still costs money."""
         return self.closed is None
+
+    @property
+    def price(self) -> Rate:
+        """What its started hours cost."""
+        return Rate(self.per_hour, None if self.hourly else self.per_month, self.by_month)
 
     @property
     def rate(self) -> str:

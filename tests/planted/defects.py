@@ -299,8 +299,8 @@ GUARD = (
         "budget without a started hour in reserve",
         "an end that takes longer than it should costs more than the budget",
         "microcluster/guard/decision.py",
-        "last_paid(limits.budget - rental.spent - rental.per_hour, prices",
-        "last_paid(limits.budget - rental.spent, prices",
+        "last_paid(limits.budget - rental.spent - rental.per_hour, rental.open",
+        "last_paid(limits.budget - rental.spent, rental.open",
         "tests/unit/test_guard_decision.py::"
         "test_a_budget_ends_before_the_hour_that_it_cannot_pay_with_one_started_hour_in_reserve",
     ),

@@ -55,6 +55,28 @@ def test_time_and_money_are_judged_apart(seconds: float | None, per_hour: str | 
     assert judged(ONE, facts("2222bbbbbbbb", 2, seconds, per_hour))[0].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (
+            1.2,
+            "pays in time and in money: a step takes 1.2 s instead of 1.0 s (for 2 times the samples; for as many, 0.60 times",
+        ),
+        (
+            2.4,
+            "does not pay: a step takes 2.4 s instead of 1.0 s (for 2 times the samples; for as many, 1.20 times as long)",
+        ),
+    ],
+)
+def test_a_step_of_more_ranks_is_judged_by_its_samples(seconds: float, expected: str) -> None:
+    few, many = facts("1111", 1, 1.0, "5.0", unit="step"), facts("2222", 2, seconds, "6.0", unit="step")
+    assert expected in judged(few, many)[0]
+
+
+def test_a_step_that_took_no_time_is_not_judged() -> None:
+    assert "is unknown: a run has no time of an epoch" in judged(ONE | {"seconds_per_step": 0.0}, TWO)[0]
+
+
 def test_more_machines_are_compared_with_the_next_fewer_ones() -> None:
     found = judged(facts("4444dddddddd", 4, 80.0, "10.0"), ONE, TWO)
     assert [one.partition(":")[0] for one in found] == [
@@ -131,7 +153,7 @@ def test_the_page_has_both_curves_and_the_table(artifacts: Path) -> None:
     assert command.compare.code(runs=["2222", "1111"]) == 0
     (path,) = (artifacts / "comparisons").glob("*.html")
     page = path.read_text()
-    assert page.count("<svg") == 2 and "by dollars" in page and "<td>2222bbbbbbbb</td>" in page
+    assert page.count("<svg") == 2 and "by dollars" in page and "<th>2222bbbbbbbb</th>" in page
     assert "<script" not in page
 
 
@@ -141,6 +163,7 @@ def test_the_page_has_both_curves_and_the_table(artifacts: Path) -> None:
         (["1111"], "takes at least two runs"),
         (["1111", "3333"], "'3333' is no run with a report on this computer. Runs with a report: 1111aaaaaaaa"),
         (["", "1111"], "'' is no run with a report"),
+        (["1111", "1111aaaa"], "a run is named twice: 1111aaaaaaaa, 1111aaaaaaaa."),
     ],
 )
 def test_a_run_without_a_report_is_named_with_those_that_have_one(
@@ -155,6 +178,21 @@ def test_runs_of_two_kinds_are_refused(artifacts: Path, capsys: pytest.CaptureFi
     path.write_text(json.dumps(TWO | {"kind": "openseq2seq"}))
     assert command.compare.code(runs=["1111", "2222"]) == 2
     assert "2222bbbbbbbb is of kind openseq2seq" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('{"run": "2222', "'2222' is no run with a report on this computer. Runs with a report: 1111aaaaaaaa"),
+        (json.dumps({"run": "2222bbbbbbbb", "kind": "texar"}), "says no 'cost': it is of another version"),
+    ],
+)
+def test_a_report_that_is_torn_or_of_another_version_ends_in_a_sentence(
+    content: str, expected: str, artifacts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (artifacts / "texar-p100" / TWO["run"] / "report.json").write_text(content)
+    assert command.compare.code(runs=["1111", "2222"]) == 2
+    assert expected in capsys.readouterr().err
 
 
 def test_every_word_after_compare_is_a_run_and_every_word_after_only_belongs_to_it() -> None:

@@ -81,6 +81,30 @@ def test_what_an_account_lists_no_more_stays_in_the_kept_receipt_and_its_own_wor
     assert (home.receipts / "v100-1f3a9c42.json").is_file()
 
 
+def test_what_was_open_and_is_listed_no_more_counts_until_it_was_last_seen(folder, capsys) -> None:
+    keep(home_at(folder), dataclasses.replace(said(charge("9", -90, None, "9"), hours=-80), owner=MINE))
+    assert costs.costs.code() == 1
+    assert "39.00 USD in 2 rentals; nothing is open" in capsys.readouterr().out
+
+
+def test_an_account_that_has_forgotten_everything_has_nothing_open(folder, monkeypatch, capsys) -> None:
+    keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
+    silent = SimpleNamespace(charges=lambda owner, known: (), is_emulated=False)
+    monkeypatch.setattr(costs, "account_and_mark", lambda stack: (silent, MINE.mark))
+    costs.costs.code()
+    assert "9.00 USD in 1 rental; nothing is open" in capsys.readouterr().out
+
+
+def test_a_torn_report_keeps_nobody_from_the_costs(folder, capsys) -> None:
+    torn = folder / "artifacts" / "v100" / "aaaa-0a" / "report.json"
+    torn.parent.mkdir(parents=True)
+    torn.write_text('{"run": "aa')
+    costs.costs.code()
+    shown = capsys.readouterr()
+    assert "30.00 USD in 1 rental" in shown.out
+    assert f"{torn} is no whole report and is left out." in shown.err and "fab report --stack v100" in shown.err
+
+
 def test_a_damaged_receipt_is_left_out_with_a_sentence(tmp_path, capsys) -> None:
     home = home_at(tmp_path)
     keep(home, said(charge("1", 0, 10, "30")))
@@ -116,6 +140,17 @@ def test_what_cannot_be_asked_is_named_and_counts_as_it_was_kept(folder, capsys)
     assert "39.00 USD in 2 rentals; nothing is open" in shown.out
     assert "Of old only what was kept here counts: There is no stack file of old." in shown.err
     assert "Of p100 only what was kept here counts: there is no key of the account." in shown.err
+
+
+def test_a_long_time_is_drawn_by_months_and_the_labels_are_whole(folder) -> None:
+    keep(home_at(folder), dataclasses.replace(said(charge("9", -90, -80, "9")), owner=Owner("old", "0badcafe")))
+    costs.costs.code()
+    page = (folder / "costs.html").read_text()
+    assert "Dollars by day" in page and ">2026-02-26</text>" in page
+    keep(home_at(folder), dataclasses.replace(said(charge("9", -9000, -8000, "9")), owner=Owner("old", "0badcafe")))
+    costs.costs.code()
+    page = (folder / "costs.html").read_text()
+    assert "Dollars by month" in page and ">2025-02</text>" in page
 
 
 def test_the_page_has_a_bar_for_each_day_and_a_row_for_each_rental(folder, capsys) -> None:

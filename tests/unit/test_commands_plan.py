@@ -30,7 +30,7 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def leave(reports: Path, stack: str, **facts: object) -> None:
     folder = reports / stack / "0123456789ab-0a0a0a"
     folder.mkdir(parents=True)
-    (folder / plan.FACTS).write_text(json.dumps({**REPORT, **facts}))
+    (folder / "report.json").write_text(json.dumps({**REPORT, **facts}))
 
 
 def planned(capsys: pytest.CaptureFixture[str], stack: str, **options: object) -> dict:
@@ -73,6 +73,24 @@ def test_an_own_program_that_never_ran_has_prices_and_no_hours(reports, capsys) 
     assert "make up STACK=torchrun-local" in found["advice"][0]
     assert plan.plan.code(stack="torchrun-local") == 0
     assert "dollars an hour" in capsys.readouterr().out
+
+
+def test_without_hours_a_choice_stands_once_whatever_its_precision(reports, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(plan, "_pace", lambda stack, measured: None)
+    assert plan.plan.code(stack="p100") == 0
+    shown = capsys.readouterr().out
+    smallest = [line.split() for line in shown.splitlines() if line.startswith("1x AC1_8X60X100 ")]
+    assert [words[4] for words in smallest] == ["100", "1000"]
+    assert "Never measured, so without hours" not in shown, "all of it was never measured, and the advice says that"
+
+
+def test_a_torn_report_is_no_basis_and_an_older_one_is(reports, capsys) -> None:
+    leave(reports, "torchrun-local")
+    torn = reports / "torchrun-local" / "ffffffffffff-0a" / "report.json"
+    torn.parent.mkdir()
+    torn.write_text('{"run": "ffff')
+    assert plan.newest_run("torchrun-local").run == "0123456789ab"
+    assert f"{torn} is no whole report" in capsys.readouterr().err
 
 
 def test_an_own_program_takes_the_pace_of_its_run_on_one_machine_and_a_lower_limit_on_more(reports, capsys) -> None:

@@ -108,6 +108,16 @@ def test_whatever_minute_it_is_the_end_of_a_budget_leaves_one_started_hour(hours
     assert found.spent_at(last) + 8 <= 100 < found.spent_at(last + timedelta(seconds=1)) + 8
 
 
+def test_a_budget_pays_the_hour_that_begins_with_a_month_where_each_is_billed_alone():
+    opened = datetime(2026, 11, 30, 20, 50, tzinfo=UTC)
+    rate = Rate(Decimal(4), by_month=True)
+    for minutes in (1, 100, 189, 191, 200):
+        now = opened + timedelta(minutes=minutes)
+        found = Rental(now, rate.cost(opened, now), opened, ((opened, rate),))
+        last = first_end(Limits(budget=Decimal(30)), found).last
+        assert found.spent_at(last) + 4 <= 30 < found.spent_at(last + timedelta(seconds=1)) + 4
+
+
 def test_a_budget_that_is_used_up_ends_at_once():
     verdict = decide(Limits(budget=Decimal(10)), seen(0.1))
     assert (verdict.step, verdict.reason) == ("end", "budget")

@@ -1,7 +1,7 @@
 """What a run takes and costs, against runs that were published and against the shaped links of the pilot."""
 
 import dataclasses
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from agent import step_time_model
 from core.catalog import softlayer as catalog
-from microcluster.planning.costs import Bill, next_started_hour
+from core.catalog.prices import Rate
+from microcluster.planning.costs import Bill
 from microcluster.planning.crash_cost import at_risk, interval
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
 V100 = TrainingSetup("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)
 P100 = TrainingSetup("P100", 2, 2, 1000, "transformer-base", "fp32", 256, 4 * 60_880_896)
+HOURLY = Rate(Decimal(1))
 FLAVOR = {"V100": "AC2_16X120X100", "P100": "AC1_16X120X100"}
 
 
@@ -141,6 +143,15 @@ def test_whatever_may_be_ordered_has_a_finite_plan_or_none(setting) -> None:
 def test_the_next_hour_begins_whole_hours_after_the_first_one() -> None:
     opened = datetime(2026, 11, 21, 10, 15, tzinfo=UTC)
     for minute, hour in ((15, 11), (59, 11)):
-        assert next_started_hour(opened, opened.replace(minute=minute)) == opened.replace(hour=hour)
-    assert next_started_hour(opened, opened.replace(hour=13, minute=20)) == opened.replace(hour=14)
-    assert next_started_hour(opened, opened.replace(hour=9)) == opened.replace(hour=11)
+        assert HOURLY.paid_until(opened, opened.replace(minute=minute)) == opened.replace(hour=hour)
+    assert HOURLY.paid_until(opened, opened.replace(hour=13, minute=20)) == opened.replace(hour=14)
+    assert HOURLY.paid_until(opened, opened.replace(hour=9)) == opened.replace(hour=11)
+
+
+def test_where_each_month_is_billed_alone_an_hour_begins_with_the_month() -> None:
+    rate, opened = Rate(Decimal(1), by_month=True), datetime(2026, 11, 30, 22, 45, tzinfo=UTC)
+    month = datetime(2026, 12, 1, tzinfo=UTC)
+    ends = [rate.paid_until(opened, opened + timedelta(minutes=each)) for each in (0, 61, 75, 76, 140)]
+    assert [(end - month) / timedelta(minutes=1) for end in ends] == [-15, 0, 0, 60, 120]
+    for end in ends:
+        assert rate.cost(opened, end + timedelta(seconds=1)) == rate.cost(opened, end) + 1
