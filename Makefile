@@ -3,7 +3,9 @@ STACK ?= local
 PYTHON ?= python3
 COMMANDS := setup preview up down images engine emulator
 TOOLS := test chaos bench
-UNSAVED = $(if $(FETCH),--fetch) $(if $(DISCARD),--discard)
+# The option of a variable that is set and does not say no.
+OPTION = $(if $(filter-out 0 no,$($(1))),$(2))
+UNSAVED = $(call OPTION,FETCH,--fetch) $(call OPTION,DISCARD,--discard)
 # A program of ours with the environment of the commands, and without any key of an account.
 WITHOUT_KEYS := .venv/bin/python -m microcluster.setup.environment .venv/bin/python -m
 
@@ -35,7 +37,7 @@ preview emulator: venv
 	@.venv/bin/fab $@ --stack "$(STACK)"
 
 up: venv
-	@.venv/bin/fab up --stack "$(STACK)" $(UNSAVED) $(if $(DOWN),--down)
+	@.venv/bin/fab up --stack "$(STACK)" $(UNSAVED) $(call OPTION,DOWN,--down)
 
 # Ending a bill needs what is installed and nothing else: no newer Python, no other lock file, no package index.
 down:

@@ -42,6 +42,7 @@ ENDS: tuple[tuple[type[Exception], int, str], ...] = (
     (ProviderError, FAILED, ""),
 )
 """The errors whose texts are full sentences, with their exit codes and what to do next; the first that fits counts."""
+SENTENCES = tuple(kind for kind, _, _ in ENDS)
 REMOTE_GOES_ON, STEPS_ARE_KEPT = "commands on the machines may still run", "finished steps are kept"
 """What an interrupted command leaves."""
 PARAMETERS = {"json": "as_json", "all": "show_all", "id": "ids", "fetch": "fetch_first"}

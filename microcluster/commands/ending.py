@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from core.home import Home
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.command import FAILED, INTERRUPTED, CommandFailed, UserMistake, run_part, sentence
-from microcluster.commands.down import take_down
+from microcluster.commands.command import FAILED, INTERRUPTED, SENTENCES, run_part, run_part_within, sentence
+from microcluster.commands.down import STOP_LIMIT_S, take_down
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.guard import LimitReached, guard, limit_watch, who_looks
 from microcluster.commands.job import stop
@@ -59,7 +59,7 @@ def end(  # noqa: PLR0913 - tests do not sleep
             if outcome and outcome.state in AT_WORK:
                 return None
             if outcome and outcome.state == "stalled":  # Only one that has stopped saves what it has.
-                run_part(stop, stack=stack)
+                run_part_within(STOP_LIMIT_S, stop, stack=stack)
         say(f"Time until here: {stages.summary()}.")
         code = take_down(home, stack, "fetch")
     except KeyboardInterrupt:
@@ -67,7 +67,7 @@ def end(  # noqa: PLR0913 - tests do not sleep
         return INTERRUPTED
     except LimitReached:
         return run_part(guard, stack=stack) or FAILED
-    except (CommandFailed, UserMistake) as refused:
+    except SENTENCES as refused:
         note(f"{sentence(str(refused))} {bill(stack)}")
         return FAILED
     return FAILED if failed else code
@@ -75,7 +75,7 @@ def end(  # noqa: PLR0913 - tests do not sleep
 
 def left_alone(stack: str) -> str:
     """Say what becomes of a rental that nobody ends, and what it costs."""
-    return f"\nStopped; `make up` does not cancel it any more. {bill(stack)} `make down STACK={stack}` ends it and the bill."
+    return f"\nStopped; `make up` does not cancel it any more. {bill(stack)} `make up STACK={stack} DOWN=1` does so again, `make down STACK={stack}` ends it and the bill."
 
 
 def bill(stack: str) -> str:
@@ -122,7 +122,7 @@ def _kept(
     say(
         f"The job has not finished; what it has made is here. Its machines stay for {duration(keep_s)}, until {until:%H:%M} UTC, and "
         f"cost {cost.price}{at_most}. Then they are cancelled.\n"
-        f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack}` continues it; a higher keepFailed of microcluster:guard "
+        f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack} DOWN=1` continues it; a higher keepFailed of microcluster:guard "
         f"in stacks/Pulumi.{stack}.yaml keeps the machines longer, Ctrl-C here until `make down STACK={stack}`."
     )
     while (now := datetime.now(UTC)) < until:

@@ -13,12 +13,11 @@ from core.files import write_whole
 from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT
-from microcluster.commands.command import CommandFailed, sentence
+from microcluster.commands.command import SENTENCES, CommandFailed, sentence
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
-from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
@@ -184,7 +183,7 @@ def _cost(opened: Callable[[], tuple[OpenedAccount, str]], stack: str, say: Call
     try:
         account, mark = opened()
         bill = last_rental(account.charges_listed(Owner(stack, mark)))
-    except ProviderError as error:
+    except SENTENCES as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.is_emulated))
     billed = bill.open + bill.kept

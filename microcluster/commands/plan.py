@@ -71,12 +71,12 @@ def plan(
     mine = next((row.found for row in rows if (row.stack.cluster, row.stack.job) == (own.cluster, own.job)), None)
     choice = choose(known, budget=budget or None, deadline_h=deadline or None)
     advice = advise(own, known, mine, choice, budget=budget, deadline=deadline)
-    advice.append(f"{prices}, without tax.")
+    advice.append(f"{prices.source}.")
     if as_json:
         print_json(
             {
                 "stack": stack,
-                "prices": f"{prices}, without tax.",
+                "prices": f"{prices.source}.",
                 "without_price": prices.missing,
                 "advice": advice,
                 "rows": [_facts(row, choice, mine) for row in rows],
@@ -239,13 +239,10 @@ class Listed:
     """The prices of the dated catalog."""
 
     def __init__(self, own: Stack) -> None:
-        self.source = f"List prices of {account_of(own.cluster.account).prices_as_of}"
+        self.source = f"List prices of {account_of(own.cluster.account).prices_as_of}, without tax"
+        """Who gave them."""
         self.missing: list[str] = []
         """What has no price, and why."""
-
-    def __str__(self) -> str:
-        """Say who gave them."""
-        return self.source
 
     def of(self, stacks: Sequence[Stack]) -> list[Decimal | None]:
         """Return the price of an hour for each; None where nobody names one."""
@@ -273,11 +270,11 @@ class Asked(Listed):
         nodes, machine = stack.cluster.nodes, stack.cluster.hardware.name
         try:
             quote = self._account.quote(stack.name, nodes, stack.cluster.order())
-        except ProviderError as error:
+        except (ProviderError, ArithmeticError) as error:
             self.missing.append(f"{nodes}x {machine}: {error}")
             return None
         if quote.per_hour is None:
-            self.missing.append(f"{nodes}x {machine}: {quote.source} names none.")
+            self.missing.append(f"{nodes}x {machine}: no dollars an hour: {quote.source}.")
         else:
             self.source = f"Prices by {quote.source}"
         return quote.per_hour

@@ -98,7 +98,7 @@ def outlook(outcome: Outcome, cost: Cost) -> str | None:
     how = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than the {predicted:.3f} s predicted"
     parts = [f"{name} {now:.3f} s of {before:.3f}" for name, (before, now) in outcome.causes.items()]
     by_cause = f" ({', '.join(parts)})" if parts else ""
-    said = f"a step takes {measured:.3f} s, {how}{by_cause}; {rest}"
+    said = f"a {outcome.unit} takes {measured:.3f} s, {how}{by_cause}; {rest}"
     if off < MUCH_SLOWER:
         return f"pace: {said}"
     longer_s = left_s * (1 - predicted / measured)

@@ -92,8 +92,12 @@ class MeasuredRun:
             return self.step_s
         volume = step_time_model.ring_bytes(self.gradient_bytes, self.ranks, self.nodes)
         exchange_s = volume / step_time_model.carried_bytes_per_s(self.link_mbps)
-        hidden = exchange_s <= (1 - step_time_model.FORWARD_SHARE) * self.step_s
-        return self.step_s if hidden else max((self.step_s - exchange_s) / step_time_model.FORWARD_SHARE, 0.0)
+        hidden_s = (1 - step_time_model.FORWARD_SHARE) * self.step_s
+        if (
+            not hidden_s < exchange_s < self.step_s
+        ):  # A step that is shorter than its exchange proves the link faster than measured.
+            return self.step_s
+        return (self.step_s - exchange_s) / step_time_model.FORWARD_SHARE
 
     def step_on(self, nodes: int, link_mbps: float | None) -> float | None:
         """Return the seconds of a step on so many nodes of the same kind; None where the exchange was never measured."""

@@ -299,6 +299,8 @@ def quote(api: Any, spec: LedgerSpec, router: str | None = None, count: int = 1)
     hourly, monthly = (_total(answer, f"Recurring{unit}") / count * spec.nodes for unit in ("Hourly", "Monthly"))
     more = f", and {monthly.normalize():f} a month for what it bills by the month" if monthly else ""
     currency = str(answer.get("currencyShortName") or "USD")
+    if currency != "USD":  # Everything else is in dollars, and nobody tells the rate between the two.
+        return Quote(None, f"{ACCOUNT_PRICE} is in {currency}", currency)
     return Quote(hourly.normalize() or None, f"{ACCOUNT_PRICE}{more}", currency)
 
 

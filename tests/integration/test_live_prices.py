@@ -74,7 +74,7 @@ def test_a_live_plan_has_the_account_s_prices(stacks, account_emulator, capsys) 
     with_key(stacks, account_emulator.config_file)
     assert plan.plan.code(stack="v100", live=True, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["prices"] == f"Prices by {ACCOUNT_PRICE}, without tax."
+    assert found["prices"] == f"Prices by {ACCOUNT_PRICE}."
     assert found["without_price"] == []
     assert all(float(row["per_hour"]) > 1.9 * row["nodes"] for row in found["rows"])
 

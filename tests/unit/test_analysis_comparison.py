@@ -127,6 +127,8 @@ def test_the_better_buy_took_fewer_dollars_to_the_loss_that_both_reached_from_th
 def test_what_was_never_measured_has_no_better_buy() -> None:
     reached = compared(learned(ONE, (1.0, 5.0)))
     assert "unknown: a run has no validation loss" in better_buy([reached, compared(TWO)])
+    behind = compared(learned(TWO, (-3.0, 5.0), (1.0, 4.0)))
+    assert "unknown: a run has no validation loss" in better_buy([reached, behind]), "its clock is not the account's"
     free = compared(learned(facts("2222bbbbbbbb", 2, 207.0, None), (1.0, 5.0)))
     assert "unknown: a run has no price" in better_buy([reached, free])
 

@@ -56,6 +56,15 @@ def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(
     assert "a bad day" in capsys.readouterr().err
 
 
+def test_a_stack_file_that_is_broken_meanwhile_leaves_the_price_unknown_and_says_why(monkeypatch, capsys):
+    def broken(stack):
+        raise money.config.ConfigError("there is no stack file of v100")
+
+    monkeypatch.setattr(money, "account_and_mark", broken)
+    assert money.cost_of_stack("v100") == Cost(None, None)
+    assert "There is no stack file of v100" in capsys.readouterr().err
+
+
 def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(monkeypatch):
     there, asked = dataclasses.replace(CLUSTER, account_config_file="/ordered/there"), []
     monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())

@@ -13,6 +13,7 @@ from command_samples import CLUSTER, RUNNING
 
 from core.catalog.prices import Rate
 from core.home import Home
+from core.waiting import NotReadyError
 from microcluster.commands import ending, guard, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
@@ -50,6 +51,10 @@ class Rental:
         return [{}] if self.has_run else []
 
     def part(self, part: Any, **options: Any) -> int:
+        assert part.name != "stop", "nothing over ssh may block a cancellation"
+        return self.within(0, part, **options)
+
+    def within(self, limit_s: float, part: Any, **options: Any) -> int:
         self.done.append(" ".join([part.name, *(name for name, is_set in options.items() if is_set is True)]))
         return self.fetch_code if part.name == "fetch" else 0
 
@@ -71,6 +76,7 @@ def rental(monkeypatch: pytest.MonkeyPatch) -> Rental:
     monkeypatch.setattr(ending, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
     monkeypatch.setattr(ending, "unfetched_runs", made.unfetched)
     monkeypatch.setattr(ending, "run_part", made.part)
+    monkeypatch.setattr(ending, "run_part_within", made.within)
     monkeypatch.setattr(ending, "take_down", made.take_down)
     monkeypatch.setattr(ending, "cost_of_stack", made.cost)
     monkeypatch.setattr(ending, "who_looks", lambda stack, home: "A timer holds it to its limits.")
@@ -114,6 +120,7 @@ def test_the_machines_of_a_failed_job_stay_for_a_while_with_their_price_and_are_
     assert rental.done == ["fetch everything", "down fetch"]
     said = capsys.readouterr().out
     assert "$8.99 an hour; until then at most $0.00 more. Then they are cancelled." in said
+    assert "`make up STACK=v100 DOWN=1` continues it" in said
     assert "a higher keepFailed" in said and "Ctrl-C here until `make down STACK=v100`" in said
 
 
@@ -178,7 +185,15 @@ def test_a_limit_that_is_reached_in_the_wait_ends_the_rental_by_the_guard(
     assert rental.done == ["fetch everything", "guard"]
 
 
-@pytest.mark.parametrize("refused", [CommandFailed("Stack v100 is busy."), UserMistake("Stack v100 would lose it.")])
+@pytest.mark.parametrize(
+    "refused",
+    [
+        CommandFailed("Stack v100 is busy."),
+        UserMistake("Stack v100 would lose it."),
+        config.ConfigError("The stack file was changed in the wait and is broken."),
+        NotReadyError("The account has not ended it."),
+    ],
+)
 def test_a_cancellation_that_is_refused_says_what_goes_on_costing(
     rental: Rental, capsys: pytest.CaptureFixture[str], refused: Exception
 ) -> None:

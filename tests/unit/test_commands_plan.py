@@ -8,6 +8,7 @@ import pytest
 from microcluster.analysis import bottleneck
 from microcluster.commands import plan
 from microcluster.config import stack as config
+from providers.softlayer import specs
 
 REPORT = {
     "run": "0123456789ab",
@@ -114,6 +115,22 @@ def test_a_run_on_two_machines_whose_traffic_was_measured_predicts_one_and_four(
     assert rows[1]["seconds_per_step"] == pytest.approx(0.6)
     assert rows[2]["seconds_per_step"] == 1.4 and rows[2]["exposed_share"] == pytest.approx(0.8 / 1.4)
     assert rows[4]["seconds_per_step"] == pytest.approx(0.2 + 1.4)
+
+
+def test_a_step_that_is_shorter_than_its_measured_exchange_does_not_make_one_machine_infinitely_fast(reports, capsys):
+    network = {"measured": {"bytes_per_step": 150e6, "preflight_mbps": 500}, "expected": {}}
+    answers = [{"question": bottleneck.QUESTION, "answer": "", "figures": network}]
+    leave(reports, "torchrun-local", nodes=[{}, {}], world_size=4, seconds_per_step=1.4, answers=answers)
+    rows = {row["nodes"]: row for row in planned(capsys, "torchrun-local")["rows"] if row["measured"]}
+    assert rows[1]["seconds_per_step"] == 1.4
+
+
+def test_a_price_in_another_currency_is_no_price(monkeypatch) -> None:
+    answer = {"postTaxRecurringHourly": "9", "currencyShortName": "EUR"}
+    monkeypatch.setattr(specs, "verify", lambda api, planned: answer)
+    own = config.read_file("v100")
+    quote = specs.quote(None, specs.LedgerSpec(mark="0" * 8, stack="v100", nodes=2, **own.cluster.order()))
+    assert (quote.per_hour, quote.source) == (None, "the account's answer to verifyOrder is in EUR")
 
 
 def test_epochs_take_longer_on_fewer_ranks_and_stay_as_many(reports, capsys) -> None:

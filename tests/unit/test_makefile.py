@@ -44,6 +44,7 @@ def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_n
         (("up",), "up --stack local"),
         (("up", "STACK=v100", "FETCH=1"), "up --stack v100 --fetch"),
         (("up", "DOWN=1"), "up --stack local --down"),
+        (("up", "DOWN=0", "FETCH=no", "DISCARD=0"), "up --stack local"),
         (("preview", "DISCARD=1"), "preview --stack local"),
         (("setup",), "setup"),
     ],
