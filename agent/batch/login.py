@@ -42,6 +42,7 @@ OF_AN_ATTEMPT = (GRANTED, STOP, ENDED, CACHE, CHOSEN, BEGUN) + (
     "failure.json",
     "phase",
     "alive_at",
+    "guard.json",
 )
 NOTHING = {"deleted": [], "left": [], "nodes": {}}
 

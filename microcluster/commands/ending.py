@@ -10,13 +10,14 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.commands.command import FAILED, INTERRUPTED, SENTENCES, run_part, run_part_within, sentence
 from microcluster.commands.down import STOP_LIMIT_S, take_down
 from microcluster.commands.fetch import fetch, unfetched_runs
-from microcluster.commands.guard import LimitReached, guard, limit_watch, who_looks
+from microcluster.commands.guard import LimitReached, bring_to_its_end, limit_watch, who_looks
 from microcluster.commands.job import stop
 from microcluster.commands.money import cost_of_stack
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.commands.status import observed_or_none
 from microcluster.config import stack as config
 from microcluster.config.model import Guard
+from microcluster.lifecycle.locks import alone_on
 from microcluster.setup.progress import Stages
 
 LOOK_EVERY_S, REMIND_EVERY_S = 15.0, 300.0
@@ -51,7 +52,9 @@ def end(  # noqa: PLR0913 - tests do not sleep
     try:
         outcome = _outcome(stack)
         failed = not is_up or outcome is None or outcome.state != "finished"
-        if not _fetched(stack, stages):
+        with alone_on(stack, "make up", home):  # Another guard waits with a job that is done.
+            is_fetched = _fetched(stack, stages)
+        if not is_fetched:
             note(NOT_CANCELLED.format(bill=bill(stack), stack=stack))
             return FAILED
         if failed:
@@ -66,7 +69,7 @@ def end(  # noqa: PLR0913 - tests do not sleep
         say(left_alone(stack))
         return INTERRUPTED
     except LimitReached:
-        return run_part(guard, stack=stack) or FAILED
+        return bring_to_its_end(stack) or FAILED
     except SENTENCES as refused:
         note(f"{sentence(str(refused))} {bill(stack)}")
         return FAILED

@@ -1,8 +1,9 @@
 """`fab guard` and `fab extend`: hold a rental to its limits, and move them."""
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from microcluster.commands.command import (
     UserMistake,
     command,
     print_json,
+    run_part,
     run_part_within,
 )
 from microcluster.commands.down import STOP_LIMIT_S, take_down
@@ -40,10 +42,15 @@ from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
+from providers.rental.receipt import Charge
 
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""
 CLOCKS_AGREE_S, LOOK_EVERY_S = 120, 60
+UNREAD, MOST_LOOKS = 2, 24 * 60
+"""The exit code of a guard that cannot read the account."""
+MOST_MORE = 100_000
+"""Hours or dollars of one extension."""
 UNSEEN = ("idle", "hung")
 """What whoever watches the run does not take for its end."""
 WEEKEND_H = 63
@@ -72,9 +79,11 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
             "`microcluster:guard: {lease: 30}` under config, then run the same command again."
         )
     if install:
-        _install(stack, home)
-    record = guard_of(stack, home, limits, os.environ.get(BY_TIMER, "guard")).look()
-    if record.verdict.step == "over" and record.rental and _was_open(stack, home, record.rental):
+        return _install(stack, home)
+    looking = guard_of(stack, home, limits, os.environ.get(BY_TIMER, "guard"))
+    before = [each for each in looking.book.records() if each.who == looking.who and each.rental and each.rental.open]
+    record = looking.look()
+    if record.verdict.step == "over" and (before or (record.rental and record.rental.open)):
         _remove(stack, home, quietly=True)
     if as_json:
         print_json(RECORD.dump_python(record, mode="json"))
@@ -90,8 +99,10 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
     use_own_backend(home)
     limits = limits_of(stack) or Limits()
     more = Extension(Decimal(str(hours)), Decimal(str(dollars)))
-    if hours < 0 or dollars < 0 or not more:
-        raise UserMistake(f"Say how much more, above 0: fab extend --hours 6 --stack {stack}, or --dollars 50.")
+    if not (0 <= hours <= MOST_MORE and 0 <= dollars <= MOST_MORE and more):
+        raise UserMistake(
+            f"Say how much more, up to {MOST_MORE:,}: fab extend --hours 6 --stack {stack}, or --dollars 50."
+        )
     for given, limit, key in ((hours, limits.lease_h, "lease"), (dollars, limits.budget, "budget")):
         if given and limit is None:
             raise UserMistake(f"There is nothing to extend: stacks/Pulumi.{stack}.yaml has no guard.{key}.")
@@ -129,7 +140,7 @@ def limits_in(section: config.Guard) -> Limits:
 
 def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome | None = None) -> Guard:
     """Return a guard of a stack; ``outcome`` is what whoever watches the run has just read."""
-    hands = StackHands(stack, home, limits, outcome)
+    hands = StackHands(stack, home, outcome)
     return Guard(called(kind), limits, hands, Book(folder_of(stack, home)), note)
 
 
@@ -155,6 +166,16 @@ def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
             raise LimitReached
 
     return hold
+
+
+def bring_to_its_end(stack: str, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Look until the account can be read: this may be the only guard, and what is due goes on costing."""
+    for _ in range(MOST_LOOKS):
+        code = run_part(guard, stack=stack)
+        if code != UNREAD or limits_of(stack) is None:
+            break
+        sleep(LOOK_EVERY_S)
+    return code
 
 
 def who_looks(stack: str, home: Home) -> str:
@@ -187,23 +208,23 @@ class StackHands:
 
     stack: str
     home: Home
-    limits: Limits
     outcome: Outcome | None = None
     opened: list[OpenedAccount] = field(default_factory=list)
     """The account, once it has answered."""
 
     @contextmanager
-    def alone(self, *, take_over: bool) -> Iterator[bool]:
+    def alone(self, *, longest_s: float) -> Iterator[bool]:
         """Hold a lock of the guards beside the stack's own, which `make up` holds while it watches."""
+        of_guards = f"{self.stack}.guard"
         with ExitStack() as held:
             try:
-                held.enter_context(locks.alone_on(f"{self.stack}.guard", "fab guard", self.home))
+                held.enter_context(locks.alone_on(of_guards, "fab guard", self.home))
                 is_mine = True
             except CommandFailed as busy:
                 note(str(busy))
                 is_mine = False
-            if take_over and not is_mine:
-                locks.interrupt_holder(f"{self.stack}.guard", self.home)
+                if locks.held_s(of_guards, self.home) > longest_s:
+                    locks.interrupt_holder(of_guards, self.home)
             yield is_mine
 
     def now(self) -> datetime:
@@ -216,7 +237,7 @@ class StackHands:
         account, mark = account_and_mark(self.stack)
         self.opened[:] = [account]
         owner = Owner(self.stack, mark)
-        rows = last_rental(account.charges(owner, known_machines(self.stack, self.home))).shown
+        rows = of_last_rental(account.charges(owner, known_machines(self.stack, self.home)))
         rental = rental_of(rows, self.now())
         if rental.open:
             return rental, account.extension(owner)
@@ -234,12 +255,12 @@ class StackHands:
         outcome = seen[1]
         return Run(outcome.state, outcome.cause, outcome.idle_s, outcome.armed, outcome.is_held)
 
-    def hold(self, stop_at: datetime | None) -> str:
+    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
         """Write it into the run's folder, for the supervisor."""
         try:
             cluster = find_cluster(self.stack)
             if cluster and cluster.run:
-                limits = HeldByMachines(stop_at.timestamp() if stop_at else None, self.limits.idle_s)
+                limits = HeldByMachines(stop_at.timestamp() if stop_at else None, idle_s)
                 job.set_guard(launcher_of(cluster), cluster, limits, now=self.now().timestamp())
         except Exception as error:  # noqa: BLE001 - machines that do not answer keep the guard from nothing
             return str(error)
@@ -265,6 +286,13 @@ class StackHands:
             if pressing:
                 locks.interrupt_holder(self.stack, self.home)
             return str(error)
+
+
+def of_last_rental(charges: Iterable[Charge]) -> list[Charge]:
+    """Return what a guard counts: the last rental with what is kept, which began none, and all starts of its jobs in a queue."""
+    rows = tuple(charges)
+    last = {row.id for row in last_rental(row for row in rows if not row.is_kept).shown}
+    return [row for row in rows if row.is_kept or row.id in last]
 
 
 def _why(code: int | None) -> str:
@@ -334,7 +362,8 @@ def limits_said(known: config.Stack) -> list[str]:
     ]
 
 
-def _install(stack: str, home: Home) -> None:
+def _install(stack: str, home: Home) -> int:
+    """Install the timer, and look once as it will: with nothing of this terminal."""
     of = config.read_account(stack)
     missing = accounts.why_no_key(of.name, of.config_file, exported={})
     if missing:
@@ -344,6 +373,7 @@ def _install(stack: str, home: Home) -> None:
         )
     where = _with_timer(lambda its: its.install(_timed(stack, home)))
     say(f"{where}. `fab guard --remove --stack {stack}` removes it; it goes by itself when nothing is rented any more.")
+    return timer.proved(_timed(stack, home))
 
 
 def _remove(stack: str, home: Home, *, quietly: bool = False) -> int:
@@ -378,13 +408,6 @@ def _timed(stack: str, home: Home) -> timer.Job:
     return timer.Job(stack, words, PROJECT, variables, home.logs / f"guard-{stack}.log")
 
 
-def _was_open(stack: str, home: Home, rental: Rental) -> bool:
-    return any(
-        each.rental and each.rental.open and each.rental.began == rental.began
-        for each in Book(folder_of(stack, home)).records()
-    ) or bool(rental.open)
-
-
 def _status(stack: str, home: Home, *, as_json: bool) -> int:
     """Show what each guard found last; one that should look every minute and does not is an error."""
     records = Book(folder_of(stack, home)).records()
@@ -392,7 +415,7 @@ def _status(stack: str, home: Home, *, as_json: bool) -> int:
         print_json([RECORD.dump_python(each, mode="json") for each in records])
     where = _where(stack, home)
     ages = {each.who: (datetime.now(UTC) - each.at).total_seconds() for each in records}
-    late = where is not None and ages.get(called("timer"), 0.0) > MISSED_LOOKS_S
+    late = where is not None and ages.get(called("timer"), math.inf) > MISSED_LOOKS_S
     if not as_json:
         lines = [f"{each.who} looked {duration(ages[each.who])} ago: {each.verdict.why}" for each in records]
         say("\n".join(lines or [f"no guard of stack {stack} has looked yet"]))

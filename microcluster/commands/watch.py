@@ -14,8 +14,8 @@ from core.plain_text import duration, note, say
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
-from microcluster.commands.command import FAILED, INTERRUPTED, STACK, CommandFailed, command, is_part, run_part
-from microcluster.commands.guard import LimitReached, guard, limit_watch
+from microcluster.commands.command import FAILED, INTERRUPTED, STACK, CommandFailed, command, is_part
+from microcluster.commands.guard import LimitReached, bring_to_its_end, limit_watch
 from microcluster.commands.money import Cost, cost_of
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
@@ -49,7 +49,7 @@ def watch(stack: str = STACK) -> int:
         say(run_text.headline(outcome))  # The live lines are gone.
         return ended(outcome, stack)
     except LimitReached:
-        return LIMIT if is_part() else run_part(guard, stack=stack)
+        return LIMIT if is_part() else bring_to_its_end(stack)
     except KeyboardInterrupt:
         say(
             f"\nStopped watching. The job keeps running, and the machines keep costing money. Watch again: fab watch "

@@ -73,10 +73,16 @@ class Rental:
 def rental_of(charges: Iterable[Charge], now: datetime, *, is_coming: bool = False) -> Rental:
     """Read the charges of the last rental; what is kept after the end is paid, and no guard ends it."""
     rows = tuple(charges)
-    spent, began = sum((row.so_far for row in rows), Decimal(0)), min((row.opened for row in rows), default=None)
+    began = min((row.opened for row in rows if not row.is_kept), default=None)
+    spent = sum((_of_rental(row, began) for row in rows), Decimal(0)) if began else Decimal(0)
     going_on = tuple((row.opened, row.price) for row in rows if row.is_open and not row.is_kept)
     currency = next((row.currency for row in rows), DOLLARS)
     return Rental(now, spent, began, going_on, currency, is_coming)
+
+
+def _of_rental(row: Charge, began: datetime) -> Decimal:
+    """Return what a row has cost in the rental; what is kept may be older."""
+    return row.so_far - row.price.cost(row.opened, began) if row.is_kept and row.opened < began else row.so_far
 
 
 @dataclass(frozen=True)
@@ -258,9 +264,9 @@ def _after(limit_s: float, passed_s: float, reason: Reason, what: str) -> Verdic
 
 
 def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
-    idle_s = seen.run.idle_s
     counts = (*LIVING, "finished")  # Machines that are kept may be forgotten too.
-    if limits.idle_s is None or seen.run.state not in counts:
+    idle_s = seen.run.idle_s if seen.run.state in counts else None
+    if limits.idle_s is None or not seen.rental.open:
         return None
     if idle_s is None:
         if seen.blind_s < BLIND_S:
@@ -274,8 +280,11 @@ def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
 
 
 def _near(limits: Limits, seen: Seen) -> Verdict | None:
-    """Warn at 80 % of a limit."""
+    """Warn at 80 % of a limit, and where a budget would never be reached."""
     rental = seen.rental
+    if limits.budget and any(not rate.per_hour and rate.per_month is None for _, rate in rental.open):
+        why = "the account names no price of something that is rented, so that the budget cannot hold it"
+        return Verdict("warn", why, 1, warning="price")
     spent = rental.spent_at(seen.now)
     if limits.budget and spent >= limits.budget * WARN_SHARE:
         return Verdict(

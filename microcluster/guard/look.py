@@ -29,8 +29,8 @@ from providers.rental.errors import ProviderError
 
 LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 """A guard that comes later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
-TURN_S = 600
-"""How long after a limit another guard may be at work on the end before this one takes over."""
+TURN_S = 1800
+"""For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
 MISSED_LOOKS_S = 180
 NEAR = timedelta(minutes=1)
 
@@ -38,8 +38,8 @@ NEAR = timedelta(minutes=1)
 class Hands(Protocol):
     """What a guard reads and does. What does something returns why it failed, or an empty text."""
 
-    def alone(self, *, take_over: bool) -> AbstractContextManager[bool]:
-        """Say whether no other guard is at work; ``take_over`` interrupts one that is."""
+    def alone(self, *, longest_s: float) -> AbstractContextManager[bool]:
+        """Say whether no other guard is at work; one that has been for longer than this is interrupted."""
 
     def now(self) -> datetime:
         """Return the time by the account's clock, where it has answered; else by this computer's."""
@@ -50,8 +50,8 @@ class Hands(Protocol):
     def run(self) -> Run:
         """Ask the machines."""
 
-    def hold(self, stop_at: datetime | None) -> str:
-        """Let the machines stop the program by themselves at that time, should no guard be awake."""
+    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
+        """Let the machines stop the program by themselves then, or after so long without work, should no guard be awake."""
 
     def stop(self) -> str:
         """Stop the program so that it saves, as `fab stop` does."""
@@ -73,7 +73,7 @@ class Record:
     Attributes:
         who: the guard: the command and its computer.
         told: the warnings that were given.
-        stop_at: when the machines were told to stop the program by themselves.
+        stop_at, idle_s: when the machines were told to stop the program by themselves, and after how long without work.
         failed_since, hung_since, blind_since: since when the run has failed, hangs, and its idle time cannot be read.
     """
 
@@ -85,6 +85,7 @@ class Record:
     begun: Begun | None = None
     told: tuple[str, ...] = ()
     stop_at: datetime | None = None
+    idle_s: float | None = None
     failed_since: datetime | None = None
     hung_since: datetime | None = None
     blind_since: datetime | None = None
@@ -100,6 +101,11 @@ class Book:
         """Keep a guard's newest record."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(self.folder / f"{record.who.replace('/', '_')}.json", RECORD.dump_json(record), 0o600)
+
+    def forget(self) -> None:
+        """Begin anew: what was found of an earlier rental says nothing of the next one."""
+        for path in self.folder.glob("*.json"):
+            path.unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
         """Return what every guard found last, newest first; a file that cannot be read is passed over."""
@@ -133,8 +139,9 @@ class Guard:
 
     def look(self) -> Record:
         """Look once and act."""
-        late = any(r.verdict.due and self._is_late(r.verdict) for r in self.book.records()[:1])
-        with self.hands.alone(take_over=late) as mine:
+        newest = next(iter(self.book.records()), None)
+        is_over = bool(newest and newest.verdict.due and self.hands.now() > newest.verdict.due.last)
+        with self.hands.alone(longest_s=TURN_S if is_over else LONGEST_FETCH_S) as mine:
             record = self.watch(mine=mine)
             waits = record.verdict.fetch_by is None and self.hands.is_busy()
             return self._end(record) if record.verdict.step == "end" and mine and not waits else record
@@ -150,18 +157,19 @@ class Guard:
         return record if verdict.step == "end" else self._hold(record)
 
     def _hold(self, record: Record) -> Record:
-        """Tell the machines when to stop the program, where that is another time than they know."""
-        due = record.verdict.due
+        """Tell the machines when to stop the program, where that is something else than they know."""
+        due, idle_s = record.verdict.due, self.limits.idle_s
         begin = due.begin if due else None
         is_known = begin == record.stop_at or (begin and record.stop_at and abs(begin - record.stop_at) < NEAR)
-        if is_known or not record.rental or not record.rental.open or self.hands.hold(begin):
+        is_told = is_known and idle_s == record.idle_s
+        if is_told or not record.rental or not record.rental.open or self.hands.hold(begin, idle_s):
             return record
-        return self._keep(replace(record, stop_at=begin))
+        return self._keep(replace(record, stop_at=begin, idle_s=idle_s))
 
     def see(self, *, mine: bool = True) -> Record:
         """Read account and machines, and decide; does nothing else."""
         before = self.book.records()
-        known = next((each for each in before if each.rental), None)
+        known = next((each for each in before[:1] if each.verdict.step != "over"), None)
         rental, extension, unread = (known.rental, known.extension, "") if known else (None, Extension(), "")
         try:
             rental, extension = self.hands.rental()
@@ -173,7 +181,7 @@ class Guard:
         states = {
             "failed_since": run.state == "failed",
             "hung_since": run.state == "stalled",
-            "blind_since": run.state in LIVING and run.idle_s is None,
+            "blind_since": run.state != "failed" and run.idle_s is None,
         }
         since = {name: _since(before, name, now) if holds else None for name, holds in states.items()}
         passed = {name.replace("since", "s"): _age(moment, now) for name, moment in since.items()}
@@ -181,11 +189,8 @@ class Guard:
         seen = Seen(now, rental, run, unread, begun=begun, others_turn=not mine, **passed)
         verdict = decide(self.limits.extended(extension), seen)
         told = tuple(sorted({word for each in before for word in each.told}))
-        stop_at = before[0].stop_at if before and run.is_held else None
-        return Record(self.who, now, verdict, rental, extension, begun, told, stop_at, **since)
-
-    def _is_late(self, verdict: Verdict) -> bool:
-        return bool(verdict.due and self.hands.now() > verdict.due.last + timedelta(seconds=TURN_S))
+        stop_at, idle_s = (before[0].stop_at, before[0].idle_s) if before and run.is_held else (None, None)
+        return Record(self.who, now, verdict, rental, extension, begun, told, stop_at, idle_s, **since)
 
     def _end(self, record: Record) -> Record:
         """Stop, fetch, cancel; what fails keeps a limit from nothing, and every other end from the cancellation."""
@@ -212,6 +217,9 @@ class Guard:
             if again.verdict.step != "end":  # A person has extended it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
+            if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.
+                self.tell("guard: nothing is cancelled while another command works on the stack.")
+                return record
         record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
         failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
         if failed:

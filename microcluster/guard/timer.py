@@ -10,6 +10,8 @@ from typing import Protocol
 from core.files import write_whole
 
 QUICK_S = 30
+USUAL_PATH = "/usr/bin:/bin"
+"""Cron's; that of systemd has more."""
 NO_CRONTAB = 1
 """The exit code of `crontab -l` for a person who has none."""
 SERVICE = """[Unit]
@@ -151,6 +153,12 @@ class Cron:
 
     def _write(self, lines: Sequence[str]) -> None:
         _must("crontab", "-", text="".join(f"{line}\n" for line in lines))
+
+
+def proved(job: Job) -> int:
+    """Run it once with what a timer gives it and nothing of this terminal, in view; return its exit code."""
+    environment = {"HOME": str(Path.home()), "PATH": USUAL_PATH, **job.variables}
+    return subprocess.run(job.words, cwd=job.folder, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
 
 def _mark(job: Job) -> str:

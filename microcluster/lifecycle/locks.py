@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -71,6 +72,11 @@ def is_busy(stack: str, home: Home) -> bool:
         return True
 
 
+def held_s(stack: str, home: Home) -> float:
+    """Return for how long the stack's lock has had its holder, who writes its name into it."""
+    return time.time() - (home.locks / f"{stack}.lock").stat().st_mtime
+
+
 def interrupt_holder(stack: str, home: Home) -> None:
     """Let the command that holds the stack's lock end, as Ctrl-C does; one that takes the stack down goes on."""
 
@@ -78,6 +84,8 @@ def interrupt_holder(stack: str, home: Home) -> None:
         of = json.loads(holder)
         if of["command"] not in ENDING:
             os.kill(of["pid"], signal.SIGINT)
+            # One that Ctrl-Z has stopped would hold the lock for ever.
+            os.killpg(os.getpgid(of["pid"]), signal.SIGCONT)
         raise ProcessLookupError
 
     with suppress(ProcessLookupError, ValueError, KeyError), locked(home.locks / f"{stack}.lock", interrupt):

@@ -4,7 +4,7 @@ What lives is dated by the account; of what has ended the journal knows what was
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,8 @@ from providers.rental.receipt import Charge
 BY_LIST = f"by the price list of {catalog.AS_OF}"
 FREE = Rate(Decimal(0), Decimal(0))
 
-Life = tuple[datetime, datetime | None]
+Life = tuple[datetime, datetime | None, datetime]
+"""From when it is billed, until when, and what time it is by the account's clock."""
 
 
 def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charge, ...]:
@@ -34,13 +35,14 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
     listed = {str(row["id"]) for row in market.under(MACHINE, owner)}
     rows = [market.api.find("/machines", each) for each in sorted({*listed, *known})]
     living += [found for row in rows if row and (found := views.machine(row)).owner == owner]
-    found = [each for resource in living for each in _of_living(resource)]
+    now = datetime.now(UTC) - timedelta(seconds=market.clock_ahead_s)
+    found = [each for resource in living for each in _of_living(resource, now)]
     found += _of_ended(market, owner, {each.id for each in living})
     return tuple(sorted(found, key=lambda each: (each.opened, each.host, each.id)))
 
 
-def _of_living(found: Resource) -> list[Charge]:
-    life = (found.since or datetime.now(UTC), None)
+def _of_living(found: Resource, now: datetime) -> list[Charge]:
+    life = (found.since or now, None, now)
     if found.kind == MACHINE:
         shown = found.inputs
         return _machine(found.id, found.called, (shown["machineType"], shown["diskGb"], shown["publicIpType"]), life)
@@ -57,7 +59,8 @@ def _of_ended(market: Any, owner: Owner, living: set[str]) -> list[Charge]:
     for object_id, intent in made:
         if object_id not in closed or object_id in living:
             continue
-        life = (views.moment(intent.at) or datetime.now(UTC), closed[object_id] or datetime.now(UTC))
+        now = datetime.now(UTC)
+        life = (views.moment(intent.at) or now, closed[object_id] or now, now)
         if intent.kind == MACHINE:
             found += _ended_machine(market, object_id, intent, life)
         else:
@@ -71,7 +74,7 @@ def _ended_machine(market: Any, machine_id: str, intent: Intent, life: Life) -> 
     opened = views.moment(made.get("dtCreated")) or life[0]
     closed = views.moment(gone.get("dtFinished") or gone.get("dtCreated")) or life[1]
     label, disk, address = [*intent.sold.split(), "", "0", "none"][:3]
-    return _machine(machine_id, str(intent.hostname), (label, int(disk), address), (opened, closed))
+    return _machine(machine_id, str(intent.hostname), (label, int(disk), address), (opened, closed, life[2]))
 
 
 def _machine(machine_id: str, host: str, sold: tuple[str, int, str], life: Life) -> list[Charge]:
@@ -96,7 +99,7 @@ def _good(kind: str, object_id: str, name: str, size_gb: int | None, life: Life,
 def _charge(
     charge_id: str, what: str, where: tuple[str, str], life: Life, rate: Rate, *, is_kept: bool = False
 ) -> Charge:
-    (host, category), (opened, closed) = where, life
+    (host, category), (opened, closed, now) = where, life
     return Charge(
         id=charge_id,
         description=f"{what} ({BY_LIST})",
@@ -108,7 +111,7 @@ def _charge(
         hourly=rate.per_month is None,
         per_hour=rate.per_hour,
         per_month=rate.per_month or Decimal(0),
-        so_far=rate.cost(opened, closed or datetime.now(UTC)),
+        so_far=rate.cost(opened, closed or now),
         currency=catalog.CURRENCY,
         is_kept=is_kept,
         is_part=category in ("disk", "address"),

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
@@ -91,8 +89,7 @@ class Machines(World):
             ("machine", self.team.call("GET", f"/machines/{each}")) for each in self.ids if each not in gone["machine"]
         ]
         self.now = datetime.fromtimestamp(self.team.account.now, UTC)
-        with mock.patch.object(bills, "datetime", SimpleNamespace(now=lambda _: self.now)):
-            found = [charge for kind, row in rows for charge in bills._of_living(views.VIEWS[kind](row))]
+        found = [charge for kind, row in rows for charge in bills._of_living(views.VIEWS[kind](row), self.now)]
         return rental_of(found, self.now)
 
     def end(self) -> None:

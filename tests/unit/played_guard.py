@@ -29,6 +29,9 @@ class PlayedBook(Book):
     def write(self, record: Record) -> None:
         self.kept[record.who] = record
 
+    def forget(self) -> None:
+        self.kept.clear()
+
     def _readable(self) -> Iterable[Record]:
         return self.kept.values()
 
@@ -60,7 +63,9 @@ class World:
     fetch_s: float = 300
     cancel_s: float = 60
     holder: str = ""
+    held_since: datetime = BEGAN
     holds: datetime | None = None
+    holds_idle_s: float | None = None
     saved: bool = False
     is_busy: bool = False
     fetched: bool = False
@@ -109,18 +114,18 @@ class PlayedHands:
     name: str
 
     @contextmanager
-    def alone(self, *, take_over: bool) -> Iterator[bool]:
+    def alone(self, *, longest_s: float) -> Iterator[bool]:
         world = self.world
-        if take_over and world.holder:
-            world.log.append(f"{self.name} interrupts {world.holder}")
-            world.holder = ""
         mine = not world.holder
         if mine:
-            world.holder = self.name
+            world.holder, world.held_since = self.name, world.now
+        elif (world.now - world.held_since).total_seconds() > longest_s:
+            world.log.append(f"{self.name} interrupts {world.holder}")
+            world.holder = ""
         try:
             yield mine
         finally:
-            if mine:
+            if world.holder == self.name:
                 world.holder = ""
 
     def now(self) -> datetime:
@@ -135,10 +140,10 @@ class PlayedHands:
     def run(self) -> Run:
         return Run() if "machines" in self.world.cuts else self.world.run
 
-    def hold(self, stop_at: datetime | None) -> str:
+    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
         if "machines" in self.world.cuts:
             return "they do not answer"
-        self.world.holds = stop_at
+        self.world.holds, self.world.holds_idle_s = stop_at, idle_s
         return ""
 
     def stop(self) -> str:
@@ -168,6 +173,8 @@ class PlayedHands:
         world.log.append(what)
         world.pass_(seconds)
         world.during.pop(what, lambda: None)()
+        if world.holder != self.name:  # Interrupted by another one.
+            raise Killed
         answer = act()
         if world.dies_in == f"after {what}":
             world.dies_in = ""

@@ -99,9 +99,11 @@ def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(queue):
 
 def test_a_run_whose_last_job_is_over_is_submitted_again_without_what_that_left(queue):
     queue.has(f"7 {MINE} C gpu")
-    (queue.folder / "exit_code").write_text("1\n")
+    left = [queue.folder / name for name in ("exit_code", "guard.json")]
+    for each in left:
+        each.write_text("1\n")
     assert submitted(queue)["new"]
-    assert not (queue.folder / "exit_code").exists()
+    assert not any(each.exists() for each in left)
 
 
 def test_what_the_queue_says_to_a_refused_run_is_handed_on(queue):

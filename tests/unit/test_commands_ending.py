@@ -18,9 +18,9 @@ from microcluster.commands import ending, guard, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
 from microcluster.config.model import Guard
-from microcluster.guard import look as looks
+from microcluster.guard import look as looks_at
 from microcluster.guard.decision import End, Verdict
-from microcluster.lifecycle import pulumi, pulumi_state
+from microcluster.lifecycle import locks, pulumi, pulumi_state
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
@@ -70,8 +70,9 @@ class Rental:
 
 
 @pytest.fixture
-def rental(monkeypatch: pytest.MonkeyPatch) -> Rental:
+def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     made = Rental()
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     monkeypatch.setattr(ending, "observed_or_none", made.observed)
     monkeypatch.setattr(ending, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
     monkeypatch.setattr(ending, "unfetched_runs", made.unfetched)
@@ -85,7 +86,7 @@ def rental(monkeypatch: pytest.MonkeyPatch) -> Rental:
 
 def ended(keep_s: float = 0.1, sleep: Callable[[float], None] | None = None, **options: Any) -> int | None:
     clock = {"sleep": sleep} if sleep else {}
-    return ending.end(Home(Path("/none"), Path("/none")), "v100", Stages(), keep_s, **clock, **options)
+    return ending.end(Home.of(), "v100", Stages(), keep_s, **clock, **options)
 
 
 def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental: Rental) -> None:
@@ -180,9 +181,35 @@ def test_a_limit_that_is_reached_in_the_wait_ends_the_rental_by_the_guard(
         raise ending.LimitReached
 
     monkeypatch.setattr(ending, "limit_watch", lambda stack: hold)
+    monkeypatch.setattr(guard, "run_part", rental.part)
     rental.states = ["failed"]
     assert ended(LONG_S, lambda seconds: None) == 1
     assert rental.done == ["fetch everything", "guard"]
+
+
+def test_while_a_job_that_is_done_is_fetched_the_stack_is_busy_so_that_no_other_guard_ends_it_too(
+    rental: Rental, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy: list[bool] = []
+
+    def fetch(part: Any, **options: Any) -> int:
+        busy.append(locks.is_busy("v100", Home.of()))
+        return rental.part(part, **options)
+
+    monkeypatch.setattr(ending, "run_part", fetch)
+    assert ended() == 0
+    assert (busy, locks.is_busy("v100", Home.of())) == ([True], False)
+
+
+@pytest.mark.parametrize(("codes", "looks"), [([2, 2, 0], 3), ([1], 1)])
+def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until_it_can(
+    monkeypatch: pytest.MonkeyPatch, codes: list[int], looks: int
+) -> None:
+    waited, left = [], list(codes)
+    monkeypatch.setattr(guard, "run_part", lambda part, stack: left.pop(0))
+    monkeypatch.setattr(guard, "limits_of", lambda stack: looks)
+    assert guard.bring_to_its_end("v100", waited.append) == codes[-1]
+    assert len(waited) == looks - 1
 
 
 @pytest.mark.parametrize(
@@ -256,11 +283,11 @@ def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None
 ) -> None:
     now = datetime.now(UTC)
-    rental = looks.Rental(now, PRICE, now - timedelta(minutes=30), ((now - timedelta(minutes=30), Rate(PRICE)),))
+    rental = looks_at.Rental(now, PRICE, now - timedelta(minutes=30), ((now - timedelta(minutes=30), Rate(PRICE)),))
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
-    book = looks.Book(guard.folder_of("v100", Home(tmp_path, tmp_path)))
-    book.write(looks.Record("watch@here", now, Verdict("record", "within its limits", due=due), rental))
-    monkeypatch.setattr(guard, "limits_of", lambda stack: looks.Limits())
+    book = looks_at.Book(guard.folder_of("v100", Home(tmp_path, tmp_path)))
+    book.write(looks_at.Record("watch@here", now, Verdict("record", "within its limits", due=due), rental))
+    monkeypatch.setattr(guard, "limits_of", lambda stack: looks_at.Limits())
     monkeypatch.setattr(guard, "_where", lambda stack, home: where)
     said = guard.who_looks("v100", Home(tmp_path, tmp_path))
     assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said

@@ -35,6 +35,14 @@ def test_a_record_that_was_cut_off_hides_no_other(tmp_path):
     assert len(book.records()) == 1
 
 
+def test_a_make_up_begins_with_nothing_that_guards_have_found_before(tmp_path):
+    book = Book(tmp_path / "guards")
+    book.forget()
+    book.write(guard(World(), Limits(lease_h=Decimal(3))).look())
+    book.forget()
+    assert not book.records()
+
+
 @pytest.mark.parametrize("word", ["360m-5000c", "90m-0c"])
 def test_an_extension_is_read_as_it_was_written(word):
     assert Extension.read(word).word == word

@@ -1,5 +1,6 @@
 """The ten ways in which guards fail elsewhere, each in virtual time."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -48,6 +49,15 @@ def test_case_2_a_guard_that_wakes_long_after_the_lease_acts_at_once(world):
     world.pass_(9 * 3600)
     look(alone)
     assert world.is_over and world.fetched and world.last_end < BEGAN + timedelta(hours=9, minutes=15)
+
+
+def test_case_2_a_guard_that_works_long_after_the_lease_has_its_time_before_another_one_takes_over(world):
+    first, second, steps = guard(world, LEASE), guard(world, LEASE, "timer@sleeper"), []
+    look(first)
+    world.pass_(9 * 3600)
+    world.during = dict.fromkeys(("stop", "fetch", "cancel"), lambda: steps.append(second.look().verdict.step))
+    look(first)
+    assert (world.is_over, world.fetched, steps) == (True, True, ["wait"] * 3)
 
 
 @pytest.mark.parametrize("started", ["59:59", "60:00", "60:01"])
@@ -114,6 +124,13 @@ def test_case_6_a_make_up_that_works_on_the_stack_is_left_alone_but_for_a_limit(
     assert world.is_over and world.last_end <= LEASE_ENDS + SLACK
 
 
+def test_case_6_a_make_up_that_begins_while_a_finished_job_is_fetched_keeps_its_machines(world):
+    world.run, alone = Run("finished"), guard(world, LEASE)
+    world.during["fetch"] = lambda: setattr(world, "is_busy", True)
+    watch(world, alone, hours=1)
+    assert world.is_busy and "cancel" not in world.log
+
+
 def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines(world):
     alone = guard(world, LEASE)
     world.during["fetch"] = lambda: setattr(world, "extension", Extension(Decimal(6)))
@@ -169,6 +186,24 @@ def test_case_10_nothing_is_called_over_while_an_item_is_open(world):
     assert look(guard(world, LEASE)).verdict.step == "record"
 
 
+def test_case_10_machines_that_are_off_or_do_not_answer_are_told_of_and_end_with_the_lease(world):
+    world.cuts.add("machines")
+    alone = guard(world, IDLE)
+    watch(world, alone, hours=1)
+    assert not world.is_over and any("has not said for 10 min whether it is idle" in str(line) for line in world.log)
+    watch(world, alone, hours=30)
+    assert world.is_over and world.last_end <= BEGAN + timedelta(hours=30) + SLACK
+
+
+def test_machines_are_told_of_another_limit_of_idleness_by_which_they_stop_the_program(world):
+    look(guard(world, IDLE))
+    world.holds_idle_s = None
+    look(guard(world, IDLE))
+    assert world.holds_idle_s is None
+    look(guard(world, replace(IDLE, idle_s=7200.0)))
+    assert world.holds_idle_s == 7200
+
+
 def test_a_warning_is_said_once(world):
     alone = guard(world, Limits(lease_h=Decimal(10)))
     watch(world, alone, hours=9)
@@ -184,8 +219,9 @@ def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_ext
     assert world.holds == LEASE_ENDS + timedelta(hours=2) - timedelta(minutes=15)
 
 
-def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world):
+@pytest.mark.parametrize("cut", ["", "account"])
+def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world, cut):
     watch(world, guard(world, LEASE), hours=5)
-    world.opened, world.run = [world.now], Run("stopped")
+    world.opened, world.run, world.cuts = [world.now], Run("stopped"), {cut}
     world.ended.clear()
-    assert look(guard(world, LEASE)).verdict.step == "record"
+    assert look(guard(world, LEASE)).verdict.step == ("warn" if cut else "record")

@@ -1,6 +1,7 @@
 """A guard that looks every minute: a timer of systemd, or a marked line of cron, installed and removed without touching anything else."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,14 @@ def test_without_systemd_it_is_one_marked_line_of_cron_however_often_it_is_insta
     )
     assert (chosen.remove(job), chosen.remove(job)) == (True, False)
     assert (tmp_path / "crontab").read_text() == "5 4 * * * backup # microcluster-guard-v100-mine\n"
+
+
+def test_it_is_proved_with_what_a_timer_gives_it_and_nothing_of_the_terminal(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/agent")
+    printed = tmp_path / "printed"
+    script = f'echo "$MICROCLUSTER_HOME $HOME $SSH_AUTH_SOCK" >{printed}; exit 3'
+    assert timer.proved(replace(job, words=("/bin/sh", "-c", script), folder=tmp_path)) == 3
+    assert printed.read_text() == f"/home/me/100 % {tmp_path} \n"
 
 
 @pytest.mark.usefixtures("without_systemd")

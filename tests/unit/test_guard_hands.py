@@ -1,0 +1,185 @@
+"""`fab guard` with a played account: by whose clock it counts, what belongs to the rental, and whom it interrupts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+from command_samples import CLUSTER, RUNNING
+
+from core.catalog import paperspace as catalog
+from core.home import Home, Owner
+from microcluster.commands import guard
+from microcluster.guard.decision import Begun, Limits, Seen, decide, rental_of
+from microcluster.lifecycle import locks
+from microcluster.setup.environment import PROJECT
+from providers.paperspace import bills
+from providers.rental.account import Account, Extension, Identity, Resource
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.receipt import Charge
+
+HOUR = timedelta(hours=1)
+OWNER = Owner("v100", "1f3a9c42")
+
+
+def charge(opened, closed=None, so_far=4, **more):
+    """Return what a machine at $4 an hour was billed."""
+    of = {"id": "1", "category": "guest", "hourly": True, "per_hour": Decimal(4), "per_month": Decimal(0)} | more
+    fixed = {"description": "", "host": "gpu-0", "ends": None, "currency": "USD"}
+    return Charge(**{**fixed, **of}, opened=opened, closed=closed, so_far=Decimal(so_far))
+
+
+class Played(Account):
+    """An account with these charges, whose clock this computer's is ahead of."""
+
+    machine = "guest"
+
+    def __init__(self, *charges, ahead_s=0.0, waiting=()):
+        self.rows, self.ahead_s, self.waiting = charges, ahead_s, waiting
+
+    clock_ahead_s = property(lambda self: self.ahead_s)
+
+    def whoami(self):
+        return Identity("1", "", "somebody", "https://api.test")
+
+    def charges(self, owner, known=(), *, exact=True):
+        return self.rows
+
+    def resources(self, owner=None, kind=None):
+        return self.waiting
+
+    def end(self, resource):
+        return None
+
+    def extension(self, owner, new=None):
+        return new or Extension()
+
+
+@pytest.fixture
+def look(monkeypatch, tmp_path):
+    """Return what a guard finds in an account."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    monkeypatch.setattr(guard, "find_cluster", lambda stack: None)
+    monkeypatch.setattr(guard, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
+
+    def found(account, limits):
+        monkeypatch.setattr(guard, "account_and_mark", lambda stack: (OpenedAccount(account), OWNER.mark))
+        return guard.guard_of("v100", Home.of(), limits, "timer").see()
+
+    return found
+
+
+@pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR])
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=2), "CEST")])
+def test_case_3_a_computer_whose_clock_is_wrong_ends_a_lease_by_the_accounts(look, ahead, zone):
+    there = datetime.now(UTC) - ahead
+    account = Played(charge((there - HOUR).astimezone(zone)), ahead_s=ahead.total_seconds())
+    assert look(account, Limits(lease_h=Decimal("1.5"))).verdict.step == "record"
+    assert look(account, Limits(lease_h=Decimal("1.1"))).verdict.step == "end"
+
+
+@pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR])
+def test_case_3_a_computer_whose_clock_is_wrong_prices_paperspaces_hours_by_the_accounts(monkeypatch, tmp_path, ahead):
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    made = datetime.now(UTC) - ahead - 2.5 * HOUR
+    network = {
+        "id": "n1",
+        "name": f"net.{OWNER}.microcluster",
+        "dtCreated": made.isoformat(),
+        "region": "East Coast (NY2)",
+    }
+    market = SimpleNamespace(
+        under=lambda kind, owner: [network] if kind == bills.NETWORK else [],
+        whoami=lambda: Identity("1", "", "somebody", "https://api.test"),
+        clock_ahead_s=ahead.total_seconds(),
+    )
+    assert [each.so_far for each in bills.charges(market, OWNER)] == [3 * catalog.NETWORK.per_hour]
+
+
+def test_a_drive_that_is_kept_between_two_rentals_begins_neither_and_costs_only_since_then(look):
+    now = datetime.now(UTC)
+    drive = charge(
+        now - 900 * HOUR,
+        so_far=9,
+        **{"id": "2", "hourly": False, "per_hour": Decimal("0.01"), "per_month": Decimal(50), "is_kept": True},
+    )
+    before = charge(now - 900 * HOUR, now - 890 * HOUR, so_far=40, id="3")
+    record = look(Played(drive, before, charge(now - 2 * HOUR, so_far=12)), Limits(lease_h=Decimal(30)))
+    assert record.verdict.step == "record"
+    assert (record.rental.began, round(record.rental.spent, 2)) == (now - 2 * HOUR, Decimal("12.02"))
+
+
+def test_a_job_that_its_queue_has_started_again_goes_on_with_its_node_hours(look):
+    now = datetime.now(UTC)
+    of = {"id": "77", "currency": "node hours"}
+    rows = charge(now - 9 * HOUR, now - 6 * HOUR, so_far=12, **of), charge(now - HOUR, so_far=4, **of)
+    assert look(Played(*rows), Limits(lease_h=Decimal(30))).rental.spent == 16
+
+
+def test_case_10_an_order_that_no_bill_shows_yet_is_not_the_end(look):
+    waiting = Resource("guest", "7", "gpu-0", OWNER)
+    assert look(Played(waiting=[waiting]), Limits(lease_h=Decimal(1))).verdict.step == "record"
+    assert look(Played(), Limits(lease_h=Decimal(1))).verdict.step == "over"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"category": "guest_storage", "hourly": False, "per_hour": Decimal(0), "per_month": Decimal(200)},
+        {"category": "address", "hourly": False, "per_hour": Decimal("0.0045"), "per_month": Decimal(3)},
+    ],
+    ids=["monthly disk", "static address"],
+)
+def test_case_10_what_is_billed_after_the_machines_are_gone_is_cancelled_again_and_an_alarm(left):
+    began = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+    found = rental_of([charge(began, began + HOUR), charge(began, id="2", **left)], began + 2 * HOUR)
+    begun = Begun("done", began + HOUR, has_cancelled=True)
+    verdict = decide(Limits(), Seen(began + 2 * HOUR, found, begun=begun))
+    assert (verdict.step, verdict.code) == ("end", 1)
+
+
+def test_case_10_a_price_that_is_missing_is_an_alarm_where_a_budget_is_to_hold_it(look):
+    account = Played(charge(datetime.now(UTC), so_far=0, per_hour=Decimal(0)))
+    verdict = look(account, Limits(budget=Decimal(100))).verdict
+    assert (verdict.step, verdict.code, verdict.warning) == ("warn", 1, "price")
+
+
+def test_a_command_that_ctrl_z_has_stopped_lets_the_stack_go_for_a_limit(tmp_path):
+    home = Home(tmp_path, tmp_path)
+    script = f"""
+import time
+from pathlib import Path
+from core.home import Home
+from microcluster.lifecycle.locks import alone_on
+with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+    words = (sys.executable, "-c", script)
+    with subprocess.Popen(words, cwd=PROJECT, stdout=-1, stderr=-1, process_group=0) as holder:
+        holder.stdout.readline()
+        os.kill(holder.pid, signal.SIGSTOP)
+        locks.interrupt_holder("v100", home)
+        try:
+            assert holder.wait(60)
+        finally:
+            holder.kill()
+    assert not locks.is_busy("v100", home)
+
+
+def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):
+    interrupted = []
+    hands = guard.StackHands("v100", Home(tmp_path, tmp_path))
+    monkeypatch.setattr(locks, "interrupt_holder", lambda stack, home: interrupted.append(stack))
+    with locks.alone_on("v100.guard", "fab guard", hands.home):
+        with hands.alone(longest_s=1800) as mine:
+            assert (mine, interrupted) == (False, [])
+        path, then = hands.home.locks / "v100.guard.lock", time.time() - 1900
+        os.utime(path, (then, then))
+        with hands.alone(longest_s=1800):
+            assert interrupted == ["v100.guard"]
