@@ -41,15 +41,14 @@ class Cluster(TrainingCluster):
             for host in hostnames(stack)
         ]
         hosts = pulumi.Output.all(*(node.host for node in nodes))
-        image = TrainingImage(f"{name}-image", TrainingImageArgs(nodes, args.image_facts), child)
-        containers = [
-            TrainingContainer(f"{name}-{host}-container", TrainingContainerArgs(node, image), child)
-            for host, node in zip(hostnames(stack), nodes, strict=True)
-        ]
+        image = hosts.apply(lambda known: replace(args.image_facts, hosts=tuple(known)).to_json())
+        tag = args.image_facts.container.tag
+        mounted = pulumi.ResourceOptions(parent=self, depends_on=[node.mounted for node in nodes])
+        brought = step(f"{name}-image-brought", "bring-image", image, [tag], mounted)
         self.facts = hosts.apply(lambda known: replace(args.facts, hosts=tuple(known)))
         self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
         self.machine_ids = [node.guest.id for node in nodes]
-        self.ready = [one.ready for one in containers]
+        self.ready = [node.started(args.image_facts, brought) for node in nodes]
         self.register_outputs({"pricePerHour": self.price_per_hour})
 
 
@@ -97,34 +96,6 @@ class PrivateNetwork(pulumi.ComponentResource):
 
 
 @dataclass(frozen=True)
-class DataVolumeArgs:
-    """``facts`` are the node's; the disk is cancelled with its ``guest``."""
-
-    facts: pulumi.Input[ClusterFacts]
-    guest: pulumi.CustomResource
-    capacity_gb: int
-    mount_point: str
-    after: pulumi.Resource
-
-
-class DataVolume(pulumi.ComponentResource):
-    """The SAN disk that was ordered and is billed with a guest, as a mounted file system."""
-
-    mount_point: pulumi.Output[str]
-    ready: pulumi.Resource
-
-    def __init__(self, name: str, args: DataVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("microcluster:index:DataVolume", name, {}, opts)
-        facts = pulumi.Output.from_input(args.facts).apply(
-            lambda node: replace(node, data_disk_gb=args.capacity_gb, mount_point=args.mount_point).to_json()
-        )
-        own = pulumi.ResourceOptions(parent=self, deleted_with=args.guest, depends_on=[args.after])
-        self.ready = step(f"{name}-mounted", "mount-volume", facts, [args.guest.id], own)
-        self.mount_point = pulumi.Output.from_input(args.mount_point)
-        self.register_outputs({"mountPoint": self.mount_point})
-
-
-@dataclass(frozen=True)
 class GpuNodeArgs:
     """``hardware`` is the stack's cluster section; ``ssh_key_id`` is the owner's key in the account."""
 
@@ -137,16 +108,17 @@ class GpuNodeArgs:
 
 
 class GpuNode(pulumi.ComponentResource):
-    """A guest with GPUs, a driver, a container runtime and a mounted data volume."""
+    """A guest with GPUs, a driver, a container runtime, and the disk that is billed with it as a mounted file system."""
 
     host: pulumi.Output[Host]
     facts: pulumi.Output[ClusterFacts]
     """The facts for a step on this node alone."""
     guest: VirtualGuest
-    volume: DataVolume
+    mounted: pulumi.Resource
 
     def __init__(self, name: str, args: GpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:GpuNode", name, {}, opts)
+        self._named = name
         # Never two guests of one name at a time: quota, and adoption by mark needs a unique name.
         alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
         self.guest = VirtualGuest(f"{name}-guest", guest_spec(args), alone)
@@ -157,60 +129,24 @@ class GpuNode(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self, deleted_with=self.guest)
         stdin = self.facts.apply(lambda facts: facts.to_json())
         prepared = step(f"{name}-prepared", "prepare-node", stdin, [self.guest.id], own)
-        volume = DataVolumeArgs(self.facts, self.guest, args.hardware.data_disk_gb, "/data", prepared)
-        self.volume = DataVolume(f"{name}-data", volume, pulumi.ResourceOptions(parent=self))
+        disk = {"data_disk_gb": args.hardware.data_disk_gb, "mount_point": "/data"}
+        with_disk = self.facts.apply(lambda facts: replace(facts, **disk).to_json())
+        after = pulumi.ResourceOptions(parent=self, deleted_with=self.guest, depends_on=[prepared])
+        self.mounted = step(f"{name}-data-mounted", "mount-volume", with_disk, [self.guest.id], after)
         self.register_outputs({"guestId": self.guest.id, "privateAddress": self.guest.private_ip})
 
+    def started(self, image: ClusterFacts, brought: pulumi.Resource) -> pulumi.Resource:
+        """Start the container in which its ranks run, with an sshd of its own on the private address.
 
-@dataclass(frozen=True)
-class TrainingImageArgs:
-    """The nodes in rank order; the first one builds. ``facts`` lack the hosts."""
-
-    nodes: Sequence[GpuNode]
-    facts: ClusterFacts
-
-
-class TrainingImage(pulumi.ComponentResource):
-    """One image, built on the first node and copied to the others."""
-
-    tag: str
-    """Its name on every node, which follows from the Dockerfile."""
-    facts: ClusterFacts
-    ready: pulumi.Resource
-
-    def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("microcluster:index:TrainingImage", name, {}, opts)
-        assert args.facts.container
-        self.facts, self.tag = args.facts, args.facts.container.tag
-        hosts = pulumi.Output.all(*(node.host for node in args.nodes))
-        stdin = hosts.apply(lambda known: replace(args.facts, hosts=tuple(known)).to_json())
-        disks = pulumi.ResourceOptions(parent=self, depends_on=[node.volume.ready for node in args.nodes])
-        self.ready = step(f"{name}-brought", "bring-image", stdin, [self.tag], disks)
-        self.register_outputs({"tag": self.tag})
-
-
-@dataclass(frozen=True)
-class TrainingContainerArgs:
-    """``image`` provides the container's image on the node."""
-
-    node: GpuNode
-    image: TrainingImage
-
-
-class TrainingContainer(pulumi.ComponentResource):
-    """The container in which the ranks of one node run, with its own sshd on the private address."""
-
-    ready: pulumi.Resource
-
-    def __init__(self, name: str, args: TrainingContainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("microcluster:index:TrainingContainer", name, {}, opts)
-        of = args.image.facts
-        stdin = args.node.facts.apply(
-            lambda node: replace(node, container=of.container, rank_key_file=of.rank_key_file).to_json()
-        )
-        own = pulumi.ResourceOptions(parent=self, deleted_with=args.node.guest, depends_on=[args.image.ready])
-        self.ready = step(f"{name}-running", "start-container", stdin, [args.node.guest.id, args.image.tag], own)
-        self.register_outputs({"image": args.image.tag})
+        Args:
+            image: the facts that say which container.
+            brought: what brings its image to the node.
+        """
+        of_image = {"container": image.container, "rank_key_file": image.rank_key_file}
+        stdin = self.facts.apply(lambda facts: replace(facts, **of_image).to_json())
+        own = pulumi.ResourceOptions(parent=self, deleted_with=self.guest, depends_on=[brought])
+        triggers = [self.guest.id, image.container.tag]
+        return step(f"{self._named}-container-running", "start-container", stdin, triggers, own)
 
 
 def key_spec(stack: Stack, owner: Owner) -> KeySpec:
