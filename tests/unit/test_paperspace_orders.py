@@ -18,7 +18,7 @@ from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import submit
 from providers.rental.resource import Created
-from tests.unit.paperspace_renter import STACK, EmulatedTeam, Renter, make_keys
+from tests.unit.paperspace_renter import CLOCK_RATE, STACK, EmulatedTeam, Renter, make_keys
 
 OTHER = f"{STACK}-00000000.microcluster"
 
@@ -164,13 +164,15 @@ def remove_by_hand(renter: Renter) -> None:
     assert OpenedAccount(renter.market).remove(renter.market.resources(renter.owner), renter.said.info) == []
 
 
-@pytest.mark.parametrize("way", ["network first", "ledger alone", "fab sweep"])
+@pytest.mark.parametrize("way", ["network first", "network long before", "ledger alone", "fab sweep"])
 def test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end(team, renter, way):
     net = renter.create("PrivateNetwork")
     drive = renter.create("SharedDrive", logical_name="cluster-drive", networkId=net.resource_id)
     forget_answers(renter, drive, renter.create("Machine", networkId=net.resource_id))
-    if way == "network first":
+    if way.startswith("network"):
         renter.delete("PrivateNetwork", net)
+    if way == "network long before":
+        renter.session.stop.wait(2 * Paperspace.settled_s / CLOCK_RATE)
     if way == "fab sweep":
         remove_by_hand(renter)
     renter.delete("Ledger", "any")
