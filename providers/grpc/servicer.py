@@ -3,7 +3,7 @@
 import functools
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,9 +177,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Never replace: it would replace every resource."""
-        found = difference(to_python(request.old_inputs), to_python(request.news), ())
-        changes = provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE
-        return provider_pb2.DiffResponse(changes=changes, diffs=found.changed)
+        found = changed(to_python(request.old_inputs), to_python(request.news))
+        return provider_pb2.DiffResponse(changes=_changes(found), diffs=found)
 
     @truthful
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
@@ -198,12 +197,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """Compare old inputs with new ones."""
         resource = self._resource(request)
         olds, news = to_python(request.old_inputs), to_python(request.news)
-        found = difference(olds, news, resource.REPLACE_ON)
-        kinds = {key: _kind(key, olds, news, replacing=key in found.replacing) for key in found.changed}
+        found = changed(olds, news)
+        kinds = {key: _kind(key, olds, news, replacing=key in resource.REPLACE_ON) for key in found}
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE,
-            diffs=found.changed,
-            replaces=found.replacing,
+            changes=_changes(found),
+            diffs=found,
+            replaces=[key for key in found if key in resource.REPLACE_ON],
             deleteBeforeReplace=True,
             detailedDiff={key: provider_pb2.PropertyDiff(kind=kind, inputDiff=True) for key, kind in kinds.items()},
             hasDetailedDiff=True,
@@ -335,15 +334,10 @@ def _listed(value: Any) -> Any:
     return [_listed(member) for member in value] if isinstance(value, list | tuple) else value
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Which inputs changed, and which of those need a new object."""
-
-    changed: tuple[str, ...]
-    replacing: tuple[str, ...]
-
-
-def difference(old: Mapping[str, Any], new: Mapping[str, Any], replace_on: Collection[str]) -> Difference:
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Compare inputs with inputs; outputs never count, because the account resolves names into ids and dates."""
-    changed = tuple(sorted(key for key in {*old, *new} if old.get(key) != new.get(key)))
-    return Difference(changed, tuple(key for key in changed if key in replace_on))
+    return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+
+
+def _changes(found: Sequence[str]) -> int:
+    return provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from core.home import NOBODYS, Owner
-from providers.paperspace import bills, credentials, names, views
+from providers.paperspace import bills, credentials, views
 from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
-from providers.paperspace.specs import LedgerSpec
+from providers.paperspace.specs import LedgerSpec, full_name, owner_of
 from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
 from providers.rental.account import (
     Claim,
@@ -196,7 +196,7 @@ class Paperspace(Market):
         return claim.extension
 
     def _name_claim(self, claim: Claim, owner: Owner) -> None:
-        name = names.full(views.claim_label(claim), owner)
+        name = full_name(views.claim_label(claim), owner)
         self.api.ensure("PUT", f"{SCRIPTS}/{claim.object_id}", {"name": name})
 
     def obtain(self, op: Operation, request: OrderRequest) -> Resource | str:
@@ -271,7 +271,7 @@ class Paperspace(Market):
 
     def _make_claim(self, op: Operation, owner: Owner) -> None:
         """Make the stack's claim, and return once the list shows one."""
-        name = names.full(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
+        name = full_name(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
         # Whatever is ordered first makes it: in the journal it has a name of its own.
         of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
         order = Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})
@@ -307,9 +307,7 @@ class Paperspace(Market):
 
     def _shared(self, path: str) -> SharedList:
         # Not the API's own filter by name: how it matches is not documented, and what it hides would be ordered again.
-        return SharedList(
-            lambda owner: [row for row in self.api.list(path) if names.owner_of(row.get("name")) == owner]
-        )
+        return SharedList(lambda owner: [row for row in self.api.list(path) if owner_of(row.get("name")) == owner])
 
     def _ask_session(self) -> Row:
         asked, source = (
@@ -358,7 +356,7 @@ def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: 
     doing = f"reading the password of drive {drive_id}"
     if found is None:
         raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")
-    if names.owner_of(found.get("name")) != owner:
+    if owner_of(found.get("name")) != owner:
         raise ProviderError(
             f"{doing}: its name does not carry {owner}, so it is not this stack's. Nothing was mounted."
         )

@@ -3,9 +3,8 @@
 from typing import Any
 
 from core.home import Owner
-from providers.paperspace import names
 from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace, advice
-from providers.paperspace.specs import DriveSpec, NetworkSpec, PrivateNetwork, SharedDrive
+from providers.paperspace.specs import DriveSpec, NetworkSpec, PrivateNetwork, SharedDrive, full_name
 from providers.paperspace.views import DRIVE, NETWORK
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.order import Operation
@@ -27,7 +26,7 @@ class _Good(Rented):
 
     def request(self, op: Operation, market: Paperspace, spec: Any, owner: Owner) -> OrderRequest:
         """Write down what is looked for by its name."""
-        order = Order(self.PATH, {"name": names.full(spec.name, owner, keep=spec.keep), **self.body(spec)})
+        order = Order(self.PATH, {"name": full_name(spec.name, owner, keep=spec.keep), **self.body(spec)})
         what, sold = f"{self.KIND} {spec.name} of {owner}", str(getattr(spec, "size_gb", ""))
         return OrderRequest(
             self.KIND, owner, what, spec.name, lambda: order, order.body, advice=advice, is_billed=True, sold=sold
@@ -41,7 +40,7 @@ class _Good(Rented):
         """Let its name say whether it is kept."""
         found = building.wait()
         if found.is_kept != spec.keep:
-            name = names.full(found.called, found.owner, keep=spec.keep)
+            name = full_name(found.called, found.owner, keep=spec.keep)
             market.api.ensure("PUT", f"{self.PATH}/{found.id}", {"name": name})
         return found
 

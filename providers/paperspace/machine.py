@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Home, Owner
-from providers.paperspace import names, views
+from providers.paperspace import views
 from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace, advice
 from providers.paperspace.api import ApiError
 from providers.paperspace.ledger import has_room, where_else
-from providers.paperspace.specs import Machine, MachineSpec
+from providers.paperspace.specs import Machine, MachineSpec, full_name
 from providers.paperspace.views import MACHINE, OFF, READY, SCRIPT, STATIC, SWITCHES
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.closing import close
@@ -153,7 +153,7 @@ class Machines(Rented):
 def body(spec: MachineSpec, owner: Owner, script_id: str) -> dict[str, Any]:
     """Write the order; what is not said here has no stated default, or one that costs money."""
     return {
-        "name": names.full(spec.hostname, owner),
+        "name": full_name(spec.hostname, owner),
         "machineType": spec.machine_type,
         "templateId": spec.template_id,
         "region": spec.region,
@@ -225,7 +225,7 @@ def _private_key(path: Path, hostname: str) -> Ed25519PrivateKey:
 def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: HostKey) -> Mapping[str, Any]:
     """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it."""
     label = f"boot-{spec.hostname}"
-    name = names.full(f"{label}-{digest(spec)}", owner)
+    name = full_name(f"{label}-{digest(spec)}", owner)
     content = {"name": name, "script": script_text(spec, owner, key), "isRunOnce": True}
     what = f"startup script of {spec.hostname} of {owner}"
     request = OrderRequest(

@@ -1,17 +1,26 @@
-"""What is declared and ordered at Paperspace: the inputs of each resource, for the program and the provider alike."""
+"""What is declared and ordered at Paperspace: the inputs of each resource, for program and provider alike, and what it is called.
 
-from typing import Annotated, Literal
+The owner mark stands in the name, the only text that everything in an account has.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import pulumi
 import pydantic
 
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Prices
-from providers.paperspace.names import KEPT
+from core.home import ZONE, Owner, owner_in_domain
 from providers.rental.spec import Declared, Mark, Spec
 
 LONGEST_SCRIPT = 12_000
 """Bytes: scripts of the older API could have 16 KB, and ours begins with some of its own."""
+KEPT = "kept-"
+"""Begins the label of what stays when its stack goes: a name is all of it that can be changed."""
+LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+"""Without a dot, which ends it."""
 
 
 def _not_kept(name: str) -> str:
@@ -165,3 +174,33 @@ class Machine(Declared):
     price_per_hour: pulumi.Output[str]
     """Of the machine with its disk and address, a decimal as text."""
     account_id: pulumi.Output[str]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name that was read: ``kept-data.pair-1f3a9c42.microcluster``."""
+
+    label: str
+    """What tells it from the stack's others of its kind, for example ``data``."""
+    owner: Owner
+    is_kept: bool = False
+
+
+def full_name(label: str, owner: Owner, *, keep: bool = False) -> str:
+    """Write the name of something in the account."""
+    return f"{KEPT if keep else ''}{label}.{owner}.{ZONE}"
+
+
+def read_name(name: Any) -> Named | None:
+    """Read a name; None for everything that no stack of microcluster has named."""
+    label, _, domain = str(name or "").partition(".")
+    owner = owner_in_domain(domain)
+    if owner is None or not re.fullmatch(LABEL, label):
+        return None
+    return Named(label.removeprefix(KEPT), owner, label.startswith(KEPT))
+
+
+def owner_of(name: Any) -> Owner | None:
+    """Read from a name whose it is."""
+    found = read_name(name)
+    return found.owner if found else None

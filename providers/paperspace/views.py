@@ -9,7 +9,7 @@ from typing import Any
 
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Rate
-from providers.paperspace import names
+from providers.paperspace.specs import read_name
 from providers.rental.account import EXTENSION, Claim, Extension, OrderStatus, Resource
 from providers.rental.waiting import Pending
 
@@ -79,8 +79,7 @@ def script(row: Row) -> Resource:
     """Read a startup script: one of a machine, or the stack's claim."""
     if journal_of(row):
         return _resource(CLAIM, row)
-    named = names.read(row.get("name"))
-    found = SCRIPT_NAME.fullmatch(named.label) if named else None
+    found = _in_label(SCRIPT_NAME, row)
     short_name = {"short_name": found["label"]} if found else {}
     return _resource(SCRIPT, row, what="startup script", **short_name)
 
@@ -111,7 +110,7 @@ def _good(kind: str, row: Row, rate: Rate | None, inputs: Row, outputs: Row) -> 
 
 def _resource(kind: str, row: Row, **more: Any) -> Resource:
     """Read what everything in the account has."""
-    named = names.read(row.get("name"))
+    named = read_name(row.get("name"))
     shown = {"short_name": named.label if named else "", "since": moment(row.get("dtCreated")), **more}
     owner, is_kept = (named.owner, named.is_kept) if named else (None, False)
     return Resource(kind, str(row["id"]), str(row.get("name") or ""), owner, is_kept=is_kept, row=row, **shown)
@@ -160,8 +159,7 @@ def mount_point(row: Row) -> tuple[str | None, str | None]:
 
 def digest_of(row: Row) -> str | None:
     """Read the digest of what a startup script does in its name."""
-    named = names.read(row.get("name"))
-    found = SCRIPT_NAME.fullmatch(named.label) if named else None
+    found = _in_label(SCRIPT_NAME, row)
     return found["digest"] if found else None
 
 
@@ -172,18 +170,20 @@ def journal_of(row: Row) -> str | None:
 
 def claim_of(row: Row) -> Claim:
     """Read a claim in the name of its script."""
-    named = names.read(row.get("name"))
-    found = CLAIM_NAME.fullmatch(named.label) if named else None
-    return (
-        Claim(str(row["id"]), found["journal"], Extension.read(found["extended"]))
-        if found
-        else Claim(str(row["id"]), None)
-    )
+    found = _in_label(CLAIM_NAME, row)
+    if found is None:
+        return Claim(str(row["id"]), None)
+    return Claim(str(row["id"]), found["journal"], Extension.read(found["extended"]))
 
 
 def claim_label(claim: Claim) -> str:
     """Write it as a label."""
     return f"claim-{claim.journal}" + (f"-{claim.extension.word}" if claim.extension else "")
+
+
+def _in_label(pattern: re.Pattern[str], row: Row) -> re.Match[str] | None:
+    named = read_name(row.get("name"))
+    return pattern.fullmatch(named.label) if named else None
 
 
 def number(value: Any) -> float:

@@ -1,5 +1,6 @@
 """The file of an account's key: who may read it, where it says the API is, and who signed its certificate."""
 
+import configparser
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,16 +14,45 @@ class CredentialsError(ProviderError):
     """No usable key was found; the sentence names the file and never what stands in it."""
 
 
-def check_private(path: Path) -> None:
-    """Refuse a file with a key that others on this computer may read.
+class Place:
+    """Where an account's API is."""
+
+    endpoint: str
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether the endpoint is this machine; then no proxy and no ``.netrc`` is asked."""
+        host = urlsplit(self.endpoint).hostname or ""
+        return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict[str, str | None]:
+    """Read the section of a key's file; one word alone is the key.
+
+    Args:
+        write_anew: says what the file has to look like.
+        start: the command that starts the account and writes the file, if it is one on this computer.
 
     Raises:
-        CredentialsError: they may.
+        CredentialsError: it cannot be read, or others on this computer may read the key in it.
     """
-    if path.stat().st_mode & OTHERS:
-        raise CredentialsError(
-            f"reading the account's key from {path}: others on this computer may read it. Run 'chmod 600 {path}'."
-        )
+    doing, parser = f"reading the account's key from {path}", configparser.RawConfigParser(allow_no_value=True)
+    try:
+        text = path.read_text(encoding="utf-8")
+        is_key = len(text.split()) == 1 and not text.strip().startswith("[")
+        parser.read_string(f"[{section}]\napi_key = {text.strip()}" if is_key else text)
+    except FileNotFoundError:
+        why = f"the file does not exist. If this is the local account, start it with '{start}'"
+        raise CredentialsError(f"{doing}: {why}.") from None
+    except OSError as error:
+        raise CredentialsError(f"{doing}: {error.strerror}. Check the file.") from None
+    except (configparser.Error, ValueError):
+        # The parser's own text quotes the line, which may hold the key.
+        raise CredentialsError(f"{doing}: not a [{section}] file. {write_anew}") from None
+    found = dict(parser[section]) if parser.has_section(section) else {}
+    if found.get("api_key") and path.stat().st_mode & OTHERS:
+        raise CredentialsError(f"{doing}: others on this computer may read it. Run 'chmod 600 {path}'.")
+    return found
 
 
 def endpoint(text: str, source: str, public: str) -> str:

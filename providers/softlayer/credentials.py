@@ -1,17 +1,15 @@
 """The account's key: from the one file that is named, else from where the official client looks."""
 
-import configparser
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import SoftLayer
 
 from core.home import Home
-from providers.rental.key_file import CredentialsError, authority, check_private, endpoint
+from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for an answer; a call without a limit hangs a deployment for good when one packet is lost. Orders have more."""
@@ -28,7 +26,7 @@ WRITE_ANEW = "Write it anew: a line [softlayer], then lines like 'username = NAM
 
 
 @dataclass(frozen=True)
-class Credentials:
+class Credentials(Place):
     """Who we are to the API, and where it is."""
 
     username: str
@@ -39,22 +37,11 @@ class Credentials:
     authority: str | None = None
     """The file of the authority that signed the endpoint's certificate; None for the public ones."""
 
-    @property
-    def is_local(self) -> bool:
-        """Tell whether the endpoint is this machine; then no proxy and no ``.netrc`` is asked."""
-        host = urlsplit(self.endpoint).hostname or ""
-        return host in ("localhost", "::1") or host.startswith("127.")
-
 
 def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> Credentials:
     """Read the key; with a file named, that file alone counts, so that no exported key reaches another account."""
     if config_file:
         path = Home.of().expand(config_file)
-        if not path.exists():
-            raise CredentialsError(
-                f"reading the account's key from {path}: the file does not exist. "
-                "If this is the local account, start it with 'python -m emulator start'."
-            )
         return _checked(_settings_in(path), str(path))
     found: dict[str, str | None] = {}
     paths = [path for path in (Path(each).expanduser() for each in USUAL_FILES) if path.exists()]
@@ -68,18 +55,7 @@ def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> C
 
 
 def _settings_in(path: Path) -> dict[str, str | None]:
-    parser = configparser.RawConfigParser(allow_no_value=True)
-    try:
-        parser.read_string(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CredentialsError(f"reading the account's key from {path}: {error.strerror}. Check the file.") from None
-    except (configparser.Error, ValueError):
-        # The parser's own text quotes the line, which may hold the key.
-        raise CredentialsError(f"reading the account's key from {path}: not a [softlayer] file. {WRITE_ANEW}") from None
-    found = dict(parser[SECTION]) if parser.has_section(SECTION) else {}
-    if found.get("api_key"):
-        check_private(path)
-    return found
+    return read_settings(path, SECTION, WRITE_ANEW, "python -m emulator start")
 
 
 def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
