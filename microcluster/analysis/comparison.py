@@ -78,7 +78,7 @@ def compared(facts: Mapping[str, Any]) -> Compared:
 
 
 def _losses(facts: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
-    opened = min((row["opened"] for row in facts.get("bill") or ()), default=None)
+    opened = min((row["opened"] for row in facts.get("bill") or () if row["opened"]), default=None)
     measured = [(one["t"], one["loss"]) for one in facts.get("evaluations") or () if one["t"]]
     if opened is None or any(t < opened for t, _ in measured):  # The clocks of account and machines differ.
         return ()

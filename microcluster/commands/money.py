@@ -102,10 +102,16 @@ class Bill:
 
 
 def rentals(charges: Iterable[Charge]) -> list[tuple[Charge, ...]]:
-    """Split the charges where the mark held nothing for a while, oldest first; open charges are always in the last rental."""
+    """Split the charges where the mark held nothing for a while, oldest first; open charges are always in the last rental.
+
+    What is kept between two rentals does not make one of them; it stands at the end of the last one.
+    """
     found: list[list[Charge]] = []
     held_until = FOR_EVER
-    for row in sorted(charges, key=lambda row: row.opened):
+    for row in sorted(charges, key=lambda row: (row.is_kept, row.opened)):
+        if row.is_kept and found:
+            found[-1].append(row)
+            continue
         closed = row.closed or FOR_EVER
         if not found or row.opened > held_until:
             found.append([])

@@ -168,7 +168,7 @@ def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
 
 def _bill_row(charge: Charge) -> dict[str, Any]:
     return {
-        "opened": charge.opened.timestamp(),
+        "opened": None if charge.is_kept else charge.opened.timestamp(),
         "host": charge.host,
         "what": charge.description,
         "from": _utc(charge.opened),

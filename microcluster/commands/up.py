@@ -31,7 +31,7 @@ from microcluster.setup.progress import Stages
 
 UPDATE_INTERRUPTED = (
     "\nStopped. What was ordered is in the state or is found by its mark, and it costs money. "
-    "`make up STACK={stack}` continues from there, `make down STACK={stack}` cancels it."
+    "`make up STACK={again}` continues from there, `make down STACK={stack}` cancels it."
 )
 JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack}` ends it and the bill."
 
@@ -105,7 +105,8 @@ def _update(home: Home, stack: str, *, ends: bool) -> int:
     try:
         code = pulumi.run(home, "up", "--refresh", "--run-program", "--yes", "--skip-preview", "-s", stack)
     except KeyboardInterrupt:
-        say(f"{UPDATE_INTERRUPTED.format(stack=stack)} {who_looks(stack, home)}".rstrip())
+        again = f"{stack} DOWN=1" if ends else stack
+        say(f"{UPDATE_INTERRUPTED.format(stack=stack, again=again)} {who_looks(stack, home)}".rstrip())
         return INTERRUPTED
     if code and ends and pulumi_state.known(stack, home).held:
         note(f"Stack {stack} is not up, for the reason above.")

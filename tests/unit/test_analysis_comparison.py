@@ -108,7 +108,8 @@ ORDERED = 1_767_225_600.0
 def learned(one: dict[str, Any], *hours_and_losses: tuple[float, float | str]) -> dict[str, Any]:
     """Return a report with a bill, and evaluations so many hours after the order."""
     measured = [{"step": 1, "loss": loss, "t": ORDERED + 3600 * hours} for hours, loss in hours_and_losses]
-    return one | {"bill": [{"opened": ORDERED + 60}, {"opened": ORDERED}], "evaluations": measured}
+    kept = {"opened": None}
+    return one | {"bill": [{"opened": ORDERED + 60}, {"opened": ORDERED}, kept], "evaluations": measured}
 
 
 def test_the_better_buy_took_fewer_dollars_to_the_loss_that_both_reached_from_the_order_on() -> None:

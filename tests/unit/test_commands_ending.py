@@ -278,6 +278,17 @@ def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_its
         updated(monkeypatch, Home(tmp_path / "2", tmp_path), ends=False)
 
 
+def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(home: Home, *words: str) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pulumi, "run", press)
+    assert up._update(Home(tmp_path, tmp_path), "v100", ends=True) == 130
+    assert "`make up STACK=v100 DOWN=1` continues from there" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("where", [None, "a timer"])
 def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None
