@@ -289,10 +289,10 @@ class StackHands:
 
 
 def of_last_rental(charges: Iterable[Charge]) -> list[Charge]:
-    """Return what a guard counts: the last rental with what is kept, which began none, and all starts of its jobs in a queue."""
+    """Return what a guard counts: the last rental, and all starts of its jobs in a queue."""
     rows = tuple(charges)
-    last = {row.id for row in last_rental(row for row in rows if not row.is_kept).shown}
-    return [row for row in rows if row.is_kept or row.id in last]
+    last = {row.id for row in last_rental(rows).shown}
+    return [row for row in rows if row.id in last]
 
 
 def _why(code: int | None) -> str:
