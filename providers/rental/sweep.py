@@ -123,11 +123,11 @@ class _Cleaning:
         if living:
             names = ", ".join(each.id for each in living)
             self._op.log.warn(f"Cancels {machine}s that no state file knows: {names}.")
-        others = [kind for kind in self._journal.kinds(self._account_id) if kind != machine]
         fresh = [
             Resource(kind, each, intent.name, self._owner)
-            for kind in others
+            for kind in self._journal.kinds(self._account_id)
             for each, intent in self._fresh(kind).items()
+            if kind != machine
         ]
         failures = self._end([*living, *fresh])
         found = self._market.resources()
@@ -140,7 +140,7 @@ class _Cleaning:
             raise ProviderError("\n".join(failures))
         if living or rest:
             self._swept_at = time.monotonic()
-        for kind in others:
+        for kind in self._journal.kinds(self._account_id):
             self._close_gone(kind)
         return [each.detail for each in seen if isinstance(each, Pending)]
 
@@ -149,8 +149,9 @@ class _Cleaning:
 
     def _close_gone(self, kind: str) -> None:
         """Write down what went without us, or with something else: a receipt has to name it."""
+        fresh = self._fresh(kind) if kind == self._market.machine else {}
         for each in self._journal.accepted(self._account_id, kind):
-            if self._market.find(kind, each, self._owner, fresh=False) is None:
+            if self._market.find(kind, each, self._owner, fresh=each in fresh) is None:
                 self._journal.closed(self._account_id, kind, each)
 
     def _warn(self, sentence: str) -> None:

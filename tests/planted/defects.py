@@ -124,6 +124,14 @@ MONEY = (
         "tests/unit/test_provider_journal.py::test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one",
     ),
     Defect(
+        "what went with its network is on no receipt",
+        "a receipt shows less than was billed",
+        "providers/rental/sweep.py",
+        "            self._close_gone(kind)",
+        "            pass",
+        "tests/unit/test_paperspace_orders.py::test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end",
+    ),
+    Defect(
         "intent is not on the disk before the order",
         "after a power cut nobody knows of the order, and it is placed again",
         "providers/rental/journal.py",
