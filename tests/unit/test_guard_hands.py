@@ -151,11 +151,13 @@ def test_case_10_a_price_that_is_missing_is_an_alarm_where_a_budget_is_to_hold_i
 
 def test_a_command_that_ctrl_z_has_stopped_lets_the_stack_go_for_a_limit(tmp_path):
     home = Home(tmp_path, tmp_path)
+    # A shell that starts the tests in the background has SIGINT ignored in all that they start.
     script = f"""
-import time
+import signal, time
 from pathlib import Path
 from core.home import Home
 from microcluster.lifecycle.locks import alone_on
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
     print("held", flush=True)
     time.sleep(600)
