@@ -54,5 +54,7 @@ def process(*argv: str, **changes: Any) -> dict[str, Any]:
 
 
 def write(folder: Path, **changes: Any) -> None:
-    """Write the document with these changes; so may tests that want it wrong."""
-    (folder / spec.FILE).write_text(json.dumps({**VALUES, "version": spec.VERSION, **changes}))
+    """Write the document with these changes, whole, as a supervisor may read it now; so may tests that want it wrong."""
+    part = folder / f"{spec.FILE}.part"
+    part.write_text(json.dumps({**VALUES, "version": spec.VERSION, **changes}))
+    part.replace(folder / spec.FILE)
