@@ -3,10 +3,8 @@
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,33 +20,20 @@ from microcluster.commands.command import (
     command,
     print_json,
     run_part,
-    run_part_within,
 )
-from microcluster.commands.down import STOP_LIMIT_S, take_down
-from microcluster.commands.fetch import fetch
-from microcluster.commands.holdings import known_machines
-from microcluster.commands.job import stop
-from microcluster.commands.money import account_and_mark, last_rental
-from microcluster.commands.stack_outputs import find_cluster, launcher_of
-from microcluster.commands.status import observed_or_none
+from microcluster.commands.guard_hands import StackHands
+from microcluster.commands.money import account_and_mark
 from microcluster.config import stack as config
 from microcluster.guard import timer
-from microcluster.guard.decision import DOLLARS, Limits, Rental, Run, first_end, price, rental_of
+from microcluster.guard.decision import DOLLARS, UNREAD, Limits, Rental, first_end, price
 from microcluster.guard.look import MISSED_LOOKS_S, RECORD, Book, Guard, Record, called
-from microcluster.jobs.cluster_facts import Guard as HeldByMachines
-from microcluster.lifecycle import accounts, emulated_account, locks
-from microcluster.remote import job
+from microcluster.lifecycle import accounts, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
-from providers.rental.errors import ProviderError
-from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
 
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""
-CLOCKS_AGREE_S, LOOK_EVERY_S = 120, 60
-UNREAD, MOST_LOOKS = 2, 24 * 60
-"""The exit code of a guard that cannot read the account."""
+LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
 MOST_MORE = 100_000
 """Hours or dollars of one extension."""
 UNSEEN = ("idle", "hung")
@@ -202,104 +187,6 @@ def folder_of(stack: str, home: Home) -> Path:
     return home.keys / stack / "guards"
 
 
-@dataclass(frozen=True)
-class StackHands:
-    """What a guard does with a stack, by the commands that a person has for the same."""
-
-    stack: str
-    home: Home
-    outcome: Outcome | None = None
-    opened: list[OpenedAccount] = field(default_factory=list)
-    """The account, once it has answered."""
-
-    @contextmanager
-    def alone(self, *, longest_s: float) -> Iterator[bool]:
-        """Hold a lock of the guards beside the stack's own, which `make up` holds while it watches."""
-        of_guards = f"{self.stack}.guard"
-        with ExitStack() as held:
-            try:
-                held.enter_context(locks.alone_on(of_guards, "fab guard", self.home))
-                is_mine = True
-            except CommandFailed as busy:
-                note(str(busy))
-                is_mine = False
-                if locks.held_s(of_guards, self.home) > longest_s:
-                    locks.interrupt_holder(of_guards, self.home)
-            yield is_mine
-
-    def now(self) -> datetime:
-        """Believe the account where the two clocks differ by more than a few answers may take."""
-        ahead_s = max((each.account.clock_ahead_s for each in self.opened), key=abs, default=0.0)
-        return datetime.now(UTC) - timedelta(seconds=ahead_s if abs(ahead_s) > CLOCKS_AGREE_S else 0)
-
-    def rental(self) -> tuple[Rental, Extension]:
-        """Read charges, orders that wait, and the extension."""
-        account, mark = account_and_mark(self.stack)
-        self.opened[:] = [account]
-        owner = Owner(self.stack, mark)
-        rows = of_last_rental(account.charges(owner, known_machines(self.stack, self.home)))
-        rental = rental_of(rows, self.now())
-        if rental.open:
-            return rental, account.extension(owner)
-        return rental_of(rows, self.now(), is_coming=bool(self._to_come(account, owner))), Extension()
-
-    def _to_come(self, account: OpenedAccount, owner: Owner) -> list[str]:
-        found = [each for each in account.everything() if owner.has(each.owner)]
-        return account.to_come(owner, found, config.read_account(self.stack).time_scale)
-
-    def run(self) -> Run:
-        """Take what was just read, or ask."""
-        seen = (None, self.outcome) if self.outcome else observed_or_none(self.stack)
-        if seen is None:
-            return Run()
-        outcome = seen[1]
-        return Run(outcome.state, outcome.cause, outcome.idle_s, outcome.armed, outcome.is_held)
-
-    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
-        """Write it into the run's folder, for the supervisor."""
-        try:
-            cluster = find_cluster(self.stack)
-            if cluster and cluster.run:
-                limits = HeldByMachines(stop_at.timestamp() if stop_at else None, idle_s)
-                job.set_guard(launcher_of(cluster), cluster, limits, now=self.now().timestamp())
-        except Exception as error:  # noqa: BLE001 - machines that do not answer keep the guard from nothing
-            return str(error)
-        return ""
-
-    def stop(self) -> str:
-        """Do as `fab stop`."""
-        return _why(run_part_within(STOP_LIMIT_S, stop, stack=self.stack))
-
-    def fetch(self, limit_s: float) -> str:
-        """Do as `fab fetch --everything`."""
-        return _why(run_part_within(limit_s, fetch, stack=self.stack, everything=True))
-
-    def is_busy(self) -> bool:
-        """Ask for the stack's own lock."""
-        return locks.is_busy(self.stack, self.home)
-
-    def cancel(self, *, pressing: bool) -> str:
-        """Do as `make down`; what could not be fetched is given up."""
-        try:
-            return _why(take_down(self.home, self.stack, "discard"))
-        except (CommandFailed, ProviderError) as error:
-            if pressing:
-                locks.interrupt_holder(self.stack, self.home)
-            return str(error)
-
-
-def of_last_rental(charges: Iterable[Charge]) -> list[Charge]:
-    """Return what a guard counts: the last rental, and all starts of its jobs in a queue."""
-    rows = tuple(charges)
-    last = {row.id for row in last_rental(rows).shown}
-    return [row for row in rows if row.id in last]
-
-
-def _why(code: int | None) -> str:
-    """Say how a command ended that failed; it has printed the reason."""
-    return "it took too long" if code is None else "for the reason above" if code else ""
-
-
 def sentence_of(stack: str, record: Record) -> str:
     """Say what a guard found, when it ends at the latest, and the next command."""
     rental, verdict = record.rental, record.verdict
@@ -321,7 +208,7 @@ def sentence_of(stack: str, record: Record) -> str:
 def _next(stack: str, code: int, step: str) -> str:
     if step == "over":
         return f"`fab receipt --stack {stack}` shows what it cost"
-    if code == 2:
+    if code == UNREAD:
         return f"check the account's key and the network, then `fab guard --stack {stack}`"
     if code:
         return f"`make down STACK={stack} FETCH=1` ends the bill, with `DISCARD=1` without what cannot be fetched"

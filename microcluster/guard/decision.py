@@ -13,6 +13,8 @@ from providers.rental.account import Extension
 from providers.rental.receipt import Charge
 
 DOLLARS = "USD"
+UNREAD = 2
+"""The exit code of a guard that cannot read the account."""
 STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
 """Kept in reserve before a limit: to stop the program so that it saves, to fetch, and to cancel."""
 LEAST_SHARE = 5
@@ -238,8 +240,8 @@ def _blind(seen: Seen, due: End | None) -> Verdict:
     )
     why = f"the account cannot be read: {seen.unread.rstrip('.')}{costs}"
     if due and seen.now >= due.begin:
-        return Verdict("end", f"{due.reason} is due, and {why}", 2, reason=due.reason, fetch_by=due.last, due=due)
-    return Verdict("warn", why, 2, warning="account", due=due)
+        return Verdict("end", f"{due.reason} is due, and {why}", UNREAD, reason=due.reason, fetch_by=due.last, due=due)
+    return Verdict("warn", why, UNREAD, warning="account", due=due)
 
 
 def _of_run(limits: Limits, seen: Seen) -> Verdict | None:

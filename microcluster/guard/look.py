@@ -15,6 +15,7 @@ from microcluster.guard.decision import (
     CANCEL_S,
     FETCH_S,
     LIVING,
+    UNREAD,
     Begun,
     Limits,
     Rental,
@@ -212,8 +213,8 @@ class Guard:
             record = self._keep(replace(record, begun=begun))
         if not begun.has_cancelled:
             again = self.see()
-            if again.verdict.code == 2:
-                return self._alarm(record, again.verdict.why, code=2)
+            if again.verdict.code == UNREAD:
+                return self._alarm(record, again.verdict.why, code=UNREAD)
             if again.verdict.step != "end":  # A person has extended it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))

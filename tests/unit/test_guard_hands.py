@@ -14,7 +14,7 @@ from command_samples import CLUSTER, RUNNING
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
-from microcluster.commands import guard
+from microcluster.commands import guard, guard_hands
 from microcluster.guard.decision import Begun, Limits, Seen, decide, rental_of
 from microcluster.lifecycle import locks
 from microcluster.setup.environment import PROJECT
@@ -64,11 +64,11 @@ class Played(Account):
 def look(monkeypatch, tmp_path):
     """Return what a guard finds in an account."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(guard, "find_cluster", lambda stack: None)
-    monkeypatch.setattr(guard, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
+    monkeypatch.setattr(guard_hands, "find_cluster", lambda stack: None)
+    monkeypatch.setattr(guard_hands, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
 
     def found(account, limits):
-        monkeypatch.setattr(guard, "account_and_mark", lambda stack: (OpenedAccount(account), OWNER.mark))
+        monkeypatch.setattr(guard_hands, "account_and_mark", lambda stack: (OpenedAccount(account), OWNER.mark))
         return guard.guard_of("v100", Home.of(), limits, "timer").see()
 
     return found
@@ -176,7 +176,7 @@ with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_pat
 
 def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):
     interrupted = []
-    hands = guard.StackHands("v100", Home(tmp_path, tmp_path))
+    hands = guard_hands.StackHands("v100", Home(tmp_path, tmp_path))
     monkeypatch.setattr(locks, "interrupt_holder", lambda stack, home: interrupted.append(stack))
     with locks.alone_on("v100.guard", "fab guard", hands.home):
         with hands.alone(longest_s=1800) as mine:
