@@ -7,10 +7,10 @@ pages on machine types (17 June 2025) and on regions (2026). The account itself 
 from dataclasses import dataclass
 from decimal import Decimal
 
-from core.catalog.prices import Part, Prices, Rate, hostname
+from core.catalog.prices import DOLLARS, Part, Prices, Rate, hostname
 
 AS_OF = "2025-11-14"
-CURRENCY = "USD"
+CURRENCY = DOLLARS
 PRICE_SOURCE = f"the vendor's price list of {AS_OF}, as the API shows no price"
 
 REGIONS = {"ny2": "East Coast (NY2)", "ca1": "West Coast (CA1)", "ams1": "Europe (AMS1)"}

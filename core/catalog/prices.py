@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+DOLLARS = "USD"
 HOUR = timedelta(hours=1)
 
 
@@ -98,7 +99,7 @@ class Prices:
         alike: dict[tuple[str, Rate], list[str]] = {}
         for part in self.parts:
             alike.setdefault((part.what, part.rate), []).append(part.of)
-        limit = f"parts with a limit cost at most ${_plain(self.per_month)} a month together"
+        limit = f"parts with a limit cost at most ${plain(self.per_month)} a month together"
         monthly = limit if self.per_month else "nothing by the month"
         shown = [f"{_names(of)}: {_said(rate, len(of))}: {what}" for (what, rate), of in alike.items()]
         return [*shown, f"together: {dollars(self.per_hour)} an hour, {monthly}", f"source: {self.source}"]
@@ -112,11 +113,12 @@ def dollars(amount: Decimal) -> str:
 
 def _said(rate: Rate, count: int) -> str:
     each = " each" if count > 1 else ""
-    limit = "" if rate.per_month is None else f", at most ${_plain(rate.per_month)} a month"
+    limit = "" if rate.per_month is None else f", at most ${plain(rate.per_month)} a month"
     return f"{dollars(rate.per_hour)} an hour{each}{limit}"
 
 
-def _plain(amount: Decimal) -> str:
+def plain(amount: Decimal) -> str:
+    """Write an amount with the digits that it has."""
     return f"{amount.normalize():f}"
 
 

@@ -7,13 +7,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from core.catalog.prices import DOLLARS, plain
 from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, command, print_json, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.money import (
     CENT,
-    DOLLARS,
     Statement,
     account_and_mark,
     keep,
@@ -165,7 +165,7 @@ def sums(found: Sequence[Rental]) -> list[str]:
                 sum(values, Decimal(0)) for values in zip(*((one.cost, one.per_hour) for one in of), strict=True)
             )
             still = ", ".join(sorted({one.stack for one in of if one.closed is None}))
-            open_now = f"open now: {still}, {_plain(now)} {currency} an hour" if still else "nothing is open"
+            open_now = f"open now: {still}, {plain(now)} {currency} an hour" if still else "nothing is open"
             lines.append(f"{total.quantize(CENT)} {currency} in {count(len(of), 'rental')}; {open_now}{payer}")
     return lines or ["Nothing was ever rented with the keys of this folder."]
 
@@ -193,7 +193,7 @@ def _label(rental: Rental) -> str:
 
 def _cells(one: Rental) -> tuple[str, ...]:
     until = f"{one.closed.astimezone(UTC):%Y-%m-%d %H:%M}" if one.closed else "still billed"
-    per_hour = _plain(one.per_hour) if one.closed is None else ""
+    per_hour = plain(one.per_hour) if one.closed is None else ""
     begun, cost = f"{one.opened.astimezone(UTC):%Y-%m-%d %H:%M}", f"{one.cost.quantize(CENT)} {one.currency}"
     payer = "emulated" if one.emulated else ""
     return one.stack, cost, begun, until, f"{one.hours:.1f}", per_hour, payer, ", ".join(one.runs)
@@ -203,7 +203,3 @@ def _facts(one: Rental) -> dict[str, Any]:
     own = {"stack": one.stack, "runs": one.runs, "emulated": one.emulated, "read": one.read}
     span = {"from": one.opened, "to": one.closed, "hours": round(one.hours, 3)}
     return {**own, **span, "cost": one.cost, "currency": one.currency, "per_hour_now": one.per_hour}
-
-
-def _plain(amount: Decimal) -> str:
-    return f"{amount.normalize():f}"

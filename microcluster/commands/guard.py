@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from core.catalog.prices import Rate
+from core.catalog.prices import DOLLARS, Rate
 from core.home import Home, Owner
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
@@ -25,7 +25,7 @@ from microcluster.commands.guard_hands import StackHands
 from microcluster.commands.money import account_and_mark
 from microcluster.config import stack as config
 from microcluster.guard import timer
-from microcluster.guard.decision import DOLLARS, UNREAD, Limits, Rental, first_end, price
+from microcluster.guard.decision import UNREAD, Limits, Rental, first_end, price
 from microcluster.guard.look import MISSED_LOOKS_S, RECORD, Book, Guard, Record, called
 from microcluster.lifecycle import accounts, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend

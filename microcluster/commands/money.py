@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.catalog.prices import Rate, dollars
+from core.catalog.prices import DOLLARS, Rate, dollars
 from core.files import write_whole
 from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
@@ -22,7 +22,6 @@ from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
 CENT = Decimal("0.01")
-DOLLARS = "USD"
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 

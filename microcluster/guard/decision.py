@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from core.catalog.prices import Rate
+from core.catalog.prices import DOLLARS, Rate
 from core.plain_text import duration
 from microcluster.planning.costs import last_paid
 from providers.rental.account import Extension
 from providers.rental.receipt import Charge
 
-DOLLARS = "USD"
 UNREAD = 2
 """The exit code of a guard that cannot read the account."""
 STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
