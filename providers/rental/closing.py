@@ -88,7 +88,8 @@ class _Closing:
             found = next((each for each in listed if each.id == sought.id and each.is_alive), None)
             if found is not None or not isinstance(account, Market):
                 return found
-        is_fresh = time.monotonic() < self._fresh_until
+        # What was shown, and whose end was accepted, is not missing because it is too fresh to be shown.
+        is_fresh = not self._is_accepted and time.monotonic() < self._fresh_until
         return account.find(sought.kind, sought.id, sought.owner, fresh=is_fresh)
 
     def _end(self, found: Resource) -> bool | Pending:

@@ -1,6 +1,7 @@
 """A cancellation that the API refuses: waited for where work has to end first, told at once where nothing helps."""
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from core.home import Owner
 from providers.rental import closing
 from providers.rental.account import Identity, Resource
 from providers.rental.errors import ProviderError
-from providers.rental.waiting import Deadline
+from providers.rental.waiting import Deadline, Pending
 from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError
@@ -119,3 +120,18 @@ def test_what_costs_nothing_is_gone_once_the_account_shows_it_no_more_and_is_end
     account = Lingering(shown=3)
     closing.close(account, Resource("key", "7", "", OWNER), Deadline(LIMIT_S, threading.Event(), SCALE), lambda _: None)
     assert account.looks_left < 0 and account.refusals == 1
+
+
+class Fresh(Lingering):
+    """An account that shows a group once, and takes what it does not show for too fresh while it may be."""
+
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, **_) -> Resource | Pending | None:
+        return super().find(kind, object_id, owner) or (Pending("made only now") if fresh else None)
+
+
+def test_what_was_made_only_now_is_gone_as_soon_as_its_end_was_accepted_and_it_is_shown_no_more():
+    sought, until = Resource("group", "7", "", OWNER), time.monotonic() + LIMIT_S
+    deadline = Deadline(LIMIT_S, threading.Event(), SCALE)
+    closing.close(Fresh(shown=1), sought, deadline, lambda _: None, fresh_until=until)
+    with pytest.raises(ProviderError, match="made only now"):
+        closing.close(Fresh(shown=0), sought, deadline, lambda _: None, fresh_until=until)
