@@ -15,6 +15,7 @@ from sample_spec import process
 from agent.checkpoints.replica import MARK, NONE
 from agent.launch import probe
 from agent.records import run_snapshot
+from core.files import write_whole
 from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
 from tools.tiny_checkpoint import DATA, INDEX
@@ -136,18 +137,18 @@ def write_job(folder, last=3, pace=0.0, **changes):
             "ssh",
         ],
     )
-    (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time()}))
+    write_whole(folder / "facts.json", json.dumps({**FACTS, "time": time.time()}))
     sample_spec.write(folder, **{"run": folder.name, "max_steps": last, **started, **changes})
 
 
 def let_run(folder, name, argv):
     """Let ``argv`` run where the run's agent starts one of its own programs, or one of the run's scripts."""
     if name in SCRIPTS:
-        (folder / f"{name}.sh").write_text(f'exec {shlex.join(argv)} "$@"\n')
+        write_whole(folder / f"{name}.sh", f'exec {shlex.join(argv)} "$@"\n')
         return
     module, at, verbs = PROGRAMS[name]
     file = folder / "agent" / f"{module.replace('.', '/')}.py"
-    file.write_text(f"""{file.read_text()}
+    program = f"""{file.read_text()}
 
 def main(*words, usual=main):
     import os, sys
@@ -155,7 +156,8 @@ def main(*words, usual=main):
         return usual(*words)
     sys.stdout.flush()
     os.execvp({argv[0]!r}, [*{argv!r}, *words[{at + 1 if verbs else 0}:]])
-""")
+"""
+    write_whole(file, program)  # A supervisor that is at work may start it just now.
 
 
 def hurry(folder, name, usual, short):
