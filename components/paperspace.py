@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import pulumi
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
-from microcluster.config.stack import Owner, Stack
-from microcluster.jobs.cluster_facts import ClusterFacts, Drive, Host
+from microcluster.jobs.cluster_facts import Drive, Host
 from providers.paperspace.specs import (
     DriveSpec,
     Ledger,
@@ -47,7 +46,7 @@ class PreparedMachine(pulumi.ComponentResource):
         self.host = known.apply(lambda values: Host(args.hostname, *values))
         own = pulumi.ResourceOptions(parent=self, deleted_with=machine)
         facts = pulumi.Output.all(self.host, args.network.subnet, args.drive).apply(
-            lambda values: _node_facts_of(args, *values)
+            lambda known: replace(args.cluster.facts, hosts=(known[0],), private_subnet=known[1], drive=known[2])
         )
         stdin = facts.apply(lambda node: replace(node, drive=None).to_json())
         self.ready = step(f"{name}-prepared", "prepare-machine", stdin, [machine.id], own)
@@ -66,7 +65,8 @@ class Cluster(TrainingCluster):
         stack, owner, cluster = args.stack, args.owner, args.stack.cluster
         super().__init__(name, stack, opts)
         child = pulumi.ResourceOptions(parent=self)
-        ledger = Ledger(f"{name}-ledger", ledger_spec(stack, owner), child)
+        whole = LedgerSpec.declare(mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **cluster.order())
+        ledger = Ledger(f"{name}-ledger", whole, child)
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
         common = {"mark": owner.mark, "region": cluster.region, "keep": cluster.keep_drive}
@@ -74,7 +74,9 @@ class Cluster(TrainingCluster):
         drive = None
         if cluster.drive_gb:
             wanted = DriveSpec.declare(name=DRIVE, size_gb=cluster.drive_gb, network_id=network.id, **common)
-            drive = _drive_of(SharedDrive(f"{name}-drive", wanted, after))
+            shared = SharedDrive(f"{name}-drive", wanted, after)
+            facts_of_drive = pulumi.Output.all(shared.id, shared.address, shared.share, shared.username)
+            drive = facts_of_drive.apply(lambda values: Drive(*values))
         nodes = [
             PreparedMachine(f"{name}-{host}", PreparedMachineArgs(args, host, network, drive), after)
             for host in hostnames(stack)
@@ -93,12 +95,6 @@ class Cluster(TrainingCluster):
         self.register_outputs({"pricePerHour": self.price_per_hour})
 
 
-def ledger_spec(stack: Stack, owner: Owner) -> LedgerSpec:
-    """Return the whole order, which the account checks and prices before any part is ordered."""
-    cluster = stack.cluster
-    return LedgerSpec.declare(mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **cluster.order())
-
-
 def machine_spec(args: PreparedMachineArgs) -> MachineSpec:
     """Return the order of one machine."""
     cluster, owner = args.cluster.stack.cluster, args.cluster.owner
@@ -113,13 +109,3 @@ def machine_spec(args: PreparedMachineArgs) -> MachineSpec:
         public_key=owner.public_key,
         public_ip_type=cluster.public_ip,
     )
-
-
-def _drive_of(drive: SharedDrive) -> pulumi.Output[Drive]:
-    known = pulumi.Output.all(drive.id, drive.address, drive.share, drive.username)
-    return known.apply(lambda values: Drive(*values))
-
-
-def _node_facts_of(args: PreparedMachineArgs, host: Host, subnet: str, drive: Drive | None) -> ClusterFacts:
-    """Return the facts for the steps on one machine."""
-    return replace(args.cluster.facts, hosts=(host,), private_subnet=subnet, drive=drive)

@@ -15,28 +15,22 @@ PRICE_SOURCE = f"the vendor's price list of {AS_OF}, as the API shows no price"
 
 REGIONS = {"ny2": "East Coast (NY2)", "ca1": "West Coast (CA1)", "ams1": "Europe (AMS1)"}
 """By the slug that requests carry: the name that replies may carry instead."""
-PUBLIC_IP_TYPES = ("static", "dynamic", "none")
 
 
 @dataclass(frozen=True)
 class MachineType:
-    """One type of machine; ``label`` is what orders name it."""
+    """One type of machine with GPUs; ``label`` is what orders name it."""
 
     label: str
-    gpu: str | None
+    gpu: str
     gpus: int
-    per_hour: Decimal
+    rate: Rate
     """Of the machine alone, and without a limit a month."""
     regions: tuple[str, ...]
 
-    @property
-    def rate(self) -> Rate:
-        """Its price without a limit a month."""
-        return Rate(self.per_hour, by_month=True)
-
     def describe(self) -> str:
         """Return for example ``P4000x2 (2x P4000)``."""
-        return f"{self.label} ({self.gpus}x {self.gpu})" if self.gpu else self.label
+        return f"{self.label} ({self.gpus}x {self.gpu})"
 
 
 def _rate(per_hour: str, per_month: int) -> Rate:
@@ -65,6 +59,7 @@ DRIVES = {
 """A shared drive, by its GB."""
 PUBLIC_IP = _rate("0.0045", 3)
 NETWORK = _rate("0.0015", 1)
+FREE = Rate(Decimal(0))
 
 TEMPLATES = {"twnlo3zj": "ML-in-a-Box 20.04", "tvimtol9": "ML-in-a-Box 22.04"}
 """The vendor's machine learning images; the newer one is for A100 and H100 only."""
@@ -77,14 +72,11 @@ def _types(
 ) -> list[MachineType]:
     # A label with several GPUs is spelled like the vendor's examples (P4000x2); each GPU costs the same.
     label = label or gpu.replace(" ", "")
-    return [
-        MachineType(f"{label}x{count}" if count > 1 else label, gpu, count, Decimal(price) * count, regions)
-        for count in counts
-    ]
-
-
-def _cpu(label: str, price: str) -> MachineType:
-    return MachineType(label, None, 0, Decimal(price), _ALL)
+    found = []
+    for count in counts:
+        rate = Rate(Decimal(price) * count, by_month=True)
+        found.append(MachineType(f"{label}x{count}" if count > 1 else label, gpu, count, rate, regions))
+    return found
 
 
 MACHINE_TYPES: dict[str, MachineType] = {
@@ -103,28 +95,8 @@ MACHINE_TYPES: dict[str, MachineType] = {
         *_types("A100", "3.09", ("ny2",), (1, 8)),
         *_types("A100", "3.18", ("ny2",), (1, 8), "A100-80G"),
         *_types("H100", "5.95", ("ny2",), (1, 8)),
-        _cpu("C3", "0.018"),
-        _cpu("C4", "0.04"),
-        _cpu("C5", "0.08"),
-        _cpu("C6", "0.16"),
-        _cpu("C7", "0.30"),
-        _cpu("C8", "0.60"),
-        _cpu("C9", "0.90"),
-        _cpu("C10", "1.60"),
     ]
 }
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What is rented together, as far as it has a price."""
-
-    machine_type: str
-    nodes: int
-    disk_gb: int
-    public_ip_type: str
-    drive_gb: int | None = None
-    keep_drive: bool = False
 
 
 def slug(region: str) -> str:
@@ -137,25 +109,26 @@ def sold_in(region: str) -> list[str]:
     return [each.label for each in MACHINE_TYPES.values() if region in each.regions]
 
 
-def machine_parts(of: str, machine_type: str, disk_gb: int, public_ip_type: str) -> tuple[Part, ...] | None:
-    """Return what is billed for one machine that is on, or None for what the catalog does not know."""
-    kind, disk = MACHINE_TYPES.get(machine_type), DISKS.get(disk_gb)
-    if kind is None or disk is None or public_ip_type not in PUBLIC_IP_TYPES:
-        return None
-    parts = (Part(of, kind.describe(), kind.rate), Part(of, f"its disk of {disk_gb} GB", disk))
-    return parts if public_ip_type == "none" else (*parts, Part(of, f"its {public_ip_type} address", PUBLIC_IP))
+def machine_parts(of: str, machine_type: str, disk_gb: int, public_ip_type: str) -> dict[str, Part]:
+    """Return by its category what is billed for one machine; what the price list does not know costs nothing by it."""
+    kind = MACHINE_TYPES.get(machine_type)
+    parts = {"machine": Part(of, kind.describe(), kind.rate) if kind else Part(of, machine_type, FREE)}
+    if disk_gb in DISKS:
+        parts["disk"] = Part(of, f"its disk of {disk_gb} GB", DISKS[disk_gb])
+    if public_ip_type != "none":
+        parts["address"] = Part(of, f"its {public_ip_type} address", PUBLIC_IP)
+    return parts
 
 
-def prices(cluster: Cluster) -> Prices | None:
-    """Return what is billed for all of it, or None for what the catalog does not know."""
-    machines = [
-        machine_parts(hostname(rank), cluster.machine_type, cluster.disk_gb, cluster.public_ip_type)
-        for rank in range(cluster.nodes)
-    ]
-    if None in machines or cluster.drive_gb not in (None, *DRIVES):
-        return None
-    kept = ", stays after make down" if cluster.keep_drive else ""
-    shared = [Part("network", f"private network{kept}", NETWORK)]
-    if cluster.drive_gb:
-        shared.append(Part("drive", f"{cluster.drive_gb} GB{kept}", DRIVES[cluster.drive_gb]))
-    return Prices((*(part for parts in machines for part in parts), *shared), PRICE_SOURCE)
+def prices(
+    machine_type: str, nodes: int, disk_gb: int, public_ip_type: str, drive_gb: int | None, *, keeps_drive: bool = False
+) -> Prices:
+    """Return what is billed for machines with their network and drive, all of them on the price list."""
+    kept = ", stays after make down" if keeps_drive else ""
+    parts: list[Part] = []
+    for rank in range(nodes):
+        parts += machine_parts(hostname(rank), machine_type, disk_gb, public_ip_type).values()
+    parts.append(Part("network", f"private network{kept}", NETWORK))
+    if drive_gb:
+        parts.append(Part("drive", f"{drive_gb} GB{kept}", DRIVES[drive_gb]))
+    return Prices(tuple(parts), PRICE_SOURCE)

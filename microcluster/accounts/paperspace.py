@@ -21,7 +21,6 @@ from microcluster.accounts.account import (
 )
 from microcluster.jobs.contract import Origin
 
-WITH_GPUS = {label: kind for label, kind in catalog.MACHINE_TYPES.items() if kind.gpu}
 USER = "paperspace"
 """Of every Linux machine there, with sudo."""
 OLDER, NEWER = catalog.TEMPLATES
@@ -43,8 +42,8 @@ class Cluster(ClusterSection):
     ]
     machine_type: Annotated[
         StrictStr,
-        known("a machine type with GPUs", WITH_GPUS),
-        Field(description=", ".join(WITH_GPUS), examples=["P4000x2"]),
+        known("a machine type with GPUs", catalog.MACHINE_TYPES),
+        Field(description=", ".join(catalog.MACHINE_TYPES), examples=["P4000x2"]),
     ]
     admin_cidrs: AdminCidrs
     nodes: Nodes = 2
@@ -69,12 +68,12 @@ class Cluster(ClusterSection):
     @property
     def hardware(self) -> Hardware:
         """The size of each machine."""
-        return _hardware(WITH_GPUS[self.machine_type])
+        return _hardware(catalog.MACHINE_TYPES[self.machine_type])
 
     @classmethod
     def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Choose the vendor's machine learning image for the type."""
-        kind = WITH_GPUS.get(str(written.get("machineType")))
+        kind = catalog.MACHINE_TYPES.get(str(written.get("machineType")))
         if kind is None:
             return {}
         template = NEWER if kind.gpu in FOR_NEWER else OLDER
@@ -84,9 +83,9 @@ class Cluster(ClusterSection):
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
         found = []
-        kind, region = WITH_GPUS.get(str(written.get("machineType"))), str(written.get("region"))
+        kind, region = catalog.MACHINE_TYPES.get(str(written.get("machineType"))), str(written.get("region"))
         if kind and region in catalog.REGIONS and region not in kind.regions:
-            sold = ", ".join(label for label in catalog.sold_in(region) if label in WITH_GPUS)
+            sold = ", ".join(catalog.sold_in(region))
             found.append(
                 f"cluster/region: {region} does not sell {kind.describe()}; sold in {', '.join(kind.regions)}. {region} sells {sold}"
             )
@@ -97,21 +96,19 @@ class Cluster(ClusterSection):
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the type of a section."""
-        kind = WITH_GPUS.get(str(written.get("machineType")))
+        kind = catalog.MACHINE_TYPES.get(str(written.get("machineType")))
         return _hardware(kind) if kind else None
 
     @property
-    def prices(self) -> Prices | None:
+    def prices(self) -> Prices:
         """The prices of all machines with their disks and addresses, and of drive and network."""
         return catalog.prices(
-            catalog.Cluster(
-                self.machine_type, self.nodes, self.disk_gb, self.public_ip, self.drive_gb or None, self.keep_drive
-            )
+            self.machine_type, self.nodes, self.disk_gb, self.public_ip, self.drive_gb, keeps_drive=self.keep_drive
         )
 
     def variants(self) -> Iterable[Mapping[str, Any]]:
         """Return every type of machine with GPUs, where it is sold."""
-        for kind in WITH_GPUS.values():
+        for kind in catalog.MACHINE_TYPES.values():
             region = self.region if self.region in kind.regions else kind.regions[0]
             for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
                 yield {"machineType": kind.label, "region": region, "nodes": nodes}
@@ -137,7 +134,7 @@ class Cluster(ClusterSection):
 
 
 def _hardware(kind: catalog.MachineType) -> Hardware:
-    return Hardware(kind.label, str(kind.gpu), kind.gpus)
+    return Hardware(kind.label, kind.gpu, kind.gpus)
 
 
 MACHINE = "paperspace:index:Machine"

@@ -17,7 +17,6 @@ from providers.paperspace.specs import LedgerSpec, full_name, owner_of
 from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
 from providers.rental.account import (
     Claim,
-    Extension,
     Found,
     Identity,
     Market,
@@ -29,7 +28,7 @@ from providers.rental.account import (
 from providers.rental.errors import AccountError, CallError, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.order import Operation, adopt_or_order, within_lag
+from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending, wait_until
 from providers.rental.wire import Row, SharedList
@@ -60,7 +59,7 @@ class Paperspace(Market):
         self.secrets = (api.credentials.api_key,)
         self._lists = {path: self._shared(path) for path in (MACHINES, NETWORKS, DRIVES, SCRIPTS)}
         self._session: Row | None = None
-        self._lock, self._claim_lock = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
 
     def whoami(self) -> Identity:
         """Ask once who we are; the first proof that the key is valid."""
@@ -157,55 +156,41 @@ class Paperspace(Market):
     def scripts_of(self, owner: Owner, hostname: str) -> list[Resource]:
         """List the startup scripts of a machine."""
         found = [views.script(row) for row in self.under(SCRIPT, owner)]
-        return [each for each in found if each.called == f"boot-{hostname}"]
+        return [each for each in found if each.called == f"{views.BOOT}{hostname}"]
 
-    def claim(
-        self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
-    ) -> Claim | None:
-        """Read the journal in the name of the stack's claim, or write it there.
+    def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:
+        """Read it in the name of the stack's claim, a startup script that no machine runs.
 
-        The claim is a startup script that no machine runs. The oldest one counts, and only once the account's list shows it: a
-        list that shows it also shows every older one, so that of two computers which begin at the same time one sees the other.
+        The oldest one counts, and only once the account's list shows it: a list that shows it also shows every older one, so that
+        of two computers which begin at the same time one sees the other.
         """
-        found = self._oldest_claim(owner, max_age_s)
-        if found is None:
-            return None
-        claim = views.claim_of(found)
-        if journal is not None:
-            claim = replace(claim, journal=journal)
-            self._name_claim(claim, owner)
-        return claim
+        scripts = self.under(SCRIPT, owner, max_age_s)
+        oldest_first = sorted(scripts, key=lambda row: (str(row.get("dtCreated")), str(row["id"])))
+        return next(filter(None, map(views.claim_of, oldest_first)), None)
+
+    def write_claim(self, claim: Claim, owner: Owner) -> None:
+        """Write both into its name."""
+        name = full_name(views.claim_label(claim), owner)
+        self.api.ensure("PUT", f"{SCRIPTS}/{claim.object_id}", {"name": name})
+
+    def make_claim(self, op: Operation, owner: Owner) -> Claim:
+        """Make it, and return once the list shows one."""
+        name = full_name(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
+        # Whatever is ordered first makes it: in the journal it has a name of its own.
+        of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
+        what, order = f"the claim of {owner}", Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})
+        adopt_or_order(of_stack, self, OrderRequest(CLAIM, owner, what, CLAIM, lambda: order, name))
+
+        def look() -> Claim | Pending:
+            unlisted = Pending("waits for the account's list of startup scripts, which has to show the claim")
+            return self.claim(owner) or unlisted
+
+        return wait_until(what, look, op.deadline.within(2 * self.settled_s), op.log.progress)
 
     @property
     def clock_ahead_s(self) -> float:
         """By the date in its newest answer."""
         return self.api.clock_ahead_s
-
-    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it in the name of the stack's claim, behind the journal, or write it there."""
-        claim = self.claim(owner)
-        if claim is None:
-            if new is not None:
-                raise ProviderError(
-                    f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented."
-                )
-            return Extension()
-        if new is not None:
-            claim = replace(claim, extension=new)
-            self._name_claim(claim, owner)
-        return claim.extension
-
-    def _name_claim(self, claim: Claim, owner: Owner) -> None:
-        name = full_name(views.claim_label(claim), owner)
-        self.api.ensure("PUT", f"{SCRIPTS}/{claim.object_id}", {"name": name})
-
-    def obtain(self, op: Operation, request: OrderRequest) -> Resource | str:
-        """Adopt or order something that costs money; only the computer that holds the stack's claim orders."""
-        self.check_sees_all(f"ordering {request.what}")
-        with self._claim_lock:
-            if self.claim(request.owner) is None:
-                self._make_claim(op, request.owner)
-        return adopt_or_order(op, self, request)
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""
@@ -269,51 +254,13 @@ class Paperspace(Market):
         rows = self.under(kind, owner) if owner else self.api.list(PATHS[kind])
         return [VIEWS[kind](row) for row in rows]
 
-    def _make_claim(self, op: Operation, owner: Owner) -> None:
-        """Make the stack's claim, and return once the list shows one."""
-        name = full_name(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
-        # Whatever is ordered first makes it: in the journal it has a name of its own.
-        of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
-        order = Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})
-        request = OrderRequest(
-            CLAIM,
-            owner,
-            f"the claim of {owner}",
-            name,
-            lambda: order,
-            name,
-            look=partial(self._look_for_claim, op, owner),
-        )
-        adopt_or_order(of_stack, self, request)
-
-        def look() -> bool | Pending:
-            is_listed = self.claim(owner) is not None
-            return is_listed or Pending("waits for the account's list of startup scripts, which has to show the claim")
-
-        wait_until(f"the claim of {owner}", look, op.deadline.within(2 * self.settled_s), op.log.progress)
-
-    def _look_for_claim(self, op: Operation, owner: Owner) -> Found:
-        """Return the claim that counts, or else the one that this journal knows to be made and no list shows yet."""
-        listed = self._oldest_claim(owner, 0.0)
-        if listed is not None:
-            return views.script(listed)
-        accepted = op.journal(owner.mark).accepted(self.whoami().account_id, CLAIM)
-        found = [self.find(CLAIM, each, owner, fresh=True) for each in sorted(within_lag(op, self, accepted))]
-        return next((each for each in found if isinstance(each, Pending) or (each and each.owner == owner)), None)
-
-    def _oldest_claim(self, owner: Owner, max_age_s: float) -> Row | None:
-        found = [row for row in self.under(SCRIPT, owner, max_age_s) if views.journal_of(row)]
-        return min(found, key=lambda row: (str(row.get("dtCreated")), str(row["id"])), default=None)
-
     def _shared(self, path: str) -> SharedList:
         # Not the API's own filter by name: how it matches is not documented, and what it hides would be ordered again.
         return SharedList(lambda owner: [row for row in self.api.list(path) if owner_of(row.get("name")) == owner])
 
     def _ask_session(self) -> Row:
-        asked, source = (
-            f"opening the account at {self.api.credentials.endpoint}",
-            f"the key file or {credentials.VARIABLE}",
-        )
+        asked = f"opening the account at {self.api.credentials.endpoint}"
+        source = f"the key file or {credentials.VARIABLE}"
 
         def ask(attempts: int) -> Any:
             return self.api.read("/auth/session", attempts=attempts, expect=dict | None)
@@ -334,9 +281,13 @@ def open_account(key_file: str | None = None, exported: Mapping[str, str] = os.e
     Raises:
         ProviderError: with a sentence for the person.
     """
+    return OpenedAccount(_opened(key_file, exported))
+
+
+def _opened(key_file: str | None, exported: Mapping[str, str]) -> Paperspace:
     market = Paperspace(Api(credentials.load(key_file, exported), threading.Event()))
     market.whoami()
-    return OpenedAccount(market)
+    return market
 
 
 def check_key(key_file: str | None, exported: Mapping[str, str]) -> None:
@@ -350,9 +301,7 @@ def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: 
     Raises:
         ProviderError: the drive is gone, or not this stack's, or its password cannot stand in a file of credentials.
     """
-    market = Paperspace(Api(credentials.load(key_file, exported), threading.Event()))
-    market.whoami()  # A key that is not known any more gets its own sentence.
-    found = market.api.find(DRIVES, drive_id)
+    found = _opened(key_file, exported).api.find(DRIVES, drive_id)
     doing = f"reading the password of drive {drive_id}"
     if found is None:
         raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")

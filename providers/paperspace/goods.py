@@ -27,14 +27,17 @@ class _Good(Rented):
     def request(self, op: Operation, market: Paperspace, spec: Any, owner: Owner) -> OrderRequest:
         """Write down what is looked for by its name."""
         order = Order(self.PATH, {"name": full_name(spec.name, owner, keep=spec.keep), **self.body(spec)})
-        what, sold = f"{self.KIND} {spec.name} of {owner}", str(getattr(spec, "size_gb", ""))
         return OrderRequest(
-            self.KIND, owner, what, spec.name, lambda: order, order.body, advice=advice, is_billed=True, sold=sold
+            self.KIND,
+            owner,
+            f"{self.KIND} {spec.name} of {owner}",
+            spec.name,
+            write=lambda: order,
+            content=order.body,
+            advice=advice,
+            is_billed=True,
+            sold=spec.model_dump_json(by_alias=True),
         )
-
-    def obtain(self, op: Operation, market: Paperspace, request: OrderRequest) -> Resource | str:
-        """Adopt or order it, as the computer that holds the stack's claim."""
-        return market.obtain(op, request)
 
     def finish(self, op: Operation, market: Paperspace, spec: Any, building: Readiness, *, is_new: bool) -> Resource:
         """Let its name say whether it is kept."""
@@ -46,13 +49,10 @@ class _Good(Rented):
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Delete it once nothing uses it, or leave it if it is kept."""
-        if not inputs.get("keep"):
-            super().delete(op, resource_id, inputs, old)
+        if inputs.get("keep"):
+            op.log.info(f"Keeps {self.KIND} {resource_id}, which is billed until it is deleted.")
             return
-        market = op.market(old.get("accountId"))
-        found = market.find(self.KIND, resource_id, self.owner(op, inputs), fresh=False)
-        if isinstance(found, Resource):
-            op.log.info(f"Keeps {found.described}: {found.price}.")
+        super().delete(op, resource_id, inputs, old)
 
 
 class Networks(_Good):

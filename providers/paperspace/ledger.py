@@ -1,5 +1,6 @@
 """The Ledger resource: what an account is checked for before the first order, and where it has room."""
 
+from contextlib import suppress
 from typing import Any
 
 from core.catalog import paperspace as catalog
@@ -21,24 +22,20 @@ class Ledgers(resource.Ledger):
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster, which needs no account."""
-        kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
-        return kept if problems(LedgerSpec, inputs) else {**kept, **_price(LedgerSpec.model_validate(inputs))}
+        known = super().known_outputs(inputs, old)
+        return known if problems(LedgerSpec, inputs) else {**known, **_price(LedgerSpec.model_validate(inputs))}
 
     def checked(self, op: Operation, market: Paperspace, spec: LedgerSpec, old: Values) -> dict[str, Any]:
         """Check the key, the offer and the room."""
-        identity = market.whoami()
         market.check_sees_all(f"checking the account for {spec.stack}")
         missing = spec.nodes - len(market.under(MACHINE, Owner(spec.stack, spec.mark)))
         if missing > 0:
             check_template(market, spec.template_id, spec.machine_type)
-            if not has_room(market, spec.machine_type, spec.region):
-                raise ProviderError(
-                    f"checking the account for {spec.stack}: {spec.region} has no {spec.machine_type} at the moment. "
-                    f"Nothing was ordered. {where_else(market, spec.stack, spec.machine_type, spec.region)}"
-                )
+            full = full_region(market, spec.stack, spec)
+            if full:
+                raise ProviderError(f"checking the account for {spec.stack}: nothing was ordered. {full}")
             _check_limit(market, spec, missing)
-        where = {"accountId": identity.account_id, "endpoint": identity.endpoint, "username": identity.username}
-        return {**where, **_price(spec)}
+        return {"accountId": market.whoami().account_id, **_price(spec)}
 
 
 def check_template(market: Paperspace, template_id: str, machine_type: str) -> None:
@@ -62,22 +59,22 @@ def check_template(market: Paperspace, template_id: str, machine_type: str) -> N
         )
 
 
-def has_room(market: Paperspace, machine_type: str, region: str) -> bool:
-    """Ask whether a region has a machine of the type; an answer of this moment, and no promise."""
+def full_region(market: Paperspace, stack: str, spec: Any) -> str | None:
+    """Say that a region has no machine of a type at this moment, and which others have one; None where it has one."""
+    if _has_room(market, spec.machine_type, spec.region):
+        return None
+    full, others = f"{spec.region} has no {spec.machine_type} at the moment.", []
+    with suppress(ApiError):
+        others = [each for each in catalog.REGIONS if _has_room(market, spec.machine_type, each)]
+    if not others:
+        return f"{full} No other region has it now: try again later, or choose another type."
+    named = " and ".join(f"{each} ({catalog.REGIONS[each]})" for each in others)
+    return f"{full} {named} have it now: set cluster.region in stacks/Pulumi.{stack}.yaml, or try again later."
+
+
+def _has_room(market: Paperspace, machine_type: str, region: str) -> bool:
     found = market.api.read("/machine-availability", machineType=machine_type, region=region)
     return found.get("available") is True
-
-
-def where_else(market: Paperspace, stack: str, machine_type: str, region: str) -> str:
-    """Say which other regions have a machine of the type."""
-    try:
-        others = [each for each in catalog.REGIONS if each != region and has_room(market, machine_type, each)]
-    except ApiError:
-        others = []
-    if others:
-        named = " and ".join(f"{each} ({catalog.REGIONS[each]})" for each in others)
-        return f"{named} have it now: set cluster.region in stacks/Pulumi.{stack}.yaml, or try again later."
-    return "No other region has it now: try again later, or choose another type."
 
 
 def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
@@ -91,11 +88,6 @@ def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
         )
 
 
-def _price(spec: LedgerSpec) -> dict[str, Any]:
+def _price(spec: LedgerSpec) -> dict[str, str]:
     prices = spec.prices()
-    return {
-        "pricePerHour": f"{prices.per_hour:f}",
-        "priceSource": prices.source,
-        "perMonth": f"{prices.per_month:f}",
-        "currency": catalog.CURRENCY,
-    }
+    return {"pricePerHour": f"{prices.per_hour:f}", "priceSource": prices.source}

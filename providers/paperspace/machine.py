@@ -19,21 +19,19 @@ from core.home import Home, Owner
 from providers.paperspace import views
 from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace, advice
 from providers.paperspace.api import ApiError
-from providers.paperspace.ledger import has_room, where_else
+from providers.paperspace.ledger import full_region
 from providers.paperspace.specs import Machine, MachineSpec, full_name
-from providers.paperspace.views import MACHINE, OFF, READY, SCRIPT, STATIC, SWITCHES
+from providers.paperspace.views import BOOT, MACHINE, OFF, READY, SCRIPT, STATIC, SWITCHES
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.closing import close
-from providers.rental.errors import CallError, ProviderError
-from providers.rental.order import Operation
+from providers.rental.errors import ProviderError
+from providers.rental.order import Operation, adopt_or_order
 from providers.rental.readiness import Readiness
 from providers.rental.resource import HostKey, Rented, public_line
 from providers.rental.spec import Values
 from providers.rental.waiting import Pending, wait_until
 
 PURPOSE = "microcluster ssh host key, version 1"
-SCRIPT_VERSION = "1"
-"""Of the text below: a machine that booted with another one is another machine."""
 SCRIPT_TEXT = """#!/bin/bash
 # microcluster {owner} {hostname}
 (
@@ -59,20 +57,13 @@ class Machines(Rented):
     KIND, SPEC, OUTPUTS = MACHINE, MachineSpec, Machine.output_keys()
     # Everything: the vendor changes a type only within a group and a disk only upwards, and only while the machine is off.
     REPLACE_ON = frozenset(
-        {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey"}
-        | {"publicIpType", "startupScript"}
+        {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey", "publicIpType"}
     )
-
-    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
-        """Price a new machine by the catalog; a living one keeps what it has."""
-        price = None if old else views.machine_price(inputs)
-        return super().known_outputs(inputs, old) if price is None else {"pricePerHour": f"{price:f}"}
 
     def request(self, op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner) -> OrderRequest:
         """Order the startup script, and write down the machine that boots with it."""
         key = host_key(owner, spec.hostname, spec.public_key)
-        script = _script(op, market, spec, owner, key)
-        order = Order(MACHINES, body(spec, owner, script["id"]))
+        order = Order(MACHINES, body(spec, owner, _script(op, market, spec, owner, key)))
         return OrderRequest(
             MACHINE,
             owner,
@@ -80,17 +71,12 @@ class Machines(Rented):
             spec.hostname,
             write=lambda: order,
             content=order.body,
-            advice=lambda error: advice(error) or _full_region(market, spec, owner, error),
+            advice=lambda error: advice(error) or full_region(market, owner.stack, spec),
             hostname=spec.hostname,
             is_billed=True,
-            sold=f"{spec.machine_type} {spec.disk_gb} {spec.public_ip_type}",
+            sold=spec.model_dump_json(by_alias=True, include={"machine_type", "disk_gb", "public_ip_type"}),
             outputs={"hostKey": key.public},
-            flaws=["its startup script is another one"] if views.digest_of(script) != digest(spec) else [],
         )
-
-    def obtain(self, op: Operation, market: Paperspace, request: OrderRequest) -> Resource | str:
-        """Adopt or order it, as the computer that holds the stack's claim."""
-        return market.obtain(op, request)
 
     def lasting(
         self, market: Paperspace, owner: Owner, resource_id: str, inputs: Values, old: Values
@@ -168,22 +154,15 @@ def body(spec: MachineSpec, owner: Owner, script_id: str) -> dict[str, Any]:
     }
 
 
-def digest(spec: MachineSpec) -> str:
-    """Name what the startup script does, without the host key, which follows from host name and mark."""
-    content = "\0".join([SCRIPT_VERSION, spec.public_key.strip(), spec.startup_script])
-    return hashlib.sha256(content.encode()).hexdigest()[:8]
-
-
 def script_text(spec: MachineSpec, owner: Owner, key: HostKey) -> str:
     """Write the startup script; it holds the private host key and goes nowhere but into its order."""
-    own = SCRIPT_TEXT.format(
+    return SCRIPT_TEXT.format(
         owner=owner,
         hostname=spec.hostname,
         public_key=shlex.quote(spec.public_key.strip()),
         host_key=shlex.quote(key.private),
         host_key_public=shlex.quote(key.public),
     )
-    return own + spec.startup_script
 
 
 def host_key(owner: Owner, hostname: str, public_key: str) -> HostKey:
@@ -222,28 +201,18 @@ def _private_key(path: Path, hostname: str) -> Ed25519PrivateKey:
     return key
 
 
-def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: HostKey) -> Mapping[str, Any]:
+def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: HostKey) -> str:
     """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it."""
-    label = f"boot-{spec.hostname}"
-    name = full_name(f"{label}-{digest(spec)}", owner)
-    content = {"name": name, "script": script_text(spec, owner, key), "isRunOnce": True}
-    what = f"startup script of {spec.hostname} of {owner}"
-    request = OrderRequest(
-        SCRIPT, owner, what, label, lambda: Order(SCRIPTS, content), name, advice=advice, is_billed=True
-    )
-    made = market.obtain(op, request)
+    label = f"{BOOT}{spec.hostname}"
+    content = {"name": full_name(label, owner), "script": script_text(spec, owner, key), "isRunOnce": True}
+    order, what = Order(SCRIPTS, content), f"startup script of {spec.hostname} of {owner}"
+    request = OrderRequest(SCRIPT, owner, what, label, lambda: order, label, advice=advice, is_billed=True)
+    made = adopt_or_order(op, market, request)
     if isinstance(made, str):
-        return {"id": made, "name": name}
-    if views.digest_of(made.row) != digest(spec) and not made.row.get("assignedMachineIds"):
-        return market.api.ensure("PUT", f"{SCRIPTS}/{made.id}", content)
-    return made.row
-
-
-def _full_region(market: Paperspace, spec: MachineSpec, owner: Owner, error: CallError) -> str | None:
-    if not isinstance(error, ApiError) or has_room(market, spec.machine_type, spec.region):
-        return None
-    there = where_else(market, owner.stack, spec.machine_type, spec.region)
-    return f"{spec.region} has no {spec.machine_type} at the moment. {there}"
+        return made
+    if not made.row.get("assignedMachineIds"):
+        market.api.ensure("PUT", f"{SCRIPTS}/{made.id}", content)
+    return made.id
 
 
 def _restore_address(market: Paperspace, row: Mapping[str, Any]) -> bool:

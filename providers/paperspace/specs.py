@@ -15,8 +15,6 @@ from core.catalog.prices import Prices
 from core.home import ZONE, Owner, owner_in_domain
 from providers.rental.spec import Declared, Mark, Spec
 
-LONGEST_SCRIPT = 12_000
-"""Bytes: scripts of the older API could have 16 KB, and ours begins with some of its own."""
 KEPT = "kept-"
 """Begins the label of what stays when its stack goes: a name is all of it that can be changed."""
 LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
@@ -73,9 +71,7 @@ class LedgerSpec(InRegion):
 
     def prices(self) -> Prices:
         """Price it by the list; the fields take only what that knows."""
-        return catalog.prices(
-            catalog.Cluster(self.machine_type, self.nodes, self.disk_gb, self.public_ip_type, self.drive_gb)
-        )
+        return catalog.prices(self.machine_type, self.nodes, self.disk_gb, self.public_ip_type, self.drive_gb)
 
 
 class Ledger(Declared):
@@ -83,15 +79,10 @@ class Ledger(Declared):
 
     TOKEN, SPEC = "paperspace:index:Ledger", LedgerSpec
     account_id: pulumi.Output[str]
-    endpoint: pulumi.Output[str]
-    username: pulumi.Output[str]
     price_per_hour: pulumi.Output[str]
     """Of the whole cluster while it is on, a decimal as text; disks, addresses, network and drive are in it."""
     price_source: pulumi.Output[str]
     """Which dated price list says so: the API shows no price."""
-    per_month: pulumi.Output[str]
-    """At most so much of it a month is for disks, addresses, network and drive; each is billed until it is deleted."""
-    currency: pulumi.Output[str]
 
 
 class NetworkSpec(InRegion):
@@ -144,8 +135,6 @@ class MachineSpec(InRegion):
     public_key: str
     """The stack's public ssh key, which may log in as ``paperspace``; the host key follows from its private part."""
     public_ip_type: PublicIp = "dynamic"
-    startup_script: str = ""
-    """What root's bash runs at the first boot, after keys and host name are set; no secrets."""
 
     @pydantic.field_validator("public_key")
     @classmethod
@@ -153,13 +142,6 @@ class MachineSpec(InRegion):
         if "PRIVATE" in line or not line.startswith("ssh-ed25519 ") or not line.strip().isprintable():
             raise ValueError("is no public key line such as 'ssh-ed25519 AAAA...'")
         return line
-
-    @pydantic.field_validator("startup_script")
-    @classmethod
-    def _short(cls, text: str) -> str:
-        if len(text.encode()) > LONGEST_SCRIPT:
-            raise ValueError(f"is longer than {LONGEST_SCRIPT} bytes")
-        return text
 
 
 class Machine(Declared):
@@ -171,8 +153,6 @@ class Machine(Declared):
     private_ip: pulumi.Output[str]
     host_key: pulumi.Output[str]
     """The public part of the ssh host key that its startup script writes."""
-    price_per_hour: pulumi.Output[str]
-    """Of the machine with its disk and address, a decimal as text."""
     account_id: pulumi.Output[str]
 
 

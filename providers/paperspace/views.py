@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -26,7 +27,8 @@ SWITCHES = ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled")
 """What would stop a run or cost money behind its back; ordered off, and put off again when somebody puts it on."""
 UNDER_WAY = ("new", "in progress", "in_progress")
 """States of an event; the vendor's document and its client spell one of them in two ways."""
-SCRIPT_NAME = re.compile(r"(?P<label>boot-.+)-(?P<digest>[0-9a-f]{8})")
+BOOT = "boot-"
+"""Begins the label of a machine's startup script; its host name follows."""
 CLAIM_NAME = re.compile(rf"claim-(?P<journal>[0-9a-f]{{8}})(?:-(?P<extended>{EXTENSION}))?")
 
 Row = Mapping[str, Any]
@@ -39,24 +41,22 @@ def machine(row: Row, events: Sequence[Row] = ()) -> Resource:
         events: its machine events, as far as they were asked for.
     """
     state, shown = str(row.get("state")), machine_inputs(row)
-    price = machine_price(shown)
+    parts = catalog.machine_parts("", shown["machineType"], shown["diskGb"], shown["publicIpType"])
+    price = sum((part.rate.per_hour for part in parts.values()), Decimal(0))
+    by_list = f"{price} USD an hour by the price list of {catalog.AS_OF}"
     return _resource(
         MACHINE,
         row,
         is_billed=True,
-        per_hour=price or Decimal(0),
-        price=f"{price} USD an hour by the price list of {catalog.AS_OF}" if price else "the price of its type",
+        per_hour=price,
+        price=by_list if shown["machineType"] in catalog.MACHINE_TYPES else "the price of its type",
         work=None if state in (OFF, *ON) or is_stuck(row, events) else state,
         is_built=state != PROVISIONING,
         order=failed_creation(events),
         unready=_unready(row, state, events),
         rename=f"pspace machine update {row['id']} --name HOSTNAME.",
         inputs=shown,
-        outputs={
-            "publicIp": row.get("publicIp") or None,
-            "privateIp": row.get("privateIp") or None,
-            "pricePerHour": None if price is None else f"{price:f}",
-        },
+        outputs={"publicIp": row.get("publicIp") or None, "privateIp": row.get("privateIp") or None},
     )
 
 
@@ -72,16 +72,14 @@ def drive(row: Row) -> Resource:
     outputs = {"address": address, "share": share, "username": str(row.get("username") or "")}
     shown = {key: value for key, value in row.items() if key != "password"}
     inputs = {"sizeGb": size, "networkId": str(row.get("networkId"))}
-    return _good(DRIVE, shown, catalog.DRIVES.get(size), inputs, outputs)
+    return _good(DRIVE, shown, catalog.DRIVES.get(size, catalog.FREE), inputs, outputs)
 
 
 def script(row: Row) -> Resource:
     """Read a startup script: one of a machine, or the stack's claim."""
-    if journal_of(row):
-        return _resource(CLAIM, row)
-    found = _in_label(SCRIPT_NAME, row)
-    short_name = {"short_name": found["label"]} if found else {}
-    return _resource(SCRIPT, row, what="startup script", **short_name)
+    if claim_of(row):
+        return _resource(CLAIM, row, short_name=CLAIM)
+    return _resource(SCRIPT, row, what="startup script")
 
 
 VIEWS: Mapping[str, Callable[[Row], Resource]] = {
@@ -93,16 +91,14 @@ VIEWS: Mapping[str, Callable[[Row], Resource]] = {
 }
 
 
-def _good(kind: str, row: Row, rate: Rate | None, inputs: Row, outputs: Row) -> Resource:
+def _good(kind: str, row: Row, rate: Rate, inputs: Row, outputs: Row) -> Resource:
     found = _resource(kind, row)
-    region = catalog.slug(str(row.get("region") or ""))
-    own = {"name": found.short_name, "region": region, "keep": found.is_kept}
-    return _resource(
-        kind,
-        row,
+    own = {"name": found.short_name, "region": _region(row), "keep": found.is_kept}
+    return replace(
+        found,
         is_billed=True,
-        per_hour=rate.per_hour if rate else Decimal(0),
-        price=f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}" if rate else "",
+        per_hour=rate.per_hour,
+        price=f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}",
         inputs={**own, **inputs},
         outputs=outputs,
     )
@@ -111,30 +107,24 @@ def _good(kind: str, row: Row, rate: Rate | None, inputs: Row, outputs: Row) -> 
 def _resource(kind: str, row: Row, **more: Any) -> Resource:
     """Read what everything in the account has."""
     named = read_name(row.get("name"))
-    shown = {"short_name": named.label if named else "", "since": moment(row.get("dtCreated")), **more}
-    owner, is_kept = (named.owner, named.is_kept) if named else (None, False)
-    return Resource(kind, str(row["id"]), str(row.get("name") or ""), owner, is_kept=is_kept, row=row, **shown)
+    owned = {"short_name": named.label, "is_kept": named.is_kept} if named else {}
+    shown = {"since": moment(row.get("dtCreated")), "row": row, **owned, **more}
+    return Resource(kind, str(row["id"]), str(row.get("name") or ""), named.owner if named else None, **shown)
+
+
+def _region(row: Row) -> str:
+    return catalog.slug(str(row.get("region") or ""))
 
 
 def machine_inputs(row: Row) -> dict[str, Any]:
     """Read the ordered properties that the account shows; template and startup script are not among them."""
     return {
-        "region": catalog.slug(str(row.get("region") or "")),
+        "region": _region(row),
         "machineType": str(row.get("machineType")),
         "diskGb": round(number(row.get("storageTotal")) / GIB),
         "networkId": str(row.get("networkId")),
         "publicIpType": str(row.get("publicIpType")),
     }
-
-
-def machine_price(inputs: Row) -> Decimal | None:
-    """Price a machine with its disk and address by the catalog; None where it does not know."""
-    try:
-        address = str(inputs.get("publicIpType", "dynamic"))
-        parts = catalog.machine_parts("", str(inputs["machineType"]), int(inputs["diskGb"]), address)
-        return sum((part.rate.per_hour for part in parts), Decimal(0)) if parts else None
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def subnet(row: Row) -> str | None:
@@ -157,33 +147,16 @@ def mount_point(row: Row) -> tuple[str | None, str | None]:
     return (found[1], found[2]) if found else (None, None)
 
 
-def digest_of(row: Row) -> str | None:
-    """Read the digest of what a startup script does in its name."""
-    found = _in_label(SCRIPT_NAME, row)
-    return found["digest"] if found else None
-
-
-def journal_of(row: Row) -> str | None:
-    """Read the journal in a script's name; None where the script is no claim."""
-    return claim_of(row).journal
-
-
-def claim_of(row: Row) -> Claim:
-    """Read a claim in the name of its script."""
-    found = _in_label(CLAIM_NAME, row)
-    if found is None:
-        return Claim(str(row["id"]), None)
-    return Claim(str(row["id"]), found["journal"], Extension.read(found["extended"]))
+def claim_of(row: Row) -> Claim | None:
+    """Read a claim in the name of its script; None where that is none."""
+    named = read_name(row.get("name"))
+    found = CLAIM_NAME.fullmatch(named.label) if named else None
+    return Claim(str(row["id"]), found["journal"], Extension.read(found["extended"])) if found else None
 
 
 def claim_label(claim: Claim) -> str:
     """Write it as a label."""
     return f"claim-{claim.journal}" + (f"-{claim.extension.word}" if claim.extension else "")
-
-
-def _in_label(pattern: re.Pattern[str], row: Row) -> re.Match[str] | None:
-    named = read_name(row.get("name"))
-    return pattern.fullmatch(named.label) if named else None
 
 
 def number(value: Any) -> float:

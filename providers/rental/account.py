@@ -7,13 +7,13 @@ sweep are written against them.
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from core.home import Owner
-from providers.rental.errors import CallError
+from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Pending
 
@@ -156,8 +156,6 @@ class OrderRequest:
     """What a price list needs to know of it, kept in the journal for accounts that show no bill."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """What the program wants to know of it and nobody can read back."""
-    flaws: Sequence[str] = ()
-    """Why one that is there may not be adopted, whatever its properties are."""
 
 
 @dataclass(frozen=True)
@@ -309,7 +307,27 @@ class Market(Account):
         """
 
     @abstractmethod
-    def claim(
-        self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
-    ) -> Claim | None:
-        """Read which journal orders for the stack, the only trace of another computer or of a lost journal; or write it."""
+    def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:
+        """Read which journal orders for the stack: the only trace of another computer, or of a lost journal."""
+
+    @abstractmethod
+    def write_claim(self, claim: Claim, owner: Owner) -> None:
+        """Write journal and extension at the claim's object."""
+
+    def make_claim(self, op: Any, owner: Owner) -> Claim | None:
+        """Make the stack's claim, where no resource of the stack bears it; return the one that counts.
+
+        Args:
+            op: the operation that orders first.
+        """
+        return None
+
+    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
+        """Read it at the stack's claim, or write it there."""
+        claim = self.claim(owner)
+        if new is None:
+            return claim.extension if claim else Extension()
+        if claim is None:
+            raise ProviderError(f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented.")
+        self.write_claim(replace(claim, extension=new), owner)
+        return new

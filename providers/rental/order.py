@@ -190,7 +190,7 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
     asked, owner, ours = time.monotonic(), request.owner, op.journal(request.owner.mark).identity()
     with op.session.claim_lock:
         known_s = CLAIM_KNOWN_FOR_S * op.deadline.time_scale
-        claim = market.claim(owner, key_ids=request.key_ids, max_age_s=known_s)
+        claim = market.claim(owner, key_ids=request.key_ids, max_age_s=known_s) or market.make_claim(op, owner)
         if claim is None:
             return True  # Nothing of the stack was ever there, so nobody has ordered for it.
         if claim.journal == ours:
@@ -206,7 +206,7 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
 
 def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Claim, ours: str) -> None:
     """Write our journal's name, and wait until whatever another computer ordered is in the lists."""
-    market.claim(request.owner, ours, key_ids=[claim.object_id])
+    market.write_claim(replace(claim, journal=ours), request.owner)
     # Who looked at the claim just before may send its order until then.
     settle_s = (CLAIM_KNOWN_FOR_S + market.settled_s) * op.deadline.time_scale
     op.log.info(

@@ -93,9 +93,9 @@ class Rented(Managed):
         """Return the outputs that no view of it shows, from the recorded ones if they are there."""
         return {}
 
-    def flaws(self, found: Resource, request: OrderRequest, lasting: Values) -> Sequence[str]:
+    def flaws(self, found: Resource, lasting: Values) -> Sequence[str]:
         """Say why it may not be adopted, whatever its properties are; for example ``it is billed by the month``."""
-        return request.flaws
+        return ()
 
     def finish(self, op: Operation, market: Any, spec: Any, building: Readiness, *, is_new: bool) -> Resource:
         """Wait until it is ready, and give it what no order carries."""
@@ -108,10 +108,6 @@ class Rented(Managed):
     def gone(self, op: Operation, market: Any, resource_id: str, inputs: Values, old: Values) -> None:
         """Do what is left to do for one that is gone."""
 
-    def obtain(self, op: Operation, market: Any, request: OrderRequest) -> Resource | str:
-        """Adopt or order it."""
-        return adopt_or_order(op, market, request)
-
     def owner(self, op: Operation, inputs: Values) -> Owner:
         """Read whose it is."""
         return Owner(op.stack, str(inputs.get("mark") or ""))
@@ -120,11 +116,11 @@ class Rented(Managed):
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
         spec, market, owner = self.SPEC.model_validate(inputs), op.market(), self.owner(op, inputs)
         request = self.request(op, market, spec, owner)
-        made = self.obtain(op, market, request)
+        made = adopt_or_order(op, market, request)
         if isinstance(made, str):
             return Created(made, self._finished(op, market, spec, made, request.outputs, is_new=True))
         lasting = self.lasting(market, owner, made.id, inputs, {})
-        check_adoptable(made, spec, self.LATER, self.flaws(made, request, lasting))
+        check_adoptable(made, spec, self.LATER, self.flaws(made, lasting))
         op.log.info(f"Goes on with {made.described}, whose order was accepted before.")
         return Created(made.id, self._finished(op, market, spec, made.id, lasting, is_new=True))
 

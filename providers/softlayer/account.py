@@ -136,40 +136,20 @@ class SoftLayer(Market):
         listed = self.order_list.under(owner) if since else []
         return self._standing_order([each for each in listed if billing.may_be_of(each, hostname, since)], bill)
 
-    def claim(
-        self, owner: Owner, journal: str | None = None, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0
-    ) -> Claim | None:
-        """Read the journal's name in the notes of the stack's ssh key, or write it there."""
-        if journal is not None:
-            for key_id in key_ids:
-                self._note(Claim(key_id, journal, self._extension_of(key_id)), owner)
+    def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:
+        """Read the journal's name in the notes of the stack's ssh key."""
         key = self._stack_key(owner, key_ids, max_age_s)
         return _claim_of(key) if key else None
+
+    def write_claim(self, claim: Claim, owner: Owner) -> None:
+        """Write both into the notes of the key, the extension behind the journal's name."""
+        notes = claim_notes(owner, str(claim.journal), claim.extension)
+        self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
     @property
     def clock_ahead_s(self) -> float:
         """By the date in its newest answer."""
         return self.api.clock_ahead_s
-
-    def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it in the notes of the stack's ssh key, behind the journal's name, or write it there."""
-        claim = self.claim(owner)
-        if new is None or claim is None:
-            if new is not None:
-                raise ProviderError(
-                    f"extending stack {owner.stack}: the account has no ssh key of it, so nothing is rented."
-                )
-            return claim.extension if claim else Extension()
-        self._note(Claim(claim.object_id, claim.journal, new), owner)
-        return new
-
-    def _note(self, claim: Claim, owner: Owner) -> None:
-        notes = claim_notes(owner, str(claim.journal), claim.extension)
-        self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
-
-    def _extension_of(self, key_id: str) -> Extension:
-        rows = self._key_of_id(key_id)
-        return _claim_of(rows[0]).extension if rows else Extension()
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""

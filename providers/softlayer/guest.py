@@ -73,7 +73,7 @@ class Guests(Rented):
         """Derive the public host key from the user data that the guest was ordered with."""
         return {"hostKey": old.get("hostKey") or _host_key(market, resource_id)}
 
-    def flaws(self, found: Resource, request: OrderRequest, lasting: Values) -> list[str]:
+    def flaws(self, found: Resource, lasting: Values) -> list[str]:
         """Refuse a guest whose host key we do not know, or that a person ordered by the month."""
         flaws = [] if lasting["hostKey"] else ["its user data holds no host key"]
         return flaws + (["it is billed by the month"] if found.row.get("hourlyBillingFlag") is False else [])

@@ -110,13 +110,7 @@ class Renter:
             "Ledger": {**PLACE, "stack": STACK, "nodes": 2, "driveGb": 250},
             "PrivateNetwork": {"region": "ny2", "name": "net"},
             "SharedDrive": {"region": "ny2", "name": "data", "sizeGb": 250, "networkId": "none"},
-            "Machine": {
-                **PLACE,
-                "hostname": "gpu-0",
-                "networkId": "none",
-                "publicKey": self.public_key,
-                "startupScript": "true\n",
-            },
+            "Machine": {**PLACE, "hostname": "gpu-0", "networkId": "none", "publicKey": self.public_key},
         }
         return {"mark": self.owner.mark, **every[kind], **changes}
 

@@ -17,7 +17,6 @@ from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
 from emulator.softlayer import invoices, transactions
 from microcluster.accounts.account import ClusterSection
-from microcluster.accounts.paperspace import WITH_GPUS
 from microcluster.accounts.registry import account_of
 from providers.softlayer.specs import GuestSpec, guest_template, verify
 from tests.unit.emulated import Emulated
@@ -107,7 +106,7 @@ def _of_guests(dice: random.Random, emulated: Emulated) -> Rental:
 
 
 def _of_machines(dice: random.Random, team: EmulatedPaperspace) -> Rental:
-    kind = dice.choice([each for each in WITH_GPUS.values() if each.label in team.account.catalog.types])
+    kind = dice.choice([each for each in paperspace.MACHINE_TYPES.values() if each.label in team.account.catalog.types])
     template = "tvimtol9" if kind.gpu in ("A100", "H100") else "twnlo3zj"
     section = _section(
         "paperspace",

@@ -10,6 +10,7 @@ import pytest
 
 from core.home import Owner
 from emulator.paperspace import billing
+from providers.paperspace.__main__ import PAPERSPACE
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
 from providers.rental.account import OrderRequest
@@ -115,13 +116,6 @@ def test_another_computer_with_the_stacks_keys_adopts_the_machine_and_knows_its_
     assert len(team.names("machines")) == 1
 
 
-def test_a_machine_with_another_startup_script_is_not_adopted(team, renter):
-    net = network(team, renter)
-    renter.create("Machine", networkId=net)
-    with pytest.raises(ProviderError, match="its startup script is another one"):
-        Renter(team.key_file, renter.public_key).create("Machine", networkId=net, startupScript="false\n")
-
-
 def test_a_journal_that_was_begun_anew_waits_for_the_lists_before_it_orders(home, team, renter):
     net = network(team, renter)
     (home / "journal").rename(home / "journal-that-was-lost")
@@ -211,7 +205,7 @@ def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, tea
     }
     op = renter.operation("Machine", {"hostname": "claim"})
     order = Order("/startup-scripts", claim)
-    made = OrderRequest("claim", renter.owner, "the claim", claim["name"], lambda: order, claim["name"])
+    made = OrderRequest("claim", renter.owner, "the claim", "claim", lambda: order, claim["name"])
     submit(op, renter.market, made, order)  # And then the process was killed.
     network(team, Renter(team.key_file, public_key))
     assert len(team.names("scripts")) == 1
@@ -314,6 +308,23 @@ def test_a_full_region_is_refused_with_the_regions_that_have_room(home, team_of)
     net = network(team, renter)
     with pytest.raises(ProviderError, match=r"nothing was ordered. ny2 has no P4000x2 at the moment. ca1"):
         renter.create("Machine", networkId=net)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        *(
+            ("Machine", {"machineType": "P4000x3"}),
+            ("Machine", {"diskGb": 60}),
+            ("Machine", {"publicIpType": "floating"}),
+        ),
+        *(("SharedDrive", {"sizeGb": 60}), ("Ledger", {"driveGb": 60}), ("PrivateNetwork", {"region": "lon1"})),
+    ],
+)
+def test_what_the_price_list_does_not_know_is_refused_before_the_account_is_asked(home, kind, wrong):
+    renter = Renter(home / "no-key", "ssh-ed25519 AAAA")
+    resource = PAPERSPACE.resource(f"paperspace:index:{kind}")
+    assert [each.key for each in resource.check(renter.inputs(kind, **wrong), {})] == list(wrong)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def _inside(made: Made) -> dict[str, Any]:
 
 
 def _machine(hostname: str, made: Made) -> dict[str, Any]:
-    own = {"hostname": hostname, "publicKey": PUBLIC_KEY, "startupScript": "true"}
+    own = {"hostname": hostname, "publicKey": PUBLIC_KEY}
     return {**SIZE, **_inside(made), **own}
 
 
