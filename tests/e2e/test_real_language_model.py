@@ -1,61 +1,36 @@
 """Texar itself in the training image, on two ranks: where its source can be had, as TEXAR_SOURCE or from its repository."""
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
-import docker
-import docker.errors
 import pytest
+from image_containers import MPIRUN, TRAINING, Trainer, container_of, mounted_source
 
 from agent.readers.texar import Reader
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar import SOURCE, example
-from microcluster.setup import trainer_source
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 
-IMAGE = "microcluster/training:current"
-LABEL = {"microcluster.image": "training"}
 WORDS = "/opt/microcluster/corpus/words-10000.tar"
 EPOCHS = 2
 JOB = SimpleNamespace(**vars(example.CONFIGURATIONS["tiny"]), max_steps=EPOCHS)
-MPIRUN = "mpirun --allow-run-as-root --oversubscribe --tag-output -np 2"
-TRAIN = f"{MPIRUN} python lm_ptb_distributed.py --config language_model --data_path /runs/text 2>&1"
+TRAIN = "python lm_ptb_distributed.py --config language_model --data_path /runs/text 2>&1"
+LINE = f"mkdir -p /runs/text && tar -C /runs/text -xf {WORDS} && PYTHONPATH=/runs {' '.join(MPIRUN)} --tag-output -np 2 {TRAIN}"
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The log of a finished training."""
-    said: list[str] = []
-    source = trainer_source.find(SOURCE, os.environ, tmp_path_factory.mktemp("source"), said.append)
-    if source is None:
-        pytest.skip(said[0])
-    client = docker.from_env(timeout=800)
-    try:
-        client.images.get(IMAGE)
-    except docker.errors.ImageNotFound:
-        pytest.skip(f"needs the image {IMAGE}: run `make images`")
+    mounts = mounted_source(SOURCE, tmp_path_factory.mktemp("source"))
     folder: Path = tmp_path_factory.mktemp("runs")
     shown = {"layers": example.LAYERS, "forget_bias": example.FORGET_BIAS}
     (folder / "language_model.py").write_text(render("texar/language_model.py.j2", job=JOB, **shown))
-    (folder / "TRAINER").write_text(f"{source.name}\n")
-    mounts = {
-        str(folder): {"bind": "/runs", "mode": "rw"},
-        str(source.folder): {"bind": f"{LOCAL_PROGRAM_FOLDER}/Texar", "mode": "ro"},
-        str(folder / "TRAINER"): {"bind": f"{LOCAL_PROGRAM_FOLDER}/TRAINER", "mode": "ro"},
-    }
-    container = client.containers.run(
-        IMAGE, ["sleep", "900"], detach=True, init=True, network_mode="none", volumes=mounts, labels=LABEL
-    )
-    try:
-        line = f"mkdir -p /runs/text && tar -C /runs/text -xf {WORDS} && PYTHONPATH=/runs {TRAIN}"
-        code, output = container.exec_run(["sh", "-c", line], workdir=LOCAL_PROGRAM_FOLDER)
-    finally:
-        container.remove(force=True)
-    assert code == 0, output.decode(errors="replace")[-3000:]
-    return output.decode(errors="replace")
+    with container_of(TRAINING, [f"{folder}:/runs", *mounts]) as started:
+        code, output = Trainer(started, folder).run("sh", "-c", LINE, workdir=LOCAL_PROGRAM_FOLDER)
+    assert code == 0, output[-3000:]
+    return output
 
 
 def test_it_says_first_what_it_is_trains_to_the_test_perplexity_and_its_loss_falls(log: str) -> None:
