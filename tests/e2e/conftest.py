@@ -20,7 +20,7 @@ from emulator.machines.spec import MACHINE_IMAGE
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
 GROUPS = {
     "test_whole_way": "whole way",
-    **dict.fromkeys(("test_gallery", "test_mxnet", "test_own_program", "test_texar", "test_torchrun"), "one account"),
+    **dict.fromkeys(("test_gallery", "test_mxnet", "test_own_program", "test_texar"), "one account"),
     **dict.fromkeys(("test_paperspace", "test_paperspace_machines"), "paperspace"),
     **dict.fromkeys(("test_queue", "test_queue_stack"), "queue"),
 }

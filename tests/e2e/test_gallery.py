@@ -1,27 +1,34 @@
 """The programs of the gallery, one after the other on one rented cluster: each loses a rank by kill -9 and comes to its end."""
 
-import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from one_cluster import (
+    NODES,
+    STACK,
+    UP_LIMIT_S,
+    brought_to_its_end,
+    checks_of,
+    events_of,
+    fetched,
+    on,
+    report_of,
+    take,
+)
 from product import Product
+from traces import labelled, processes_of
 
 from core.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
-STACK = "lightning-local"
-UP_LIMIT_S, FETCH_LIMIT_S = 1200, 60
+FETCH_LIMIT_S = 60
 HOROVOD, SCRIPT = "https://github.com/horovod/horovod", "examples/tensorflow2/tensorflow2_synthetic_benchmark.py"
 COMMIT = "2626dc87a3a8eb8fb7d2216198ce45bce0f9e65a"
-REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0]"
-"""Of all programs, so that one image serves them."""
 KILL_RANK = (
     "grep -slzE '^((OMPI_COMM_WORLD_)?LOCAL_RANK=0|NODE_RANK=1)$' /proc/[0-9]*/environ | sed s/environ/cmdline/ "
     "| xargs -r grep -sLz ^launch.rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
@@ -71,28 +78,8 @@ PROGRAMS = [
     ),
     Program(stack="jax-local", kill_at=45, last=200, checkpoint=(r"model-{step}\.npz",)),
     Program(stack="keras-local", kill_at=3, last=24, checkpoint=(r"checkpoint-{step}\.keras",)),
+    Program(stack="torchrun-local", kill_at=30, last=150, checkpoint=(r"tmodel_{step}\.pt",)),
 ]
-
-
-@pytest.fixture(scope="module")
-def product(renter: Product) -> Iterator[Product]:
-    yield renter
-    renter.run(f"make down STACK={STACK} DISCARD=1", 600)
-
-
-def take(product: Product, stack: str, last: int | None = None) -> None:
-    """Give the rented stack the container and the job of another stack file, with one rank on each machine, until step ``last``."""
-    path = product.folder / "stacks" / f"Pulumi.{STACK}.yaml"
-    salt = re.findall(r"^encryptionsalt: .*\n", path.read_text(), re.MULTILINE)
-    text = (path.with_name(f"Pulumi.{stack}.yaml")).read_text() if stack != STACK else path.read_text()
-    own = "" if "kind: command" in text else "|    requirements"
-    text = re.sub(rf"^(encryptionsalt{own}): .*\n", "", text, flags=re.MULTILINE)
-    text = text.replace("AC1_16X120X100", "AC1_8X60X100").replace("--devices 2", "--devices 1")
-    if last is not None:
-        text = re.sub(r"(maxSteps:) \d+", rf"\1 {last}", text)
-    if "kind: torchrun" in text:
-        text = text.replace("    script:", f"    requirements: {REQUIREMENTS}\n    script:")
-    path.write_text(text + "".join(salt))
 
 
 def kill(product: Product, script: str) -> bool:
@@ -101,53 +88,50 @@ def kill(product: Product, script: str) -> bool:
     return product.plain(f'fab ssh --stack {STACK} gpu-1 -- "{command}"', 60).returncode == 0
 
 
-def files_on(product: Product, node: str, run: str) -> list[str]:
-    """Return the files in the log folder of a node, by their paths."""
-    shown = product.plain(f"fab ssh --stack {STACK} {node} -- find /data/runs/{run}/logdir -type f", 60).stdout
-    return shown.split()
-
-
 def resumed_from(product: Product, run: str) -> list[int]:
     """Return the steps of the checkpoints that a run has gone on from."""
-    shown = product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{run}/progress.jsonl", 60).stdout
-    return [event["step"] for event in map(json.loads, shown.splitlines()) if event["event"] == "resuming"]
-
-
-def finished(product: Product) -> dict[str, Any]:
-    """Bring the run to its end by `make up`, and return its status."""
-    again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
-    assert again.returncode == 0, again.stdout + again.stderr
-    return product.status(STACK)
+    return [event["step"] for event in events_of(product, run) if event["event"] == "resuming"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.stack)
-def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(product, program):
-    take(product, program.stack, program.last)
-    with product.begun(f"make up STACK={STACK}") as up:
-        product.wait_while(up, f"step {program.kill_at}", lambda: product.shown_step() >= program.kill_at)
-        assert kill(product, program.script)
+def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(renter, program):
+    take(renter, program.stack, program.last)
+    with renter.begun(f"make up STACK={STACK}") as up:
+        renter.wait_while(up, f"step {program.kill_at}", lambda: renter.shown_step() >= program.kill_at)
+        assert kill(renter, program.script)
         assert up.wait(UP_LIMIT_S) != 0
-    broken = product.status(STACK)
+    broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
+    assert processes_of(labelled(renter, "container"), broken["run"]) == []
 
-    now = finished(product)
+    now = brought_to_its_end(renter)
     assert now["state"] == "finished"
-    (step,) = resumed_from(product, now["run"])
+    (step,) = resumed_from(renter, now["run"])
     assert 0 <= step <= broken["step"]
-    for node in ("gpu-0", "gpu-1") if "lightning" not in program.stack else ("gpu-1",):  # It keeps its newest alone.
-        there = files_on(product, node, now["run"])
+    for node in NODES if "lightning" not in program.stack else ("gpu-1",):  # It keeps its newest alone.
+        there = on(renter, node, f"find /data/runs/{now['run']}/logdir -type f").split()
         for name in program.checkpoint:
             wanted = re.compile(f".*/{name.format(step=step)}")
             assert any(map(wanted.fullmatch, there)), f"{name} of step {step} is not on {node}: {there}"
-    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
-    losses = [loss for _, loss in report["curves"]["train"]]
+    losses = [loss for _, loss in report_of(renter)["curves"]["train"]]
     assert losses[-1] < losses[0]
-    folder = Path(json.loads(product.plain(f"fab fetch --stack {STACK} --json", 300).stdout)["folder"])
-    fetched = [path.as_posix() for path in folder.rglob("*") if path.is_file()]
+    files = [path.as_posix() for path in fetched(renter).rglob("*") if path.is_file()]
     for name in program.checkpoint:
         wanted = re.compile(f".*/{name.replace('{step}', r'[0-9]+')}")
-        assert any(map(wanted.fullmatch, fetched)), f"{name} is not among {fetched}"
+        assert any(map(wanted.fullmatch, files)), f"{name} is not among {files}"
     print(f"{program.stack}: loss {losses[0]} to {losses[-1]}, killed at {broken['step']}, resumed from {step}")
+
+
+def test_the_preflight_of_torchrun_reduced_over_all_ranks_with_equal_versions(renter: Product) -> None:
+    """Of the program before."""
+    checks = checks_of(renter)
+    assert checks["torch"] == checks["ranks"] == checks["allreduce"] == "ok"
+
+
+def test_a_machine_reaches_nothing_outside_but_the_package_index(renter: Product) -> None:
+    page = "${PIP_INDEX_URL%/*}/files/https/example.com/"
+    assert on(renter, "gpu-0", f"curl -s -o /dev/null -w '%{{http_code}}' {page}") == "403"
+    assert on(renter, "gpu-0", "curl -s --max-time 5 https://example.com/ || echo refused") == "refused"
 
 
 def benchmark_source(folder: Path) -> str:
@@ -167,18 +151,17 @@ def benchmark_source(folder: Path) -> str:
     return subprocess.run(show, check=True, capture_output=True, text=True, timeout=FETCH_LIMIT_S).stdout
 
 
-def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(product: Product, tmp_path: Path) -> None:
+def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter: Product, tmp_path: Path) -> None:
     text = benchmark_source(tmp_path / "horovod.git")
-    take(product, stack="horovod-benchmark-local")
-    script = product.home / "horovod" / SCRIPT
+    take(renter, stack="horovod-benchmark-local")
+    script = renter.home / "horovod" / SCRIPT
     script.parent.mkdir(parents=True)
     script.write_text(text)
-    with product.begun(f"make up STACK={STACK}") as up:
-        wait_until("a rank to kill", lambda: up.poll() is not None or kill(product, script.name), timeout_s=UP_LIMIT_S)
+    with renter.begun(f"make up STACK={STACK}") as up:
+        wait_until("a rank to kill", lambda: up.poll() is not None or kill(renter, script.name), timeout_s=UP_LIMIT_S)
         assert up.wait(UP_LIMIT_S) != 0
-    broken = product.status(STACK)
+    broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
-    now = finished(product)
-    assert (now["state"], now["step"], resumed_from(product, now["run"])) == ("finished", 2, [])
-    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
-    assert report["metrics"]["images"] > 0
+    now = brought_to_its_end(renter)
+    assert (now["state"], now["step"], resumed_from(renter, now["run"])) == ("finished", 2, [])
+    assert report_of(renter)["metrics"]["images"] > 0

@@ -1,24 +1,23 @@
 """MXNet's parameter server on two emulated machines: it trains, loses a server, goes on, is stopped everywhere and reported."""
 
-import json
 import re
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from one_cluster import NODES, STACK, UP_LIMIT_S, checks_of, events_of, on, report_of, write
 from product import Product
+from traces import labelled, processes_of
 
 from core.waiting import wait_until
 from tools.product import SHARED
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
-STACK = "digits"
-NODES = ("gpu-0", "gpu-1")
 CONFIG = f"""config:
   softlayer:configFile: $MICROCLUSTER_HOME/emulator/softlayer.conf
   microcluster:cluster:
     datacenter: lon06
-    flavor: AC1_16X120X100
+    flavor: AC1_8X60X100
     adminCidrs: [{SHARED.operator}/32]
   microcluster:container:
     image: ngc.microcluster.internal:5000/microcluster/mxnet:local
@@ -34,96 +33,75 @@ CONFIG = f"""config:
     stopGraceS: 60
     maxSteps: 10000
 """
-UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 900
+TRAINS_LIMIT_S = 900
 KILL_SERVER = (
     "grep -slz ^DMLC_ROLE=server$ /proc/[0-9]*/environ | sed s/environ/cmdline/ | xargs grep -slz train.py "
     "| xargs grep -sLz ^launch.rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
 """The server of a machine, and not the wrapper that waits for its end."""
-LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 ROLES = "grep -shz ^DMLC_ROLE= /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u"
 
 
-@pytest.fixture(scope="module")
-def product(renter: Product) -> Iterator[Product]:
-    stacks = renter.folder / "stacks"
-    (salt,) = re.findall(r"^encryptionsalt: .*$", (stacks / "Pulumi.local.yaml").read_text(), re.MULTILINE)
-    (stacks / f"Pulumi.{STACK}.yaml").write_text(f"{CONFIG}{salt}\n")
-    yield renter
-    renter.run(f"make down STACK={STACK} DISCARD=1", 600)
-
-
-def on(product: Product, node: str, line: str) -> str:
-    answer = product.plain(f'fab ssh --stack {STACK} {node} -- "{line}"', 60)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout.strip()
-
-
-def events(product: Product) -> list[dict[str, object]]:
-    shown = on(product, NODES[0], f"cat /data/runs/{product.status(STACK)['run']}/progress.jsonl")
-    return [json.loads(line) for line in shown.splitlines()]
-
-
-def trains(product: Product, epochs: int) -> bool:
-    now = product.status(STACK)
+def trains(renter: Product, epochs: int) -> bool:
+    now = renter.status(STACK)
     assert now.get("state") in (None, "absent", "preparing", "running"), now
     return int(now.get("step") or 0) >= epochs
 
 
 @pytest.fixture(scope="module")
-def broken(product: Product) -> dict[str, object]:
+def broken(renter: Product) -> dict[str, Any]:
     """The run after the server of the second machine was killed."""
-    with product.begun(f"make up STACK={STACK}") as up:
-        product.wait_while(up, "three epochs", lambda: product.shown_step() >= 3)
-        assert on(product, NODES[0], ROLES).split() == [
+    write(renter, CONFIG)
+    with renter.begun(f"make up STACK={STACK}") as up:
+        renter.wait_while(up, "three epochs", lambda: renter.shown_step() >= 3)
+        assert on(renter, NODES[0], ROLES).split() == [
             f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")
         ]
-        on(product, NODES[1], KILL_SERVER)
+        on(renter, NODES[1], KILL_SERVER)
         assert up.wait(UP_LIMIT_S) != 0
-    return product.status(STACK)
+    return renter.status(STACK)
 
 
 @pytest.fixture(scope="module")
-def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
+def stopped(renter: Product, broken: dict[str, Any]) -> dict[str, Any]:
     """The run after it went on for some epochs and was stopped."""
-    answer = product.plain(f"fab resume --stack {STACK}", 300)
+    answer = renter.plain(f"fab resume --stack {STACK}", 300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    epochs = int(str(broken["step"])) + 3
-    wait_until(f"epoch {epochs}", lambda: trains(product, epochs), timeout_s=TRAINS_LIMIT_S, every_s=5)
-    answer = product.plain(f"fab stop --stack {STACK}", 300)
+    epochs = broken["step"] + 3
+    wait_until(f"epoch {epochs}", lambda: trains(renter, epochs), timeout_s=TRAINS_LIMIT_S, every_s=5)
+    answer = renter.plain(f"fab stop --stack {STACK}", 300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    return product.status(STACK)
+    return renter.status(STACK)
 
 
-def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(product, broken):
+def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(renter, broken):
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert broken["reason"] == "server 1 on gpu-1 ended with signal 9"
-    assert [on(product, node, LEFT) for node in NODES] == ["0", "0"]
+    assert processes_of(labelled(renter, "container"), broken["run"]) == []
 
 
-def test_the_run_goes_on_from_its_newest_epoch(product: Product, stopped: dict[str, object]) -> None:
-    found = [event for event in events(product) if event["event"] in ("resuming", "restored")]
+def test_the_run_goes_on_from_its_newest_epoch(renter: Product, stopped: dict[str, Any]) -> None:
+    found = [event for event in events_of(renter, stopped["run"]) if event["event"] in ("resuming", "restored")]
     assert [event["event"] for event in found] == ["resuming", "restored"]
     assert found[0]["step"] == found[1]["step"] >= 3
 
 
-def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(product, stopped):
+def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(renter, stopped):
     assert stopped["state"] == "stopped"
-    assert [on(product, node, LEFT) for node in NODES] == ["0", "0"]
-    log = on(product, NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
+    assert processes_of(labelled(renter, "container"), stopped["run"]) == []
+    log = on(renter, NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
     assert log.count("stopped at the end of an epoch") == 2
-    saved = re.findall(r"-(\d{4})\.params", on(product, NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))
+    saved = re.findall(r"-(\d{4})\.params", on(renter, NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))
     assert int(max(saved)) == stopped["step"]
 
 
-def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(product, stopped):
-    checks = json.loads(product.plain(f"fab status --stack {STACK} --preflight --json", 60).stdout)["checks"]
-    rows = {row["check"]: row["verdict"] for row in checks}
-    assert [rows[check] for check in ("MXNet", "train.rec", "ranks", "allreduce", "meeting port")] == ["ok"] * 5
+def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(renter, stopped):
+    checks = checks_of(renter)
+    assert [checks[check] for check in ("MXNet", "train.rec", "ranks", "allreduce", "meeting port")] == ["ok"] * 5
 
 
-def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(product, stopped):
-    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
+def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(renter, stopped):
+    report = report_of(renter)
     for curve in ("accuracy", "validation_accuracy"):
         values = [value for _, value in report["curves"][curve]]
         assert values[-1] > max(0.8, values[0])

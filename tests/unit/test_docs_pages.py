@@ -71,8 +71,8 @@ def test_the_table_of_the_stack_file_is_that_of_the_model() -> None:
 def test_the_table_of_systems_has_every_stack_file_and_keeps_the_results_that_it_has() -> None:
     page = pages.SYSTEMS.read_text()
     assert page == pages.systems({}), "Write it again: python -m tools.pages"
-    [row] = [line for line in page.splitlines() if "| `torchrun-local` |" in line]
-    new = {"tests/e2e/test_torchrun.py": {"outcomes": {"passed": 4, "failed": 1}, "seconds": 90, "day": "2026-11-23"}}
+    [row] = [line for line in page.splitlines() if "| `texar-local` |" in line]
+    new = {"tests/e2e/test_texar.py": {"outcomes": {"passed": 4, "failed": 1}, "seconds": 90, "day": "2026-11-23"}}
     later = pages.systems(new)
     assert row not in later and "| 1 failed, 4 passed in 1.5 min on 2026-11-23 |" in later
 
