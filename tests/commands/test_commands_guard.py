@@ -53,6 +53,17 @@ def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read
     assert "looked" in state.stdout and state.returncode == 0
 
 
+def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_has_ended(project):
+    stack = project.folder / LOCAL
+    stack.write_text(stack.read_text().replace("AC1_16X120X100", "AC1_8X60X100"))
+    done = project.run(*UP)
+    assert done.returncode == 0, done.stdout + done.stderr
+    items = json.loads(project.run("fab", "receipt", "--all", "--json").stdout)["items"]
+    for name in ("gpu-0", "gpu-1"):
+        first, second = sorted((item for item in items if item["host"] == name), key=lambda item: item["opened"])
+        assert first["closed"] <= second["opened"]
+
+
 def test_a_guard_without_a_limit_says_how_to_write_one(project):
     stack = project.folder / LOCAL
     before = stack.read_text()
