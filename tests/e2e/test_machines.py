@@ -145,23 +145,19 @@ def left_on_host() -> dict[str, object]:
     }
 
 
-def test_ssh_finds_the_host_key_of_the_user_data_and_the_ordered_name(machines, keys):
-    machines.boot(spec(keys))
-    assert keys.told(spec(keys).public_address, "hostname -f") == "gpu-0.test-1f3a9c42.microcluster"
-    assert keys.told(spec(keys).private_address, "hostname") == "gpu-0"
-
-
-def test_the_second_disk_has_the_ordered_size_and_is_empty(machines, keys):
+def test_a_machine_has_the_ordered_host_key_name_disk_gpus_and_port_speed(machines, keys):
     machines.boot(spec(keys))
     address = spec(keys).public_address
+    assert keys.told(address, "hostname -f") == "gpu-0.test-1f3a9c42.microcluster"
+    assert keys.told(spec(keys).private_address, "hostname") == "gpu-0"
     assert keys.told(address, "blockdev --getsize64 /dev/xvdc") == str(2000 * 1024**3)
-    assert keys.told(address, "wipefs --no-act /dev/xvdc") == ""
-
-
-def test_nvidia_smi_shows_the_gpus_of_the_flavor(machines, keys):
-    machines.boot(spec(keys))
-    lines = keys.told(spec(keys).public_address, "nvidia-smi -L").splitlines()
+    assert keys.told(address, "wipefs --no-act /dev/xvdc") == "", "it is empty"
+    lines = keys.told(address, "nvidia-smi -L").splitlines()
     assert [line.split(" (")[0] for line in lines] == ["GPU 0: Tesla P100-PCIE-16GB", "GPU 1: Tesla P100-PCIE-16GB"]
+    machines.set_port_speed(100, private_mbps=100, public_mbps=10)
+    listing = json.loads(keys.told(address, "tc -j qdisc show"))
+    rates = {each["dev"]: each["options"]["rate"] * 8 for each in listing if each["kind"] == "tbf"}
+    assert rates == {"eth0": 100_000_000, "eth1": 10_000_000}
 
 
 def test_ingress_lets_only_the_named_port_pass(machines, keys):
@@ -172,11 +168,13 @@ def test_ingress_lets_only_the_named_port_pass(machines, keys):
     assert not reaches(spec(keys).public_address, 8080)
 
 
-def test_closed_egress_lets_only_answers_out(machines, keys):
+def test_closed_egress_lets_only_answers_out_and_the_root_of_a_machine_cannot_lift_it(machines, keys):
     machines.boot(spec(keys))
     with listening_host() as port:
         assert reach(keys, spec(keys), PUBLIC_GATEWAY, port)
         machines.restrict(100, None, (FROM_ANYWHERE,))
+        for tool in ("iptables-nft", "iptables-legacy"):
+            assert keys.ssh(spec(keys).public_address, f"{tool} -F").returncode != 0
         assert not reach(keys, spec(keys), PUBLIC_GATEWAY, port)
 
 
@@ -196,15 +194,6 @@ def test_machines_behind_different_routers_meet_at_the_account_services_only(mac
     assert reach(keys, far, "10.113.7.1", REGISTRY_PORT)
     assert not reach(keys, far, near.private_address, 22)
     assert not reach(keys, near, far.private_address, 22)
-
-
-def test_the_root_of_a_machine_cannot_lift_its_rules(machines, keys):
-    machines.restrict(100, None, (FROM_ANYWHERE,))
-    machines.boot(spec(keys))
-    for tool in ("iptables-nft", "iptables-legacy"):
-        assert keys.ssh(spec(keys).public_address, f"{tool} -F").returncode != 0
-    with listening_host() as port:
-        assert not reach(keys, spec(keys), PUBLIC_GATEWAY, port)
 
 
 def test_a_machine_restarted_behind_the_emulators_back_has_its_rules_before_its_sshd(machines, keys):
@@ -283,11 +272,14 @@ def test_networks_of_a_killed_emulator_without_machines_make_room():
         killed.remove_all()
 
 
-def test_the_registry_refuses_a_wrong_key_and_feeds_a_nested_docker_with_the_right_one(machines, keys):
+def test_a_machine_trusts_its_registry_alone_which_refuses_a_wrong_key_and_feeds_a_nested_docker(machines, keys):
     assert publish(STATE, "microcluster/base:current", "microcluster/small:1")
     assert not publish(STATE, "microcluster/base:current", "microcluster/small:1")
     machines.boot(spec(keys))
     address, registry = spec(keys).public_address, f"{REGISTRY}:{REGISTRY_PORT}"
+    ask = "curl -sS -o /dev/null -w '%{http_code}' " + shlex.quote(f"https://{registry}/v2/")
+    assert keys.ssh(address, ask).returncode == 60  # curl's code for an unknown authority
+    assert keys.told(address, f"{ask} --cacert /etc/docker/certs.d/*/ca.crt") == "401"
     login = f"docker login --username '$oauthtoken' --password-stdin {registry}"
     wait_until("the machine's Docker", lambda: keys.ssh(address, "docker info").returncode == 0, timeout_s=30)
     assert "401 Unauthorized" in keys.ssh(address, login, stdin="wrong").stderr
@@ -301,21 +293,6 @@ def test_the_registry_refuses_a_wrong_key_and_feeds_a_nested_docker_with_the_rig
         "65536",
         "1048576",
     ]
-
-
-def test_a_machine_trusts_nobody_but_its_registry(machines, keys):
-    machines.boot(spec(keys))
-    ask = "curl -sS -o /dev/null -w '%{http_code}' " + shlex.quote(f"https://{REGISTRY}:{REGISTRY_PORT}/v2/")
-    assert keys.ssh(spec(keys).public_address, ask).returncode == 60  # curl's code for an unknown authority
-    assert keys.told(spec(keys).public_address, f"{ask} --cacert /etc/docker/certs.d/*/ca.crt") == "401"
-
-
-def test_port_speed_holds_on_both_interfaces_and_can_change(machines, keys):
-    machines.boot(spec(keys))
-    machines.set_port_speed(100, private_mbps=100, public_mbps=10)
-    listing = json.loads(keys.told(spec(keys).public_address, "tc -j qdisc show"))
-    rates = {each["dev"]: each["options"]["rate"] * 8 for each in listing if each["kind"] == "tbf"}
-    assert rates == {"eth0": 100_000_000, "eth1": 10_000_000}
 
 
 def test_destroying_a_machine_frees_everything_it_had_and_may_be_repeated(machines, keys):

@@ -67,7 +67,6 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)
     product.edit_stack("maxSteps: 240", f"maxSteps: {ENDLESS}", STACK)
     yield Team(product, port)
-    product.run(f"make down STACK={STACK} DISCARD=1", 600)
     product.run(".venv/bin/python -m emulator reset paperspace", 300)
 
 

@@ -25,7 +25,6 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     write_settings(product.home / "emulator-pbs", free_port(), (SUBNET,), "198.18.68.0/28")
     product.edit_stack("maxSteps: 20", f"maxSteps: {EPOCHS}", STACK)
     yield product
-    product.run(f"make down STACK={STACK} DISCARD=1", 600)
     product.run(".venv/bin/python -m emulator reset pbs", 300)
 
 

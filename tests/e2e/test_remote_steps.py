@@ -3,12 +3,11 @@
 import dataclasses
 
 import pytest
-from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, processes_of, shell
+from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, shell
 
-from core.waiting import wait_until
 from emulator.machines.registry import key_of
 from microcluster.jobs.run_spec import decided
-from microcluster.remote import job, steps
+from microcluster.remote import steps
 from microcluster.remote.errors import HostKeyError, RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -145,28 +144,6 @@ def test_the_containers_sshd_listens_on_the_private_address_only(running, hosts)
     for host in hosts:
         listeners = shell(host, "ss -Hltn 'sport = :4444'").split()
         assert [word for word in listeners if word.endswith(":4444")] == [f"{host.facts.private_address}:4444"]
-
-
-def test_the_job_runs_on_all_ranks_and_stopping_leaves_no_process(running, hosts):
-    assert job.start_job(hosts, running) == "started"
-    assert job.start_job(hosts, running) == "running"
-
-    def trains():
-        seen = job.observe(hosts[0], running)
-        assert seen.state in ("preparing", "running"), seen.reason
-        return seen if seen.step is not None else None
-
-    seen = wait_until("the first step", trains, timeout_s=180)
-    assert [(rank["rank"], rank["host"]) for rank in seen.preflight] == [
-        (0, "gpu-0"),
-        (1, "gpu-0"),
-        (2, "gpu-1"),
-        (3, "gpu-1"),
-    ]
-    assert any("orted" in line for line in processes_of(running.run))
-    assert job.stop_job(hosts, running) == {}
-    assert processes_of(running.run) == []
-    assert job.observe(hosts[0], running).state == "stopped"
 
 
 def test_after_a_reboot_the_container_is_brought_back_and_the_disk_is_there(running, hosts, machines, keys):
