@@ -12,22 +12,15 @@ from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, command, print_json, sentence
 from microcluster.commands.holdings import known_machines
-from microcluster.commands.money import (
-    CENT,
-    Statement,
-    account_and_mark,
-    keep,
-    kept,
-    rentals,
-)
+from microcluster.commands.money import CENT, Statement, account_and_mark, keep, kept
 from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.config.stack import ConfigError
+from microcluster.guard.rental import Rental, rentals
 from microcluster.setup.environment import ARTIFACTS
 from microcluster.setup.errors import CommandFailed, UserMistake
 from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
-from providers.rental.receipt import Charge
 
 PUBLIC_KEY = "id_ed25519.pub"
 WIDTH = 160
@@ -42,14 +35,12 @@ NO_KEY = "there is no key of the account."
 
 
 @dataclass(frozen=True)
-class Rental:
-    """What was held under one mark without a gap; ``read`` is when the account said so."""
+class Paid(Rental):
+    """A rental of a stack, and the runs of which a report lies here."""
 
-    stack: str
-    emulated: bool
-    read: datetime
-    runs: tuple[str, ...]
-    rows: tuple[Charge, ...]
+    stack: str = ""
+    emulated: bool = False
+    runs: tuple[str, ...] = ()
 
     @property
     def opened(self) -> datetime:
@@ -63,27 +54,14 @@ class Rental:
 
     @property
     def hours(self) -> float:
-        span = (self.closed or self.read) - self.opened
+        span = (self.closed or self.read_at) - self.opened
         return max(span / timedelta(hours=1), 0)  # An emulated account's clock may be ahead.
-
-    @property
-    def cost(self) -> Decimal:
-        return sum((row.so_far for row in self.rows), Decimal(0))
-
-    @property
-    def currency(self) -> str:
-        return self.rows[0].currency
-
-    @property
-    def per_hour(self) -> Decimal:
-        """What of it that is open costs an hour."""
-        return sum((row.per_hour for row in self.rows if row.is_open), Decimal(0))
 
     def by_day(self) -> Iterator[tuple[date, Decimal]]:
         """Share each charge out over its days (UTC), by their time."""
         for row in self.rows:
             begin = row.opened.astimezone(UTC)
-            end = max((row.closed or self.read).astimezone(UTC), begin + timedelta(seconds=1))
+            end = max((row.closed or self.read_at).astimezone(UTC), begin + timedelta(seconds=1))
             whole = end - begin
             while begin < end:
                 until = min(end, datetime.combine(begin.date() + DAY, time(), UTC))
@@ -130,19 +108,19 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
     return [found[owner] for owner in sorted(found, key=str)], unread
 
 
-def rentals_of(said: Statement, artifacts: Path) -> list[Rental]:
+def rentals_of(said: Statement, artifacts: Path) -> list[Paid]:
     """Return the rentals of a statement, each with the runs whose reports lie here."""
     reports = reports_in(artifacts, said.owner.stack).values()
     opened = {one["run"]: {row.get("opened") for row in one.get("bill") or ()} for one in reports}
     found = []
-    for rows in rentals(said.charges):
-        began = {row.opened.timestamp() for row in rows}
+    for rental in rentals(said.charges, said.read):
+        began = {row.opened.timestamp() for row in rental.rows}
         runs = tuple(sorted(run for run, moments in opened.items() if moments & began))
-        found.append(Rental(said.owner.stack, said.emulated, said.read, runs, rows))
+        found.append(Paid(rental.read_at, rental.rows, stack=said.owner.stack, emulated=said.emulated, runs=runs))
     return found
 
 
-def by_day(found: Sequence[Rental]) -> dict[str, dict[str, Decimal]]:
+def by_day(found: Sequence[Paid]) -> dict[str, dict[str, Decimal]]:
     """Return dollars by stack and day, without node hours; every day from the first to the last."""
     dollars = [rental for rental in found if rental.currency == DOLLARS]
     shares = [(rental, day, cost) for rental in dollars for day, cost in rental.by_day()]
@@ -154,23 +132,22 @@ def by_day(found: Sequence[Rental]) -> dict[str, dict[str, Decimal]]:
     return totals
 
 
-def sums(found: Sequence[Rental]) -> list[str]:
+def sums(found: Sequence[Paid]) -> list[str]:
     """Say what all of it has cost, and what is open now; what nobody pays stands apart."""
     lines = []
     for emulated, payer in ((False, ""), (True, "; emulated, nobody pays")):
         mine = [rental for rental in found if rental.emulated == emulated]
         for currency in sorted({rental.currency for rental in mine}):
             of = [rental for rental in mine if rental.currency == currency]
-            total, now = (
-                sum(values, Decimal(0)) for values in zip(*((one.cost, one.per_hour) for one in of), strict=True)
-            )
+            total = sum((one.cost for one in of), Decimal(0))
+            now = sum((one.billed_per_hour for one in of), Decimal(0))
             still = ", ".join(sorted({one.stack for one in of if one.closed is None}))
             open_now = f"open now: {still}, {plain(now)} {currency} an hour" if still else "nothing is open"
             lines.append(f"{total.quantize(CENT)} {currency} in {count(len(of), 'rental')}; {open_now}{payer}")
     return lines or ["Nothing was ever rented with the keys of this folder."]
 
 
-def _draw(page: Path, found: Sequence[Rental], told: Sequence[str]) -> None:
+def _draw(page: Path, found: Sequence[Paid], told: Sequence[str]) -> None:
     from microcluster.commands.report_page import bars, figures  # noqa: PLC0415 - drawing takes time at every start
 
     days = by_day(found)
@@ -187,19 +164,29 @@ def _draw(page: Path, found: Sequence[Rental], told: Sequence[str]) -> None:
     figures(page, "What was rented", "Read from the accounts", told=told, charts=charts, tables=tables)
 
 
-def _label(rental: Rental) -> str:
+def _label(rental: Paid) -> str:
     return f"{rental.stack} (emulated)" if rental.emulated else rental.stack
 
 
-def _cells(one: Rental) -> tuple[str, ...]:
+def _cells(one: Paid) -> tuple[str, ...]:
     until = f"{one.closed.astimezone(UTC):%Y-%m-%d %H:%M}" if one.closed else "still billed"
-    per_hour = plain(one.per_hour) if one.closed is None else ""
-    begun, cost = f"{one.opened.astimezone(UTC):%Y-%m-%d %H:%M}", f"{one.cost.quantize(CENT)} {one.currency}"
+    per_hour = plain(one.billed_per_hour) if one.closed is None else ""
+    begun = f"{one.opened.astimezone(UTC):%Y-%m-%d %H:%M}"
+    cost = f"{one.cost.quantize(CENT)} {one.currency}"
     payer = "emulated" if one.emulated else ""
     return one.stack, cost, begun, until, f"{one.hours:.1f}", per_hour, payer, ", ".join(one.runs)
 
 
-def _facts(one: Rental) -> dict[str, Any]:
-    own = {"stack": one.stack, "runs": one.runs, "emulated": one.emulated, "read": one.read}
-    span = {"from": one.opened, "to": one.closed, "hours": round(one.hours, 3)}
-    return {**own, **span, "cost": one.cost, "currency": one.currency, "per_hour_now": one.per_hour}
+def _facts(one: Paid) -> dict[str, Any]:
+    return {
+        "stack": one.stack,
+        "runs": one.runs,
+        "emulated": one.emulated,
+        "read": one.read_at,
+        "from": one.opened,
+        "to": one.closed,
+        "hours": round(one.hours, 3),
+        "cost": one.cost,
+        "currency": one.currency,
+        "per_hour_now": one.billed_per_hour,
+    }

@@ -14,7 +14,7 @@ from microcluster.commands.guard import LimitReached, bring_to_its_end, limit_wa
 from microcluster.commands.job import stop
 from microcluster.commands.money import cost_of_stack
 from microcluster.commands.stack_outputs import find_cluster
-from microcluster.commands.status import observed_or_none
+from microcluster.commands.status import outcome_or_none
 from microcluster.config import stack as config
 from microcluster.config.model import Guard
 from microcluster.lifecycle.locks import alone_on
@@ -50,7 +50,7 @@ def end(  # noqa: PLR0913 - tests do not sleep
     What cannot be fetched whole keeps everything from being cancelled. A stack that did not come up ends as a failed job does.
     """
     try:
-        outcome = _outcome(stack)
+        outcome = outcome_or_none(stack)
         failed = not is_up or outcome is None or outcome.state != "finished"
         with alone_on(stack, "make up", home):  # Another guard waits with a job that is done.
             is_fetched = _fetched(stack, stages)
@@ -89,11 +89,6 @@ def bill(stack: str) -> str:
     return f"It goes on costing {cost.price}. {who_looks(stack, Home.of())}".rstrip()
 
 
-def _outcome(stack: str) -> Outcome | None:
-    seen = observed_or_none(stack)
-    return seen[1] if seen else None
-
-
 def _fetched(stack: str, stages: Stages) -> bool:
     """Fetch every run whole; the hash of each file is taken on its machine and here."""
     with stages.stage("fetch", "fetching everything; each file's hash is taken on its machine and here"):
@@ -130,7 +125,7 @@ def _kept(
     )
     while (now := datetime.now(UTC)) < until:
         sleep(min(LOOK_EVERY_S, (until - now).total_seconds()))
-        outcome = _outcome(stack)
+        outcome = outcome_or_none(stack)
         if outcome and outcome.state in AT_WORK:
             say("The job runs again; nothing is cancelled.")
             return outcome

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 
-from core.catalog.prices import DOLLARS, Rate
+from core.catalog.prices import DOLLARS
 from core.home import Home, Owner
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
@@ -21,15 +20,17 @@ from microcluster.commands.command import (
     print_json,
     run_part,
 )
-from microcluster.commands.guard_hands import StackHands
+from microcluster.commands.guard_look import MISSED_LOOKS_S, Guard, StackHands
 from microcluster.commands.money import account_and_mark
 from microcluster.config import stack as config
 from microcluster.guard import timer
-from microcluster.guard.decision import UNREAD, Limits, Rental, first_end, price
-from microcluster.guard.look import MISSED_LOOKS_S, RECORD, Book, Guard, Record, called
+from microcluster.guard.book import RECORD, Book, Record, called
+from microcluster.guard.decision import UNREAD, Limits, first_end, price
+from microcluster.guard.rental import Rental
 from microcluster.lifecycle import accounts, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
+from providers.rental.receipt import Charge
 
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""
@@ -68,8 +69,9 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
     looking = guard_of(stack, home, limits, os.environ.get(BY_TIMER, "guard"))
     before = [each for each in looking.book.records() if each.who == looking.who and each.rental and each.rental.open]
     record = looking.look()
-    if record.verdict.step == "over" and (before or (record.rental and record.rental.open)):
-        _remove(stack, home, quietly=True)
+    is_over = record.verdict.step == "over" and (before or (record.rental and record.rental.open))
+    if is_over and _where(stack, home):
+        _remove(stack, home)
     if as_json:
         print_json(RECORD.dump_python(record, mode="json"))
     else:
@@ -91,8 +93,7 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
     for given, limit, key in ((hours, limits.lease_h, "lease"), (dollars, limits.budget, "budget")):
         if given and limit is None:
             raise UserMistake(f"There is nothing to extend: stacks/Pulumi.{stack}.yaml has no guard.{key}.")
-    book = Book(folder_of(stack, home))
-    newest = next(iter(book.records()), None)
+    newest = book_of(stack, home).newest()
     if newest and newest.begun and newest.begun.has_cancelled:
         raise CommandFailed(
             f"Too late: the guard of stack {stack} cancelled its machines at {newest.begun.at:%H:%M} UTC. "
@@ -126,7 +127,7 @@ def limits_in(section: config.Guard) -> Limits:
 def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome | None = None) -> Guard:
     """Return a guard of a stack; ``outcome`` is what whoever watches the run has just read."""
     hands = StackHands(stack, home, outcome)
-    return Guard(called(kind), limits, hands, Book(folder_of(stack, home)), note)
+    return Guard(called(kind), limits, hands, book_of(stack, home))
 
 
 def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
@@ -171,7 +172,7 @@ def who_looks(stack: str, home: Home) -> str:
     except config.ConfigError as error:
         return str(error)
     where = _where(stack, home)
-    newest = next(iter(Book(folder_of(stack, home)).records()), None)
+    newest = book_of(stack, home).newest()
     due = newest.verdict.due if newest else None
     when = f", at the latest from {due.begin:%d %b %H:%M} UTC ({due.reason})" if due else ""
     if due and newest and newest.rental and newest.rental.currency == DOLLARS:
@@ -182,9 +183,9 @@ def who_looks(stack: str, home: Home) -> str:
     return f"Nobody holds it to its limits{when}: `fab guard --install --stack {stack}` does."
 
 
-def folder_of(stack: str, home: Home) -> Path:
-    """Return where the guards of a stack write down what they found: beside its keys, which all who may act share."""
-    return home.keys / stack / "guards"
+def book_of(stack: str, home: Home) -> Book:
+    """Return what the guards of a stack have found: it lies beside its keys, which all who may act share."""
+    return Book(home.keys / stack / "guards")
 
 
 def sentence_of(stack: str, record: Record) -> str:
@@ -226,10 +227,9 @@ def limits_said(known: config.Stack) -> list[str]:
             "`microcluster:guard: {lease: 30}` in the stack file ends it by itself."
         ]
     limits, now = limits_in(known.guard), datetime.now(UTC)
-    newest = next(iter(Book(folder_of(known.name, Home.of())).records()), None)
+    newest = book_of(known.name, Home.of()).newest()
     extension = newest.extension if newest and newest.rental and newest.rental.open else Extension()
-    rates = ((now, Rate(rent or Decimal(0))),)
-    due = first_end(limits.extended(extension), Rental(now, rent or Decimal(0), now, rates)) if rent else None
+    due = first_end(limits.extended(extension), _rented_for(rent, now)) if rent else None
     ends = ["when the job is done"] if limits.cancels_done else []
     ends.append(
         f"{duration(limits.keep_failed_s)} after the job has failed" if limits.keep_failed_s else "when the job fails"
@@ -249,6 +249,25 @@ def limits_said(known: config.Stack) -> list[str]:
     ]
 
 
+def _rented_for(per_hour: Decimal, now: datetime) -> Rental:
+    """Return a rental that begins now at this price."""
+    whole = Charge(
+        id="",
+        description="",
+        host="",
+        category="",
+        opened=now,
+        closed=None,
+        ends=None,
+        hourly=True,
+        per_hour=per_hour,
+        per_month=Decimal(0),
+        so_far=per_hour,
+        currency=DOLLARS,
+    )
+    return Rental(now, (whole,))
+
+
 def _install(stack: str, home: Home) -> int:
     """Install the timer, and look once as it will: with nothing of this terminal."""
     of = config.read_account(stack)
@@ -258,34 +277,22 @@ def _install(stack: str, home: Home) -> int:
             f"A timer does not see the variables of this terminal, and without them the account cannot be opened: {missing} "
             f"Then `fab guard --install --stack {stack}` again."
         )
-    where = _with_timer(lambda its: its.install(_timed(stack, home)))
+    timed = _timed(stack, home)
+    where = timer.timer(timed).install()
     say(f"{where}. `fab guard --remove --stack {stack}` removes it; it goes by itself when nothing is rented any more.")
-    return timer.proved(_timed(stack, home))
+    return timer.proved(timed)
 
 
-def _remove(stack: str, home: Home, *, quietly: bool = False) -> int:
-    try:
-        was_there = _with_timer(lambda its: its.remove(_timed(stack, home)))
-    except CommandFailed:
-        if not quietly:
-            raise
-        return FAILED
-    if was_there or not quietly:
-        say(f"stack {stack}: {'the timer is removed' if was_there else 'there was no timer'}")
+def _remove(stack: str, home: Home) -> int:
+    was_there = timer.timer(_timed(stack, home)).remove()
+    say(f"stack {stack}: {'the timer is removed' if was_there else 'there was no timer'}")
     return 0
-
-
-def _with_timer(do: Callable[[timer.Timer], object]) -> object:
-    try:
-        return do(timer.timer())
-    except timer.TimerError as error:
-        raise CommandFailed(f"{error}. Then run the same command again.") from error
 
 
 def _where(stack: str, home: Home) -> str | None:
     try:
-        return timer.timer().where(_timed(stack, home))
-    except timer.TimerError:
+        return timer.timer(_timed(stack, home)).where()
+    except CommandFailed:
         return None
 
 
@@ -297,7 +304,7 @@ def _timed(stack: str, home: Home) -> timer.Job:
 
 def _status(stack: str, home: Home, *, as_json: bool) -> int:
     """Show what each guard found last; one that should look every minute and does not is an error."""
-    records = Book(folder_of(stack, home)).records()
+    records = book_of(stack, home).records()
     if as_json:
         print_json([RECORD.dump_python(each, mode="json") for each in records])
     where = _where(stack, home)

@@ -1,6 +1,6 @@
 """What a stack that is up costs, and the account and mark of any stack."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.catalog.prices import DOLLARS, Rate, dollars
+from core.catalog.prices import DOLLARS, dollars
 from core.files import write_whole
 from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
@@ -16,13 +16,13 @@ from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import SENTENCES, CommandFailed, sentence
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
+from microcluster.guard.rental import Rental, last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
 CENT = Decimal("0.01")
-FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class Cost:
     """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
     emulated: bool = False
     """Whether the account is emulated on this computer, so that nobody pays."""
-    open: tuple[tuple[datetime, Rate], ...] = ()
-    """Of each charge that goes on: since when, and its price."""
+    rental: Rental | None = None
 
     @property
     def price(self) -> str:
@@ -52,9 +51,7 @@ class Cost:
 
     def more_until(self, moment: datetime, now: datetime) -> Decimal | None:
         """Return what is billed in addition until ``moment``, started hours whole; None where the account cannot be read."""
-        if self.per_hour is None:
-            return None
-        return sum((rate.cost(since, moment) - rate.cost(since, now) for since, rate in self.open), Decimal(0))
+        return self.rental.spent_at(moment) - self.rental.spent_at(now) if self.rental else None
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -75,55 +72,6 @@ class Cost:
         if self.currency != DOLLARS:
             return f"{self.so_far.quantize(CENT)} {self.currency} so far{label}"
         return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
-
-
-@dataclass(frozen=True)
-class Bill:
-    """The charges of the last rental, and the earlier ones."""
-
-    shown: tuple[Charge, ...]
-    earlier: tuple[Charge, ...]
-
-    @property
-    def open(self) -> list[Charge]:
-        """The charges that are still billed; none of them is an earlier one."""
-        return [row for row in self.shown if row.is_open and not row.is_kept]
-
-    @property
-    def currency(self) -> str:
-        """In what they are counted: all of one account in the same."""
-        return next((row.currency for row in self.shown), DOLLARS)
-
-    @property
-    def kept(self) -> list[Charge]:
-        """What stays billed because the stack file says so."""
-        return [row for row in self.shown if row.is_open and row.is_kept]
-
-
-def rentals(charges: Iterable[Charge]) -> list[tuple[Charge, ...]]:
-    """Split the charges where the mark held nothing for a while, oldest first; open charges are always in the last rental.
-
-    What is kept between two rentals does not make one of them; it stands at the end of the last one.
-    """
-    found: list[list[Charge]] = []
-    held_until = FOR_EVER
-    for row in sorted(charges, key=lambda row: (row.is_kept, row.opened)):
-        if row.is_kept and found:
-            found[-1].append(row)
-            continue
-        closed = row.closed or FOR_EVER
-        if not found or row.opened > held_until:
-            found.append([])
-            held_until = closed
-        found[-1].append(row)
-        held_until = max(held_until, closed)
-    return [tuple(rows) for rows in found]
-
-
-def last_rental(charges: Iterable[Charge]) -> Bill:
-    """Return the last rental, with what was before it."""
-    *before, last = rentals(charges) or [()]
-    return Bill(last, tuple(row for rental in before for row in rental))
 
 
 @dataclass(frozen=True)
@@ -184,20 +132,16 @@ def cost_of_stack(stack: str) -> Cost:
 
 
 def _cost(opened: Callable[[], tuple[OpenedAccount, str]], stack: str, say: Callable[[str], None]) -> Cost:
-    account = None
+    account, now = None, datetime.now(UTC)
     try:
         account, mark = opened()
-        bill = last_rental(account.charges_listed(Owner(stack, mark)))
+        rental = last_rental(account.charges_listed(Owner(stack, mark)), now)
     except SENTENCES as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.is_emulated))
-    billed = bill.open + bill.kept
-    per_hour = sum((row.per_hour for row in billed), Decimal(0))
-    so_far = sum((row.so_far for row in bill.shown), Decimal(0))
-    oldest = min((row for row in billed if row.hourly), key=lambda row: row.opened, default=None)
-    next_hour = oldest.price.paid_until(oldest.opened, datetime.now(UTC)).astimezone(UTC) if oldest else None
-    going_on = tuple((row.opened, row.price) for row in bill.open)
-    return Cost(per_hour, so_far, bill.currency, next_hour, account.is_emulated, going_on)
+    oldest = min((row for row in rental.open + rental.kept if row.hourly), key=lambda row: row.opened, default=None)
+    next_hour = oldest.price.paid_until(oldest.opened, now).astimezone(UTC) if oldest else None
+    return Cost(rental.billed_per_hour, rental.cost, rental.currency, next_hour, account.is_emulated, rental)
 
 
 def account_of(cluster: ClusterFacts) -> OpenedAccount:

@@ -20,9 +20,10 @@ from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import run_text
 from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
-from microcluster.commands.money import CENT, Cost, account_of, cost_of, last_rental
+from microcluster.commands.money import CENT, Cost, account_of, cost_of
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
+from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import GRADIENT_BYTES
 from microcluster.jobs.plan import Plan
@@ -163,7 +164,7 @@ def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
     except ProviderError as error:
         note(sentence(str(error)))
         return []
-    return [_bill_row(charge) for charge in last_rental(charges).shown]
+    return [_bill_row(charge) for charge in last_rental(charges, datetime.now(UTC)).rows]
 
 
 def _bill_row(charge: Charge) -> dict[str, Any]:

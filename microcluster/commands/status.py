@@ -49,6 +49,12 @@ def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
         return None
 
 
+def outcome_or_none(stack: str) -> Outcome | None:
+    """Return the state of the run alone, or None where it cannot be found out."""
+    seen = observed_or_none(stack)
+    return seen[1] if seen else None
+
+
 def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return the contract of `fab status --json`."""
     hosts = cluster.hosts if cluster else ()

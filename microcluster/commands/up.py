@@ -14,15 +14,14 @@ from microcluster.commands.command import (
     run_part,
 )
 from microcluster.commands.fetch import fetch
-from microcluster.commands.guard import bring_to_its_end, folder_of, limits_said, who_looks
+from microcluster.commands.guard import book_of, bring_to_its_end, limits_said, who_looks
 from microcluster.commands.job import resume
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
 from microcluster.commands.setup import prepare_stacks
-from microcluster.commands.status import observed_or_none
+from microcluster.commands.status import outcome_or_none
 from microcluster.commands.watch import LIMIT, watch
 from microcluster.config import stack as config
-from microcluster.guard.look import Book
 from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import engine
@@ -62,7 +61,7 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
         say("".join(f"{line}\n" for line in limits_said(known)), end="")
         if pulumi_state.known(stack, home).resources:
             unsaved_work.save_before_update(home, stack, choice, stages)
-        Book(folder_of(stack, home)).forget()  # An end that was begun is not what this person wants.
+        book_of(stack, home).forget()  # An end that was begun is not what this person wants.
         of = account_of(config.read_account(stack).name)
         usual = f"usually 1 min here, {of.order_takes} on {of.title}"
         with stages.stage("pulumi", f"renting and preparing what stack {stack} describes ({usual})"):
@@ -127,7 +126,7 @@ def _what_now(home: Home, stack: str) -> str:
 
 def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
     try:
-        _, outcome = observed_or_none(stack) or (None, None)
+        outcome = outcome_or_none(stack)
         if outcome and outcome.state in ("stopped", "failed", "stalled"):
             with stages.stage("resume", "the job is not running; continuing from its latest checkpoint, if it has one"):
                 run_part(resume, stack=stack)

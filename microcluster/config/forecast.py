@@ -12,7 +12,7 @@ from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.model import StackFile, stack_file
 from microcluster.jobs.image import is_local
 from microcluster.planning.costs import Bill
-from microcluster.planning.crash_cost import MOST_DOLLARS, MOST_MINUTES, WRITE_S, AtRisk, at_risk, interval
+from microcluster.planning.crash_cost import MOST_DOLLARS, MOST_MINUTES, WRITE_S, at_risk, interval
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
 MUCH_MORE = 2.0
@@ -41,7 +41,7 @@ class Forecast:
         """Return hours and dollars of all steps."""
         return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
 
-    def risk(self, steps: int | None = None, *, bare: bool = False) -> AtRisk:
+    def risk(self, steps: int | None = None, *, bare: bool = False) -> Bill:
         """Return what a crash may cost, by default with the stack's own interval."""
         pace = self.bare if bare else self.prediction
         return at_risk(steps or self.checkpoint_steps, pace.seconds, self.per_hour, self.max_steps)
@@ -182,7 +182,7 @@ def with_forecast(
     return file.model_copy(update={"job": job}), found, {**reasons, "job.checkpointSteps": found.interval_reason()}
 
 
-def _risk_text(risk: AtRisk) -> str:
+def _risk_text(risk: Bill) -> str:
     minutes = risk.seconds / 60
     time = f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
     return f"{time} and ${risk.dollars:.2f}"

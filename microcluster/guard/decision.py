@@ -1,16 +1,16 @@
 """What a guard does next: what is rented and what runs go in, one verdict comes out; reads no clock and touches nothing."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from core.catalog.prices import DOLLARS, Rate
+from core.catalog.prices import DOLLARS
 from core.plain_text import duration
+from microcluster.analysis.run_state import Outcome
+from microcluster.guard.rental import Rental, hours
 from microcluster.planning.costs import last_paid
 from providers.rental.account import Extension
-from providers.rental.receipt import Charge
 
 UNREAD = 2
 """The exit code of a guard that cannot read the account."""
@@ -22,6 +22,8 @@ WARN_SHARE = Decimal("0.8")
 HUNG_S, BLIND_S, CLOSING_S = 600, 600, 1800
 """How long a run hangs before it is ended; a reading is missing, and a cancellation under way, before somebody is told."""
 LIVING = ("preparing", "running")
+SILENT = Outcome("absent", is_held=True)
+"""What no machine answers of."""
 UNARMED_S = 7200
 """Before its first step a program may wait for data for longer than ever afterwards."""
 
@@ -47,64 +49,6 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Rental:
-    """What the account billed for the last rental when it was read: since when, for how much, and what goes on."""
-
-    read_at: datetime
-    spent: Decimal = Decimal(0)
-    began: datetime | None = None
-    open: tuple[tuple[datetime, Rate], ...] = ()
-    """Of each charge that goes on: since when, and its price."""
-    currency: str = DOLLARS
-    is_coming: bool = False
-    """Something was ordered that is not billed yet."""
-
-    @property
-    def per_hour(self) -> Decimal:
-        return sum((rate.per_hour for _, rate in self.open), Decimal(0))
-
-    def spent_at(self, moment: datetime) -> Decimal:
-        """Return what is billed if everything goes on until ``moment``; a started hour counts whole."""
-        if self.currency != DOLLARS:
-            return self.spent + self.per_hour * _hours(moment - self.read_at)
-        more = (rate.cost(since, moment) - rate.cost(since, self.read_at) for since, rate in self.open)
-        return self.spent + sum(more, Decimal(0))
-
-
-def rental_of(charges: Iterable[Charge], now: datetime, *, is_coming: bool = False) -> Rental:
-    """Read the charges of the last rental; what is kept after the end is paid, and no guard ends it."""
-    rows = tuple(charges)
-    began = min((row.opened for row in rows if not row.is_kept), default=None)
-    spent = sum((_of_rental(row, began) for row in rows), Decimal(0)) if began else Decimal(0)
-    going_on = tuple((row.opened, row.price) for row in rows if row.is_open and not row.is_kept)
-    currency = next((row.currency for row in rows), DOLLARS)
-    return Rental(now, spent, began, going_on, currency, is_coming)
-
-
-def _of_rental(row: Charge, began: datetime) -> Decimal:
-    """Return what a row has cost in the rental; what is kept may be older."""
-    return row.so_far - row.price.cost(row.opened, began) if row.is_kept and row.opened < began else row.so_far
-
-
-@dataclass(frozen=True)
-class Run:
-    """What the machines say of the run.
-
-    Attributes:
-        state: of the run; "silent" where no machine answers.
-        idle_s: for how long nothing has happened on any node; None where a reading is missing.
-        is_armed: whether the first step is done.
-        is_held: whether the machines know when to stop it by themselves; they have to be told of each run.
-    """
-
-    state: str = "silent"
-    cause: str | None = None
-    idle_s: float | None = None
-    is_armed: bool = False
-    is_held: bool = True
-
-
-@dataclass(frozen=True)
 class Begun:
     """An end that a guard has begun, and another one may finish."""
 
@@ -121,17 +65,15 @@ class Seen:
     Attributes:
         rental: as the account was last read; None where it never was.
         unread: why the account cannot be read now.
-        failed_s, hung_s, blind_s: for how long the run has failed, hangs, and its idle time cannot be read.
+        lasts_s: for how long the run has failed, hangs, or its idle time cannot be read.
         others_turn: another guard works on the end, and its time is not up.
     """
 
     now: datetime
     rental: Rental | None
-    run: Run = Run()
+    run: Outcome = SILENT
     unread: str = ""
-    failed_s: float = 0
-    hung_s: float = 0
-    blind_s: float = 0
+    lasts_s: float = 0
     begun: Begun | None = None
     others_turn: bool = False
 
@@ -166,27 +108,32 @@ class Verdict:
 
 
 def decide(limits: Limits, seen: Seen) -> Verdict:
-    """Return what to do now; the first rule that fits counts."""
-    rental, now = seen.rental, seen.now
+    """Return what to do now."""
+    rental = seen.rental
+    if not seen.unread and (rental is None or not (rental.open or rental.is_coming)):
+        return Verdict("over", "nothing is rented, and the account has no open billing item")
     due = first_end(limits, rental) if rental else None
+    return replace(_first(limits, seen, due), due=due)
+
+
+def _first(limits: Limits, seen: Seen, due: End | None) -> Verdict:
+    """Return what the first rule that fits says."""
+    rental, now, begun = seen.rental, seen.now, seen.begun
     if seen.unread:
         return _blind(seen, due)
-    if rental is None or not (rental.open or rental.is_coming):
-        return Verdict("over", "nothing is rented, and the account has no open billing item")
     if seen.others_turn:
-        return Verdict("wait", "another guard brings it to its end", due=due)
-    begun = seen.begun
+        return Verdict("wait", "another guard brings it to its end")
     if begun and begun.has_cancelled:
         alarm = (now - begun.at).total_seconds() > CLOSING_S
         since = f"cancelled at {begun.at:%H:%M} UTC and still billed at {price(rental)}: it is cancelled again"
-        return Verdict("end", since, int(alarm), reason=begun.reason, fetch_by=now, due=due)
+        return Verdict("end", since, int(alarm), reason=begun.reason, fetch_by=now)
     if due and now >= due.begin:
-        return Verdict("end", f"{said(due, limits, rental)}", reason=due.reason, fetch_by=due.last, due=due)
+        return Verdict("end", said(due, limits, rental), reason=due.reason, fetch_by=due.last)
     ended = _of_run(limits, seen) or _of_idleness(limits, seen)
     is_begun = begun and begun.reason not in MOVABLE and seen.run.state not in LIVING
     if is_begun and (ended is None or ended.step != "end"):
-        ended = Verdict("end", f"its end began at {begun.at:%H:%M} UTC ({begun.reason})", reason=begun.reason)
-    return replace(ended or _near(limits, seen) or Verdict("record", "within its limits"), due=due)
+        return Verdict("end", f"its end began at {begun.at:%H:%M} UTC ({begun.reason})", reason=begun.reason)
+    return ended or _near(limits, seen) or Verdict("record", "within its limits")
 
 
 def first_end(limits: Limits, rental: Rental) -> End | None:
@@ -223,7 +170,8 @@ def _lease_end(limits: Limits, rental: Rental) -> End | None:
 def _budget_end(limits: Limits, rental: Rental) -> End | None:
     if limits.budget is None:
         return None
-    last = last_paid(limits.budget - rental.spent - rental.per_hour, rental.open, rental.read_at)
+    going_on = [(row.opened, row.price) for row in rental.open]
+    last = last_paid(limits.budget - rental.spent - rental.per_hour, going_on, rental.read_at)
     return End("budget", last - _reserve(), last) if last else None
 
 
@@ -239,8 +187,8 @@ def _blind(seen: Seen, due: End | None) -> Verdict:
     )
     why = f"the account cannot be read: {seen.unread.rstrip('.')}{costs}"
     if due and seen.now >= due.begin:
-        return Verdict("end", f"{due.reason} is due, and {why}", UNREAD, reason=due.reason, fetch_by=due.last, due=due)
-    return Verdict("warn", why, UNREAD, warning="account", due=due)
+        return Verdict("end", f"{due.reason} is due, and {why}", UNREAD, reason=due.reason, fetch_by=due.last)
+    return Verdict("warn", why, UNREAD, warning="account")
 
 
 def _of_run(limits: Limits, seen: Seen) -> Verdict | None:
@@ -252,8 +200,8 @@ def _of_run(limits: Limits, seen: Seen) -> Verdict | None:
             "end", "the machines have stopped the program, as nothing happened on any of them", reason="idle"
         )
     if run.state == "failed":
-        return _after(limits.keep_failed_s, seen.failed_s, "failed", "the job has failed")
-    return _after(HUNG_S, seen.hung_s, "hung", "the job hangs") if run.state == "stalled" else None
+        return _after(limits.keep_failed_s, seen.lasts_s, "failed", "the job has failed")
+    return _after(HUNG_S, seen.lasts_s, "hung", "the job hangs") if run.state == "stalled" else None
 
 
 def _after(limit_s: float, passed_s: float, reason: Reason, what: str) -> Verdict:
@@ -270,11 +218,11 @@ def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
     if limits.idle_s is None or not seen.rental.open:
         return None
     if idle_s is None:
-        if seen.blind_s < BLIND_S:
+        if seen.lasts_s < BLIND_S:
             return None
-        why = f"a machine has not said for {duration(seen.blind_s)} whether it is idle, so that nothing is ended for idleness"
+        why = f"a machine has not said for {duration(seen.lasts_s)} whether it is idle, so that nothing is ended for idleness"
         return Verdict("warn", why, warning="blind")
-    limit_s = limits.idle_s if seen.run.is_armed else max(limits.idle_s, UNARMED_S)
+    limit_s = limits.idle_s if seen.run.armed else max(limits.idle_s, UNARMED_S)
     if idle_s < limit_s / 2:
         return None
     return _after(limit_s, idle_s, "idle", f"nothing has happened on any machine for {duration(idle_s)}")
@@ -283,7 +231,7 @@ def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
 def _near(limits: Limits, seen: Seen) -> Verdict | None:
     """Warn at 80 % of a limit, and where a budget would never be reached."""
     rental = seen.rental
-    if limits.budget and any(not rate.per_hour and rate.per_month is None for _, rate in rental.open):
+    if limits.budget and any(row.hourly and not row.per_hour for row in rental.open):
         why = "the account names no price of something that is rented, so that the budget cannot hold it"
         return Verdict("warn", why, 1, warning="price")
     spent = rental.spent_at(seen.now)
@@ -293,12 +241,8 @@ def _near(limits: Limits, seen: Seen) -> Verdict | None:
         )
     if limits.lease_h and rental.began:
         of_queue = rental.currency != DOLLARS
-        used = spent if of_queue else _hours(seen.now - rental.began)
+        used = spent if of_queue else hours(seen.now - rental.began)
         if used >= limits.lease_h * WARN_SHARE:
             why = f"{used:.1f} of {float(limits.lease_h):g} {rental.currency if of_queue else 'hours'} are over"
             return Verdict("warn", why, warning=f"lease {float(limits.lease_h):g}")
     return None
-
-
-def _hours(span: timedelta) -> Decimal:
-    return Decimal(str(span.total_seconds())) / 3600

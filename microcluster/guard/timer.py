@@ -5,9 +5,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from core.files import write_whole
+from microcluster.setup.errors import CommandFailed
+from microcluster.setup.process import asked
 
 QUICK_S = 30
 USUAL_PATH = "/usr/bin:/bin"
@@ -36,10 +37,6 @@ WantedBy=timers.target
 """
 
 
-class TimerError(Exception):
-    """A timer cannot be written or removed; a full sentence."""
-
-
 @dataclass(frozen=True)
 class Job:
     """What runs every minute: absolute words, in a folder, with variables that are no secrets."""
@@ -55,32 +52,19 @@ class Job:
         return f"microcluster-guard-{self.stack}"
 
 
-class Timer(Protocol):
-    """One way to run something every minute."""
-
-    def install(self, job: Job) -> str:
-        """Install it, or bring it up to date; return where it stands."""
-
-    def remove(self, job: Job) -> bool:
-        """Remove it; return whether it was there."""
-
-    def where(self, job: Job) -> str | None:
-        """Return where it stands; None where it does not."""
-
-
-def timer() -> Timer:
-    """Return the way of this computer.
+def timer(job: Job) -> "Systemd | Cron":
+    """Return the way in which this computer runs something every minute.
 
     Raises:
-        TimerError: it has neither.
+        CommandFailed: it has none.
     """
-    if shutil.which("systemctl") and _run("systemctl", "--user", "show-environment").returncode == 0:
-        return Systemd(Path.home() / ".config" / "systemd" / "user")
+    if shutil.which("systemctl") and _ran("systemctl", "--user", "show-environment").returncode == 0:
+        return Systemd(job)
     if shutil.which("crontab"):
-        return Cron()
-    raise TimerError(
+        return Cron(job)
+    raise CommandFailed(
         "installing a guard: this computer has neither systemd for its users nor cron, so that nothing can look every minute. "
-        "Install cron, or leave `fab watch` running"
+        "Install cron, or leave `fab watch` running. Then run the same command again."
     )
 
 
@@ -88,68 +72,81 @@ def timer() -> Timer:
 class Systemd:
     """A timer of the user's systemd; it goes on after a logout where lingering can be switched on."""
 
-    units: Path
+    job: Job
 
-    def install(self, job: Job) -> str:
-        """Write both units, start the timer, and let it outlive the login."""
-        self.units.mkdir(parents=True, exist_ok=True)
+    def install(self) -> str:
+        """Write both units, start the timer, and let it outlive the login; return where it stands."""
+        job = self.job
+        self._unit("timer").parent.mkdir(parents=True, exist_ok=True)
         environment = "\n".join(f'Environment="{name}={value}"' for name, value in job.variables.items())
         words = " ".join(f'"{word}"' for word in job.words)
         parts = {"folder": str(job.folder), "environment": environment, "command": words}
         # A percent sign begins a specifier of systemd.
         service = SERVICE.format(stack=job.stack, **{name: text.replace("%", "%%") for name, text in parts.items()})
-        write_whole(self.units / f"{job.name}.service", service, 0o600)
-        write_whole(self.units / f"{job.name}.timer", TIMER.format(stack=job.stack), 0o600)
+        write_whole(self._unit("service"), service, 0o600)
+        write_whole(self._unit("timer"), TIMER.format(stack=job.stack), 0o600)
         _must("systemctl", "--user", "daemon-reload")
         _must("systemctl", "--user", "enable", "--now", f"{job.name}.timer")
-        lingers = _run("loginctl", "enable-linger").returncode == 0
+        lingers = _ran("loginctl", "enable-linger").returncode == 0
         after = "" if lingers else "; it ends with your login: an administrator runs `loginctl enable-linger` for you"
         return f"systemd's timer {job.name}{after}; `journalctl --user -u {job.name}` shows what it said"
 
-    def remove(self, job: Job) -> bool:
-        """Stop the timer and remove both units."""
-        was_there = self.where(job) is not None
-        _run("systemctl", "--user", "disable", "--now", f"{job.name}.timer")
-        for suffix in ("service", "timer"):
-            (self.units / f"{job.name}.{suffix}").unlink(missing_ok=True)
-        _run("systemctl", "--user", "daemon-reload")
+    def remove(self) -> bool:
+        """Stop the timer and remove both units; return whether it was there."""
+        was_there = self.where() is not None
+        _ran("systemctl", "--user", "disable", "--now", f"{self.job.name}.timer")
+        for kind in ("service", "timer"):
+            self._unit(kind).unlink(missing_ok=True)
+        _ran("systemctl", "--user", "daemon-reload")
         return was_there
 
-    def where(self, job: Job) -> str | None:
-        """Name the timer."""
-        return f"systemd's timer {job.name}" if (self.units / f"{job.name}.timer").exists() else None
+    def where(self) -> str | None:
+        """Return where it stands; None where it does not."""
+        return f"systemd's timer {self.job.name}" if self._unit("timer").exists() else None
+
+    def _unit(self, kind: str) -> Path:
+        return Path.home() / ".config" / "systemd" / "user" / f"{self.job.name}.{kind}"
 
 
+@dataclass(frozen=True)
 class Cron:
     """A line of the user's crontab that ends with our mark; no other line is touched."""
 
-    def install(self, job: Job) -> str:
-        """Write the line in place of an older one."""
+    job: Job
+
+    def install(self) -> str:
+        """Write the line in place of an older one; return where it stands."""
+        job = self.job
         variables = " ".join(f"{name}='{value}'" for name, value in job.variables.items())
         words = " ".join(f"'{word}'" for word in job.words)
-        line = f"* * * * * cd '{job.folder}' && {variables} {words} >>'{job.log}' 2>&1 {_mark(job)}"
-        self._write([*self._others(job), line.replace("%", "\\%")])
-        return f"a line of cron, marked `{_mark(job)}`; {job.log} has what it said"
+        line = f"* * * * * cd '{job.folder}' && {variables} {words} >>'{job.log}' 2>&1 {self._mark}"
+        _, others = self._lines()
+        self._write([*others, line.replace("%", "\\%")])
+        return f"a line of cron, marked `{self._mark}`; {job.log} has what it said"
 
-    def remove(self, job: Job) -> bool:
-        """Remove the line."""
-        was_there = self.where(job) is not None
-        if was_there:
-            self._write(self._others(job))
-        return was_there
+    def remove(self) -> bool:
+        """Remove the line; return whether it was there."""
+        lines, others = self._lines()
+        if lines != others:
+            self._write(others)
+        return lines != others
 
-    def where(self, job: Job) -> str | None:
-        """Name the line."""
-        return f"a line of cron, marked `{_mark(job)}`" if len(self._lines()) > len(self._others(job)) else None
+    def where(self) -> str | None:
+        """Return where it stands; None where it does not."""
+        lines, others = self._lines()
+        return f"a line of cron, marked `{self._mark}`" if lines != others else None
 
-    def _lines(self) -> list[str]:
-        done = _run("crontab", "-l")
+    @property
+    def _mark(self) -> str:
+        return f"# {self.job.name}"
+
+    def _lines(self) -> tuple[list[str], list[str]]:
+        """Return all lines, and those that are not ours."""
+        done = _ran("crontab", "-l")
         if done.returncode not in (0, NO_CRONTAB):
-            raise TimerError(f"reading the crontab: {done.stderr.strip()}")
-        return done.stdout.splitlines() if done.returncode == 0 else []
-
-    def _others(self, job: Job) -> list[str]:
-        return [line for line in self._lines() if not line.endswith(_mark(job))]
+            raise CommandFailed(f"reading the crontab: {done.stderr.strip()}. Then run the same command again.")
+        lines = done.stdout.splitlines()
+        return lines, [line for line in lines if not line.endswith(self._mark)]
 
     def _write(self, lines: Sequence[str]) -> None:
         _must("crontab", "-", text="".join(f"{line}\n" for line in lines))
@@ -161,20 +158,14 @@ def proved(job: Job) -> int:
     return subprocess.run(job.words, cwd=job.folder, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
 
-def _mark(job: Job) -> str:
-    return f"# {job.name}"
-
-
 def _must(*words: str, text: str = "") -> None:
-    done = _run(*words, text=text)
+    done = _ran(*words, text=text)
     if done.returncode:
-        raise TimerError(
-            f"installing or removing a guard: `{' '.join(words)}`: {done.stderr.strip() or done.returncode}"
+        raise CommandFailed(
+            f"installing or removing a guard: `{' '.join(words)}`: {done.stderr.strip() or done.returncode}. "
+            "Then run the same command again."
         )
 
 
-def _run(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(words, input=text, capture_output=True, text=True, check=False, timeout=QUICK_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(words, 127, "", str(error))
+def _ran(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return asked(words, QUICK_S, text=text)

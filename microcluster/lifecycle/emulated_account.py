@@ -1,7 +1,6 @@
 """The emulated account on this computer: Docker, images, the emulator by its command, and the image in its registry."""
 
 import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ from microcluster.accounts.registry import account_of
 from microcluster.config import stack as config
 from microcluster.setup import docker
 from microcluster.setup import images as local_images
-from microcluster.setup.environment import PROJECT, PYTHON, child_environment
+from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, CommandFailed, UserMistake
-from microcluster.setup.process import Step, run_in_view, run_logged
+from microcluster.setup.process import STOPPED_BY_LIMIT, Step, asked, run_in_view, run_logged
 from microcluster.setup.progress import Stages
 
 QUICK_S = 60
@@ -135,16 +134,13 @@ def stop(account: Emulated, home: Home) -> None:
 
 
 def _status(account: Emulated, home: Home) -> Mapping[str, Any]:
-    argv, options = _argv("status", account, "--json"), {"cwd": PROJECT, "env": child_environment(home)}
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=QUICK_S, **options)
-    except subprocess.TimeoutExpired as late:
-        raise CommandFailed(f"The emulated account in {account.state} gave no answer within {QUICK_S} s.") from late
+    done = asked(_argv("status", account, "--json"), QUICK_S, child_environment(home))
     if done.returncode == MISTAKE:
         raise UserMistake(done.stderr.strip())
     if done.returncode:
+        why = f" ({done.stderr})" if done.returncode == STOPPED_BY_LIMIT else ""
         raise CommandFailed(
-            f"The emulated account cannot be read. Its records are in {account.state}; "
+            f"The emulated account cannot be read{why}. Its records are in {account.state}; "
             f"`.venv/bin/python -m emulator status {account.name}` shows the problem."
         )
     return json.loads(done.stdout)

@@ -10,9 +10,9 @@ from typing import Any
 
 from core.home import Home
 from core.plain_text import duration, say
-from microcluster.setup.environment import PROJECT, PULUMI, with_account
+from microcluster.setup.environment import PULUMI, with_account
 from microcluster.setup.errors import CommandFailed
-from microcluster.setup.process import run_in_view
+from microcluster.setup.process import MISSING, STOPPED_BY_LIMIT, asked, run_in_view
 
 EVENTS = ("--json", "--non-interactive", "--color", "never")
 STREAMED = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
@@ -65,15 +65,11 @@ def answer(
     Raises:
         CommandFailed: it is missing, or gave no answer within the limit.
     """
-    what = f"pulumi {' '.join(words)}"
-    argv = (str(PULUMI), *words, "--non-interactive")
-    options = {"cwd": PROJECT, "env": environment or with_account(home), "stdin": subprocess.DEVNULL}
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=limit_s, **options)
-    except OSError as missing:
-        raise CommandFailed(f"`{what}`: {missing.strerror}. Run: make setup, then the same command again.") from missing
-    except subprocess.TimeoutExpired as late:
-        raise CommandFailed(f"`{what}`: no answer after {limit_s:g} s. Run the same command again.") from late
+    done = asked((str(PULUMI), *words, "--non-interactive"), limit_s, environment or with_account(home))
+    if done.returncode in (MISSING, STOPPED_BY_LIMIT):
+        why = f"`pulumi {' '.join(words)}`: {done.stderr}"
+        raise CommandFailed(f"{why}. Run: make setup, then the same command again.")
+    return done
 
 
 def reason(done: subprocess.CompletedProcess[str]) -> str:

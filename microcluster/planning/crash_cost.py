@@ -1,7 +1,6 @@
 """How much a crash may cost, and the steps between checkpoints that keep it below that."""
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 
 from microcluster.planning.costs import HOUR_S, Bill
@@ -14,19 +13,9 @@ WRITE_S = (5, 9)
 MOST_STEPS = 5000
 
 
-@dataclass(frozen=True)
-class AtRisk:
-    """What is lost at most when a run ends just before a checkpoint."""
-
-    steps: int
-    seconds: float
-    dollars: float
-
-
-def at_risk(steps: int, step_s: float, per_hour: Decimal, max_steps: int) -> AtRisk:
-    """Return what a crash may cost with a checkpoint every ``steps``; the last step always saves."""
-    bill = Bill(min(steps, max_steps) * step_s, per_hour)
-    return AtRisk(min(steps, max_steps), bill.seconds, bill.dollars)
+def at_risk(steps: int, step_s: float, per_hour: Decimal, max_steps: int) -> Bill:
+    """Return what a crash just before a checkpoint may cost with one every ``steps``; the last step always saves."""
+    return Bill(min(steps, max_steps) * step_s, per_hour)
 
 
 def interval(step_s: float, per_hour: Decimal) -> int:

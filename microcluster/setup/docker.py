@@ -13,7 +13,7 @@ from core.home import Home
 from core.waiting import wait_until
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
-from microcluster.setup.process import Step, run_logged, tail
+from microcluster.setup.process import Step, asked, run_logged, tail
 
 PING_TIMEOUT_S = 5
 START_LIMIT_S, USUAL_S = 60, 5
@@ -136,11 +136,6 @@ def _disable_service(name: str, home: Home) -> None:
     for argv in (("service", name, "stop"), ("update-rc.d", name, "disable")):
         program = shutil.which(argv[0], path=system_path(os.environ))
         # Without an init system the service does not run after installation, and stopping it would fail.
-        if program and (argv[-1] != "stop" or _service_runs(program, name)):
+        if program and (argv[-1] != "stop" or asked((program, name, "status"), PING_TIMEOUT_S).returncode == 0):
             what = f"disabling the service of {name}; the emulator starts its own"
             run_logged(Step(what, "1 s", (program, *argv[1:]), home.logs / "service.log", hint), os.environ)
-
-
-def _service_runs(program: str, name: str) -> bool:
-    asked = subprocess.run((program, name, "status"), capture_output=True, timeout=PING_TIMEOUT_S, check=False)
-    return asked.returncode == 0

@@ -14,7 +14,7 @@ from core.home import Home
 from core.plain_text import say
 from microcluster.setup.environment import PROJECT, PULUMI, VENV, child_environment
 from microcluster.setup.errors import CommandFailed
-from microcluster.setup.process import Step, output_of, run_logged
+from microcluster.setup.process import Step, asked, run_logged
 from microcluster.setup.progress import Stages
 
 VERSION, SERIES = "3.259.0", "3.259."
@@ -53,13 +53,13 @@ def installed(environment: Mapping[str, str]) -> Path | None:
     if path is None:
         return None
     real = Path(path).resolve()
-    version = output_of([path, "version"], environment, QUICK_S)
+    version = asked([path, "version"], QUICK_S, environment).stdout
     return real if fits(version) and (real.parent / HOST_BINARY).exists() else None
 
 
-def fits(version: str | None) -> bool:
+def fits(version: str) -> bool:
     """Whether this project runs with the version that ``pulumi version`` printed."""
-    return bool(re.match(rf"v?{re.escape(SERIES)}\d+\s*$", version or ""))
+    return bool(re.match(rf"v?{re.escape(SERIES)}\d+\s*$", version))
 
 
 def plugin_is_there(home: Home) -> bool:

@@ -2,10 +2,11 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from microcluster.setup.process import STOPPED_BY_LIMIT, asked
 
 APT = Path("/etc/apt")
 CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -70,16 +71,9 @@ def pip_configuration(listing: str) -> str:
 
 def tool_output(command: Sequence[str], limit_s: float = TOOL_LIMIT_S) -> str:
     """Return the output of a package tool; an empty text if it is not installed."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit_s
-        )
-    except FileNotFoundError:
-        return ""
-    except subprocess.TimeoutExpired as late:
-        raise HostSettingsError(
-            f"`{' '.join(command)}` gave no answer within {limit_s:g} s; run it by hand, then repeat"
-        ) from late
+    done = asked(command, limit_s)
+    if done.returncode == STOPPED_BY_LIMIT:
+        raise HostSettingsError(f"`{' '.join(command)}` gave {done.stderr}; run it by hand, then repeat")
     return done.stdout
 
 

@@ -17,7 +17,8 @@ from microcluster.setup.progress import shown
 
 TAIL_LINES = 15
 GRACE_S = 60  # Pulumi gives its providers 30 s to finish; tests remove their machines.
-STOPPED_BY_LIMIT = 124
+STOPPED_BY_LIMIT, MISSING = 124, 127
+"""Exit codes of a program that was not over in time, and of one that is not there."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -32,26 +33,23 @@ class Step:
     log: Path
     next_step: str
     limit_s: float = 1800
-    cwd: Path = PROJECT
 
 
 def run_logged(step: Step, environment: Mapping[str, str]) -> None:
     """Run ``step`` with its output in its log; raise with the end of the log if it fails."""
     step.log.parent.mkdir(parents=True, exist_ok=True)
     with shown(step.what, step.usual), step.log.open("wb") as log:
-        process = _start(step.argv, environment, step.cwd, stdout=log, stderr=subprocess.STDOUT)
+        process = _start(step.argv, environment, stdout=log, stderr=subprocess.STDOUT)
         code = wait(process, step.limit_s)
         if code:
             raise CommandFailed(_failure(step, code))
 
 
-def _start(
-    argv: Sequence[str], environment: Mapping[str, str], folder: Path = PROJECT, **output: Any
-) -> subprocess.Popen[Any]:
+def _start(argv: Sequence[str], environment: Mapping[str, str], **output: Any) -> subprocess.Popen[Any]:
     """Start a program in a process group of its own."""
     try:
         return subprocess.Popen(
-            argv, cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0, **output
+            argv, cwd=PROJECT, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0, **output
         )
     except OSError as missing:
         raise CommandFailed(
@@ -170,12 +168,15 @@ def _forwarding() -> Iterator[_Forwarder]:
         raise KeyboardInterrupt
 
 
-def output_of(argv: Sequence[str], environment: Mapping[str, str], limit_s: float) -> str | None:
-    """Return the output of a quick program, or None if it is missing, fails or hangs."""
+def asked(
+    argv: Sequence[str], limit_s: float, environment: Mapping[str, str] = os.environ, text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a quick program that reads ``text``, without showing it; a missing or a late one has an exit code and a reason too."""
     try:
-        result = subprocess.run(
-            argv, cwd=PROJECT, env=dict(environment), capture_output=True, text=True, timeout=limit_s, check=True
+        return subprocess.run(
+            argv, cwd=PROJECT, env=environment, input=text, capture_output=True, text=True, check=False, timeout=limit_s
         )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return result.stdout
+    except OSError as missing:
+        return subprocess.CompletedProcess(argv, MISSING, "", f"{missing.strerror}")
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, STOPPED_BY_LIMIT, "", f"no answer within {limit_s:g} s")

@@ -1,10 +1,7 @@
 """A program's source for the local training image: taken from a place that a person names, the cache or its repository."""
 
-import io
 import os
 import shutil
-import subprocess
-import tarfile
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +11,7 @@ from core.files import whole_folder
 from microcluster.jobs.contract import PinnedSource
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.image_build import NOT_INPUTS, input_files, input_hash
+from microcluster.setup.process import asked
 
 NOWHERE = "none"
 """The value of the source's variable that leaves it out and asks nobody for it."""
@@ -122,48 +120,35 @@ def _named(pinned: PinnedSource, path: Path, cache: Path) -> Source:
 
 def _from_repository(pinned: PinnedSource, kept: Path) -> Source:
     """Fetch the pinned commit alone; a repository that does not answer is given up after a few seconds."""
-    _git(("ls-remote", pinned.repository, "HEAD"), REACH_LIMIT_S)
+    _git("ls-remote", pinned.repository, "HEAD", limit_s=REACH_LIMIT_S)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=kept.parent) as git:
-        _git(("init", "--quiet", "--bare", git), LOCAL_LIMIT_S)
-        _git(("--git-dir", git, "fetch", "--quiet", "--depth=1", pinned.repository, pinned.commit), FETCH_LIMIT_S)
+        _git("init", "--quiet", "--bare", git)
+        only = ("fetch", "--quiet", "--depth=1", pinned.repository, pinned.commit)
+        _git("--git-dir", git, *only, limit_s=FETCH_LIMIT_S)
         return _checked_out(pinned, Path(git), kept)
 
 
 def _checked_out(pinned: PinnedSource, git: Path, kept: Path) -> Source:
     """Put the pinned commit's files of a git directory into the cache."""
-    archive = _git(
-        ("--git-dir", str(git), "archive", "--format=tar", pinned.commit, "--", *pinned.parts), LOCAL_LIMIT_S
-    )
-    with whole_folder(kept) as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in filter(tarfile.TarInfo.isfile, tar):
-            _write(folder, member, tar.extractfile(member).read())
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=kept.parent, suffix=".tar") as archive, whole_folder(kept) as folder:
+        words = ("archive", f"--output={archive.name}", pinned.commit, "--", *pinned.parts)
+        _git("--git-dir", str(git), *words)
+        # Unlike the standard library's before Python 3.12, this tar writes nothing elsewhere by itself.
+        _ran("tar", "--extract", "--no-same-owner", f"--file={archive.name}", f"--directory={folder}")
     source = Source.of(pinned, kept)
     if source.digest != pinned.content:
         raise _UnavailableError(f"the files of commit {pinned.commit} are not what they were when it was pinned")
     return source
 
 
-def _write(folder: Path, member: tarfile.TarInfo, content: bytes) -> None:
-    """Write one file of an archive; Debian 12's Python has no filter for members that lead elsewhere."""
-    path = folder / member.name
-    if ".." in path.parts or not path.is_relative_to(folder):
-        raise _UnavailableError(f"{member.name!r} in it leads elsewhere")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    path.chmod(0o755 if member.mode & 0o100 else 0o644)
+def _git(*words: str, limit_s: float = LOCAL_LIMIT_S) -> None:
+    _ran("git", *words, limit_s=limit_s)
 
 
-def _git(words: tuple[str, ...], limit_s: float) -> bytes:
-    """Return what git prints; it never asks for a password."""
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        done = subprocess.run(("git", *words), capture_output=True, timeout=limit_s, env=environment, check=False)
-    except FileNotFoundError as absent:
-        raise _UnavailableError("git is not installed") from absent
-    except subprocess.TimeoutExpired as late:
-        raise _UnavailableError(f"git {words[0]} gave no answer within {limit_s:.0f} s") from late
+def _ran(*argv: str, limit_s: float = LOCAL_LIMIT_S) -> None:
+    done = asked(argv, limit_s, {**os.environ, "GIT_TERMINAL_PROMPT": "0"})  # Git must not ask for a password.
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        raise _UnavailableError(said[-1].removeprefix("fatal: ").rstrip("."))
-    return done.stdout
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise _UnavailableError(f"{argv[0]}: {said[-1].removeprefix('fatal: ').rstrip('.')}")

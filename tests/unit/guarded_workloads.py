@@ -15,7 +15,8 @@ from pathlib import Path
 from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
 from emulator.softlayer import invoices, transactions
-from microcluster.guard.decision import Limits, Rental, rental_of
+from microcluster.guard.decision import Limits
+from microcluster.guard.rental import Rental
 from providers.paperspace import bills, views
 from providers.softlayer import billing
 from tests.unit.emulated import Emulated
@@ -35,7 +36,7 @@ class Guests(World):
         self.account = Emulated(folder)
         self.ids = [self.account.order(f"gpu-{rank}") for rank in range(nodes)]
         self.pass_(60)
-        self.opened = [since for since, _ in self.rental().open]
+        self.opened = [row.opened for row in self.rental().open]
 
     def pass_(self, seconds: float) -> None:
         """Let the account's clock go on, and what the account has begun with it."""
@@ -49,7 +50,7 @@ class Guests(World):
         """Read the billing items as the provider does."""
         rows = self.account.call("Account", "getAllTopLevelBillingItems", mask=billing.CHARGE_MASK)
         self.now = datetime.fromtimestamp(self.account.account.now, UTC)
-        return rental_of((billing.charge(row, still_billed=False) for row in rows), self.now)
+        return Rental(self.now, tuple(billing.charge(row, still_billed=False) for row in rows))
 
     def end(self) -> None:
         """Cancel all guests."""
@@ -72,7 +73,7 @@ class Machines(World):
         self.network = self.team.home
         self.ids = [self.team.order(f"gpu-{rank}") for rank in range(nodes)]
         self.pass_(600)
-        self.opened = [since for since, _ in self.rental().open]
+        self.opened = [row.opened for row in self.rental().open]
 
     def pass_(self, seconds: float) -> None:
         """Let the account's clock go on, and what the account has begun with it."""
@@ -90,7 +91,7 @@ class Machines(World):
         ]
         self.now = datetime.fromtimestamp(self.team.account.now, UTC)
         found = [charge for kind, row in rows for charge in bills._of_living(views.VIEWS[kind](row), self.now)]
-        return rental_of(found, self.now)
+        return Rental(self.now, tuple(found))
 
     def end(self) -> None:
         """Stop and delete all machines, then the network."""

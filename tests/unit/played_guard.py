@@ -7,13 +7,30 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from core.catalog.prices import Rate
-from microcluster.guard.decision import Limits, Rental, Run
-from microcluster.guard.look import Book, Guard, Record
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands.guard_look import Guard
+from microcluster.guard.book import Book, Record
+from microcluster.guard.decision import SILENT, Limits
+from microcluster.guard.rental import Rental
 from providers.rental.account import Extension
 from providers.rental.errors import AccountError
+from providers.rental.receipt import Charge
 
 BEGAN = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 RATE = Rate(Decimal(4))
+
+
+def charge(opened: datetime, until: datetime, rate: Rate = RATE, **more: object) -> Charge:
+    """Return what something at this rate was billed until then."""
+    fixed = {"id": "1", "description": "", "host": "gpu-0", "category": "guest", "closed": None, "ends": None}
+    price = {"per_hour": rate.per_hour, "per_month": rate.per_month or Decimal(0), "by_month": rate.by_month}
+    own = {"opened": opened, "hourly": rate.per_month is None, "so_far": rate.cost(opened, until), "currency": "USD"}
+    return Charge(**{**fixed, **price, **own, **more})
+
+
+def ran(state: str, cause: str | None = None, **more: object) -> Outcome:
+    """Return a run whose machines know when to stop it."""
+    return Outcome(state, cause=cause, **{"is_held": True, **more})
 
 
 class Killed(BaseException):
@@ -51,7 +68,7 @@ class World:
     now: datetime = BEGAN
     opened: list[datetime] = field(default_factory=lambda: [BEGAN, BEGAN + timedelta(minutes=2)])
     ended: dict[int, datetime] = field(default_factory=dict)
-    run: Run = Run("running", idle_s=0.0, is_armed=True)
+    run: Outcome = ran("running", idle_s=0.0, armed=True)
     extension: Extension = field(default_factory=Extension)
     cuts: set[str] = field(default_factory=set)
     cut_until: datetime | None = None
@@ -95,8 +112,9 @@ class World:
             self.run = replace(self.run, idle_s=self.run.idle_s + seconds)
 
     def rental(self) -> Rental:
-        going_on = tuple((since, RATE) for one, since in enumerate(self.opened) if one not in self.ended)
-        return Rental(self.now, self.bill, min(self.opened, default=None), going_on)
+        ends = [self.ended.get(one) for one in range(len(self.opened))]
+        rows = (charge(since, end or self.now, closed=end) for since, end in zip(self.opened, ends, strict=True))
+        return Rental(self.now, tuple(rows))
 
     def end(self) -> None:
         for one in range(len(self.opened)):
@@ -137,8 +155,8 @@ class PlayedHands:
             raise AccountError("opening the account: nobody answers.")
         return world.rental(), world.extension
 
-    def run(self) -> Run:
-        return Run() if "machines" in self.world.cuts else self.world.run
+    def run(self) -> Outcome:
+        return SILENT if "machines" in self.world.cuts else self.world.run
 
     def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
         if "machines" in self.world.cuts:
@@ -188,7 +206,7 @@ class PlayedHands:
         if world.stubborn:
             return "process 77 would not end"
         if world.run.state in ("running", "stalled"):
-            world.run, world.saved = Run("stopped"), True
+            world.run, world.saved = ran("stopped"), True
         return ""
 
     def _fetch(self) -> str:

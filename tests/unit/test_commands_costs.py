@@ -11,7 +11,7 @@ import pytest
 
 from core.home import Home, Owner
 from microcluster.commands import costs
-from microcluster.commands.costs import Rental, rentals_of, sums
+from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.commands.money import Statement, keep, kept
 from microcluster.config.stack import ConfigError
 from microcluster.setup import keys
@@ -45,7 +45,13 @@ def test_each_rental_has_its_runs_hours_and_dollars(tmp_path) -> None:
     rows = (charge("1", 0, 10, "30"), charge("2", 1, 12, "33"), charge("3", 48, None, "156"))
     first, second = rentals_of(said(*rows), tmp_path)
     assert (first.runs, first.hours, first.cost, first.closed) == (("aaaa",), 12, 63, NOON + timedelta(hours=12))
-    assert (second.runs, second.hours, second.cost, second.closed, second.per_hour) == (("bbbb",), 52, 156, None, 3)
+    assert (second.runs, second.hours, second.cost, second.closed, second.billed_per_hour) == (
+        ("bbbb",),
+        52,
+        156,
+        None,
+        3,
+    )
 
 
 def test_the_days_share_a_charge_by_their_time_and_add_up_to_it(tmp_path) -> None:
@@ -55,7 +61,7 @@ def test_the_days_share_a_charge_by_their_time_and_add_up_to_it(tmp_path) -> Non
 
 
 def test_real_and_emulated_dollars_and_node_hours_are_never_added_up(tmp_path) -> None:
-    def one(statement: Statement) -> Rental:
+    def one(statement: Statement) -> Paid:
         return rentals_of(statement, tmp_path)[0]
 
     real, emulated = said(charge("1", 0, None, "144")), said(charge("2", 0, 9, "27"), emulated=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from command_samples import CLUSTER, RUNNING
+from played_guard import charge
 
 from core.catalog.prices import Rate
 from core.home import Home
@@ -18,14 +19,19 @@ from microcluster.commands import ending, guard, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
 from microcluster.config.model import Guard
-from microcluster.guard import look as looks_at
-from microcluster.guard.decision import End, Verdict
+from microcluster.guard import rental as rented
+from microcluster.guard.book import Record
+from microcluster.guard.decision import End, Limits, Verdict
 from microcluster.lifecycle import locks, pulumi, pulumi_state
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
 PRICE = Decimal("8.99")
 LONG_S = 3600.0
+
+
+def rented_since(minutes: float, now: datetime) -> rented.Rental:
+    return rented.Rental(now, (charge(now - timedelta(minutes=minutes), now, Rate(PRICE)),))
 
 
 @dataclass
@@ -43,7 +49,7 @@ class Rental:
 
     def observed(self, stack: str) -> Any:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        return CLUSTER, replace(RUNNING, state=state)
+        return replace(RUNNING, state=state)
 
     def unfetched(self, stack: str) -> list[dict[str, str]]:
         if self.silent:
@@ -66,14 +72,14 @@ class Rental:
 
     def cost(self, stack: str) -> Cost:
         now = datetime.now(UTC)
-        return Cost(PRICE, PRICE, open=((now - timedelta(minutes=50), Rate(PRICE)),))
+        return Cost(PRICE, PRICE, rental=rented_since(50, now))
 
 
 @pytest.fixture
 def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     made = Rental()
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(ending, "observed_or_none", made.observed)
+    monkeypatch.setattr(ending, "outcome_or_none", made.observed)
     monkeypatch.setattr(ending, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
     monkeypatch.setattr(ending, "unfetched_runs", made.unfetched)
     monkeypatch.setattr(ending, "run_part", made.part)
@@ -294,11 +300,10 @@ def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None
 ) -> None:
     now = datetime.now(UTC)
-    rental = looks_at.Rental(now, PRICE, now - timedelta(minutes=30), ((now - timedelta(minutes=30), Rate(PRICE)),))
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
-    book = looks_at.Book(guard.folder_of("v100", Home(tmp_path, tmp_path)))
-    book.write(looks_at.Record("watch@here", now, Verdict("record", "within its limits", due=due), rental))
-    monkeypatch.setattr(guard, "limits_of", lambda stack: looks_at.Limits())
+    book = guard.book_of("v100", Home(tmp_path, tmp_path))
+    book.write(Record("watch@here", now, Verdict("record", "within its limits", due=due), rented_since(30, now)))
+    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits())
     monkeypatch.setattr(guard, "_where", lambda stack, home: where)
     said = guard.who_looks("v100", Home(tmp_path, tmp_path))
     assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said

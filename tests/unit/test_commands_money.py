@@ -10,10 +10,9 @@ from core.catalog.prices import Rate
 from core.home import Owner, owner_in_domain, owner_in_notes
 from microcluster.commands.command import UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
-from microcluster.commands.money import last_rental, rentals
 from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
-from microcluster.guard.decision import rental_of
+from microcluster.guard.rental import Rental, last_rental, rentals
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
 from providers.rental.account import Resource
 from providers.rental.receipt import Charge
@@ -45,30 +44,33 @@ def thing(kind: str, id: str, owner: Owner = MINE, *, alive: bool = True) -> Res
     ],
 )
 def test_the_last_rental_begins_where_the_mark_last_held_nothing(rows: list[Charge], shown: list[str]) -> None:
-    bill = last_rental(rows)
-    assert [row.id for row in bill.shown] == shown
-    assert [*bill.earlier, *bill.shown] == rows
-    assert not any(row.is_open for row in bill.earlier), "what is open is always shown"
+    assert [row.id for row in last_rental(rows, DAY).rows] == shown
+    found = rentals(rows, DAY)
+    assert [row for rental in found for row in rental.rows] == rows
+    assert not any(rental.open for rental in found[:-1]), "what is open is always in the last one"
 
 
 def test_what_is_kept_is_listed_apart_and_does_not_count_as_left_over() -> None:
     drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
-    bill = last_rental([drive, charge("a", 0, 1)])
+    bill = last_rental([drive, charge("a", 0, 1)], DAY)
     assert (bill.open, bill.kept) == ([], [drive])
 
 
 def test_a_drive_that_is_kept_between_two_rentals_does_not_make_them_one() -> None:
     drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
     before, now = charge("a", 0, 1), charge("b", 50, None)
-    assert rentals([drive, before, now]) == [(before,), (now, drive)]
-    assert rentals([drive, before]) == [(before, drive)]
-    assert rentals([drive]) == [(drive,)]
+    for rows, split in (
+        ([drive, before, now], [(before,), (now, drive)]),
+        ([drive, before], [(before, drive)]),
+        ([drive], [(drive,)]),
+    ):
+        assert [rental.rows for rental in rentals(rows, DAY)] == split
 
 
 def test_a_guard_counts_from_the_first_machine_and_a_kept_drive_from_then_on() -> None:
     opened, began, now = (DAY + timedelta(hours=each) for each in (0, 50, 52))
     drive = dataclasses.replace(charge("drive", 0, None), is_kept=True, so_far=Rate(Decimal(3)).cost(opened, now))
-    rental = rental_of([charge("b", 50, None), drive], now)
+    rental = Rental(now, (charge("b", 50, None), drive))
     assert (rental.began, rental.spent) == (began, 6 + 2 * 3)
 
 

@@ -8,8 +8,8 @@ import pytest
 from played_guard import BEGAN, World, guard
 
 from core.home import Owner
+from microcluster.guard.book import Book
 from microcluster.guard.decision import Begun, Limits
-from microcluster.guard.look import Book
 from providers.paperspace import views
 from providers.rental.account import Claim, Extension
 from providers.rental.wire import Wire

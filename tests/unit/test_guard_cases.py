@@ -5,9 +5,9 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from played_guard import BEGAN, World, guard, look, watch
+from played_guard import BEGAN, World, guard, look, ran, watch
 
-from microcluster.guard.decision import Limits, Run
+from microcluster.guard.decision import SILENT, Limits
 from providers.rental.account import Extension
 
 LEASE = Limits(lease_h=Decimal(3))
@@ -117,7 +117,7 @@ def test_case_6_a_guard_that_hangs_on_the_lock_past_the_limit_is_interrupted(wor
 
 
 def test_case_6_a_make_up_that_works_on_the_stack_is_left_alone_but_for_a_limit(world):
-    world.is_busy, world.run = True, Run("finished")
+    world.is_busy, world.run = True, ran("finished")
     watch(world, guard(world, LEASE), hours=2)
     assert not world.is_over and "stop" not in world.log
     watch(world, guard(world, LEASE), hours=2)
@@ -125,7 +125,7 @@ def test_case_6_a_make_up_that_works_on_the_stack_is_left_alone_but_for_a_limit(
 
 
 def test_case_6_a_make_up_that_begins_while_a_finished_job_is_fetched_keeps_its_machines(world):
-    world.run, alone = Run("finished"), guard(world, LEASE)
+    world.run, alone = ran("finished"), guard(world, LEASE)
     world.during["fetch"] = lambda: setattr(world, "is_busy", True)
     watch(world, alone, hours=1)
     assert world.is_busy and "cancel" not in world.log
@@ -136,7 +136,7 @@ def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines
     world.during["fetch"] = lambda: setattr(world, "extension", Extension(Decimal(6)))
     watch(world, alone, hours=4)
     assert not world.is_over and "cancel" not in world.log
-    world.run = Run("running", idle_s=0.0, is_armed=True)
+    world.run = ran("running", idle_s=0.0, armed=True)
     watch(world, alone, hours=10)
     assert (
         world.is_over and BEGAN + timedelta(hours=8, minutes=40) < world.last_end <= BEGAN + timedelta(hours=9) + SLACK
@@ -145,7 +145,7 @@ def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines
 
 @pytest.mark.parametrize(
     "run",
-    [Run("preparing", idle_s=0.0), Run("running", idle_s=0.0, is_armed=True), Run("running", idle_s=None), Run()],
+    [ran("preparing", idle_s=0.0), ran("running", idle_s=0.0, armed=True), ran("running", idle_s=None), SILENT],
     ids=["tokenising", "evaluating", "a-reading-is-missing", "no-answer"],
 )
 def test_case_7_what_is_not_idle_by_all_readings_is_not_ended(world, run):
@@ -155,7 +155,7 @@ def test_case_7_what_is_not_idle_by_all_readings_is_not_ended(world, run):
 
 
 def test_case_8_a_run_that_hangs_with_busy_gpus_is_ended(world):
-    world.run = Run("stalled", "stalled", idle_s=0.0, is_armed=True)
+    world.run = ran("stalled", "stalled", idle_s=0.0, armed=True)
     watch(world, guard(world, IDLE), hours=1)
     assert world.is_over and world.last_end < BEGAN + timedelta(minutes=25)
 
@@ -172,7 +172,7 @@ def test_case_9_whatever_the_machines_do_a_lease_that_is_over_cancels_and_says_w
 
 
 def test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched(world):
-    world.run, world.fails = Run("finished"), "the disk of this computer is full"
+    world.run, world.fails = ran("finished"), "the disk of this computer is full"
     alone = guard(world, Limits(lease_h=Decimal(30)))
     record = watch(world, alone, hours=2)
     assert (record.verdict.code, world.is_over) == (1, False)
@@ -222,6 +222,6 @@ def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_ext
 @pytest.mark.parametrize("cut", ["", "account"])
 def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world, cut):
     watch(world, guard(world, LEASE), hours=5)
-    world.opened, world.run, world.cuts = [world.now], Run("stopped"), {cut}
+    world.opened, world.run, world.cuts = [world.now], ran("stopped"), {cut}
     world.ended.clear()
     assert look(guard(world, LEASE)).verdict.step == ("warn" if cut else "record")

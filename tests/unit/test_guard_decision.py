@@ -5,40 +5,38 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from played_guard import World, guard, look
+from played_guard import BEGAN, RATE, World, charge, guard, look, ran
 
 from core.catalog.prices import Rate
+from microcluster.analysis.run_state import Outcome
 from microcluster.guard.decision import (
     CANCEL_S,
     FETCH_S,
+    SILENT,
     STOP_S,
     Begun,
     Limits,
-    Rental,
-    Run,
     Seen,
     decide,
     first_end,
 )
+from microcluster.guard.rental import Rental
 from providers.rental.account import Extension
 
-BEGAN = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
-RATE = Rate(Decimal(4))
-RUNNING = Run("running", idle_s=0.0, is_armed=True)
+RUNNING = ran("running", idle_s=0.0, armed=True)
 
 
 def after(hours: float) -> datetime:
     return BEGAN + timedelta(hours=hours)
 
 
-def rental(hours: float, *since: datetime, rate: Rate = RATE, **changes: object) -> Rental:
+def rental(hours: float, *since: datetime, rate: Rate = RATE, **more: object) -> Rental:
     """Return what two machines from the beginning, or those since these moments, were billed so many hours later."""
-    now, opened = after(hours), since or (BEGAN, BEGAN)
-    spent = sum((rate.cost(each, now) for each in opened), Decimal(0))
-    return replace(Rental(now, spent, min(opened), tuple((each, rate) for each in opened)), **changes)
+    now = after(hours)
+    return Rental(now, tuple(charge(each, now, rate, **more) for each in since or (BEGAN, BEGAN)))
 
 
-def seen(hours: float, run: Run = RUNNING, **more: object) -> Seen:
+def seen(hours: float, run: Outcome = RUNNING, **more: object) -> Seen:
     return Seen(after(hours), more.pop("rental", rental(hours)), run, **more)
 
 
@@ -58,17 +56,17 @@ def test_an_account_that_was_never_read_is_not_taken_for_empty():
 
 
 def test_without_an_open_billing_item_it_is_over():
-    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=replace(rental(9), open=()))).step == "over"
+    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=Rental(after(9)))).step == "over"
 
 
 def test_an_order_that_waits_is_not_the_end():
-    waiting = replace(rental(9), open=(), is_coming=True)
+    waiting = Rental(after(9), is_coming=True)
     assert decide(Limits(budget=Decimal(100)), seen(9, rental=waiting)).step == "record"
 
 
 def test_what_was_cancelled_and_is_still_billed_is_cancelled_again_and_after_half_an_hour_an_alarm():
     begun = Begun("idle", after(1), has_cancelled=True)
-    early, late = (decide(Limits(lease_h=Decimal(9)), seen(hours, Run("stopped"), begun=begun)) for hours in (1.2, 1.6))
+    early, late = (decide(Limits(lease_h=Decimal(9)), seen(hours, ran("stopped"), begun=begun)) for hours in (1.2, 1.6))
     assert [(each.step, each.code) for each in (early, late)] == [("end", 0), ("end", 1)]
 
 
@@ -76,7 +74,7 @@ def test_while_another_guard_is_at_work_this_one_waits():
     assert decide(Limits(lease_h=Decimal(1)), seen(2, others_turn=True)).step == "wait"
 
 
-@pytest.mark.parametrize("run", [RUNNING, Run(), Run("preparing")], ids=["busy", "blind", "preparing"])
+@pytest.mark.parametrize("run", [RUNNING, SILENT, ran("preparing")], ids=["busy", "blind", "preparing"])
 def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answer(run):
     reserve_h = (STOP_S + FETCH_S + CANCEL_S) / 3600
     limits = Limits(lease_h=Decimal(30))
@@ -113,7 +111,7 @@ def test_a_budget_pays_the_hour_that_begins_with_a_month_where_each_is_billed_al
     rate = Rate(Decimal(4), by_month=True)
     for minutes in (1, 100, 189, 191, 200):
         now = opened + timedelta(minutes=minutes)
-        found = Rental(now, rate.cost(opened, now), opened, ((opened, rate),))
+        found = Rental(now, (charge(opened, now, rate),))
         last = first_end(Limits(budget=Decimal(30)), found).last
         assert found.spent_at(last) + 4 <= 30 < found.spent_at(last + timedelta(seconds=1)) + 4
 
@@ -136,28 +134,28 @@ def test_an_extension_moves_both_limits_and_makes_none_where_there_is_none():
 
 
 def test_a_finished_job_is_cancelled_once_it_is_fetched_unless_the_stack_file_keeps_it():
-    done = seen(1, Run("finished"))
+    done = seen(1, ran("finished"))
     assert (decide(Limits(), done).step, decide(Limits(), done).fetch_by) == ("end", None)
     assert decide(Limits(cancels_done=False), done).step == "record"
 
 
 def test_a_failed_job_keeps_its_machines_for_some_minutes():
-    early, late = (decide(Limits(), seen(1, Run("failed", "ranks-died"), failed_s=each)) for each in (60, 1800))
+    early, late = (decide(Limits(), seen(1, ran("failed", "ranks-died"), lasts_s=each)) for each in (60, 1800))
     assert (early.step, late.step) == ("warn", "end")
     assert "cancelled in 29 min" in early.why
 
 
 def test_a_job_that_a_person_has_stopped_stays():
-    assert decide(Limits(lease_h=Decimal(9)), seen(1, Run("stopped"))).step == "record"
+    assert decide(Limits(lease_h=Decimal(9)), seen(1, ran("stopped"))).step == "record"
 
 
 def test_what_the_machines_have_stopped_for_idleness_is_fetched_and_cancelled():
-    verdict = decide(Limits(lease_h=Decimal(9)), seen(1, Run("stopped", "idle")))
+    verdict = decide(Limits(lease_h=Decimal(9)), seen(1, ran("stopped", "idle")))
     assert (verdict.step, verdict.reason) == ("end", "idle")
 
 
 def test_a_run_that_hangs_is_warned_of_and_ended_after_ten_minutes():
-    early, late = (decide(Limits(lease_h=Decimal(9)), seen(1, Run("stalled"), hung_s=each)) for each in (60, 600))
+    early, late = (decide(Limits(lease_h=Decimal(9)), seen(1, ran("stalled"), lasts_s=each)) for each in (60, 600))
     assert (early.step, late.step, late.reason) == ("warn", "end", "hung")
 
 
@@ -168,7 +166,7 @@ def test_idleness_is_warned_of_at_half_of_its_limit_and_ends_at_all_of_it():
 
 
 def test_before_its_first_step_a_run_may_wait_for_two_hours():
-    limits, waiting = Limits(idle_s=600), Run("running", is_armed=False)
+    limits, waiting = Limits(idle_s=600), ran("running", armed=False)
     assert decide(limits, seen(1, replace(waiting, idle_s=1800))).step == "record"
     assert decide(limits, seen(3, replace(waiting, idle_s=7200))).step == "end"
 
@@ -181,7 +179,7 @@ def test_machines_that_are_kept_after_the_job_are_cancelled_once_they_are_idle()
 
 def test_a_missing_reading_freezes_idleness_and_is_told_after_ten_minutes():
     blind = replace(RUNNING, idle_s=None)
-    early, late = (decide(Limits(idle_s=60), seen(5, blind, blind_s=each)) for each in (599, 600))
+    early, late = (decide(Limits(idle_s=60), seen(5, blind, lasts_s=each)) for each in (599, 600))
     assert (early.step, late.step, late.warning) == ("record", "warn", "blind")
 
 
@@ -196,18 +194,18 @@ def test_at_80_percent_it_warns_by_the_limit_so_that_an_extension_warns_anew(lim
 
 def test_an_end_that_was_begun_is_finished_though_its_reason_shows_no_more():
     begun = Begun("idle", after(1))
-    assert decide(Limits(idle_s=600), seen(1.1, Run("stopped"), begun=begun)).reason == "idle"
+    assert decide(Limits(idle_s=600), seen(1.1, ran("stopped"), begun=begun)).reason == "idle"
 
 
 def test_a_lease_before_a_queue_is_counted_in_node_hours():
-    nodes = rental(2, rate=Rate(Decimal(1)), currency="node hours", spent=Decimal(4))
+    nodes = rental(2, rate=Rate(Decimal(1)), currency="node hours")
     end = first_end(Limits(lease_h=Decimal(10)), nodes)
     assert end.last == after(5)
 
 
 def test_a_job_that_waits_in_a_queue_uses_up_no_lease():
-    waiting = Rental(after(50), currency="node hours", is_coming=True)
-    assert decide(Limits(lease_h=Decimal(1)), seen(50, Run("preparing"), rental=waiting)).step == "record"
+    waiting = Rental(after(50), is_coming=True)
+    assert decide(Limits(lease_h=Decimal(1)), seen(50, ran("preparing"), rental=waiting)).step == "record"
 
 
 def test_parts_with_a_limit_in_a_month_cost_no_more_than_it():

@@ -10,18 +10,19 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
-from command_samples import CLUSTER, RUNNING
+from command_samples import RUNNING
+from played_guard import charge as billed
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
-from microcluster.commands import guard, guard_hands
-from microcluster.guard.decision import Begun, Limits, Seen, decide, rental_of
+from microcluster.commands import guard, guard_look
+from microcluster.guard.decision import Begun, Limits, Seen, decide
+from microcluster.guard.rental import Rental
 from microcluster.lifecycle import locks
 from microcluster.setup.environment import PROJECT
 from providers.paperspace import bills
 from providers.rental.account import Account, Extension, Identity, Resource
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
 
 HOUR = timedelta(hours=1)
 OWNER = Owner("v100", "1f3a9c42")
@@ -29,9 +30,7 @@ OWNER = Owner("v100", "1f3a9c42")
 
 def charge(opened, closed=None, so_far=4, **more):
     """Return what a machine at $4 an hour was billed."""
-    of = {"id": "1", "category": "guest", "hourly": True, "per_hour": Decimal(4), "per_month": Decimal(0)} | more
-    fixed = {"description": "", "host": "gpu-0", "ends": None, "currency": "USD"}
-    return Charge(**{**fixed, **of}, opened=opened, closed=closed, so_far=Decimal(so_far))
+    return billed(opened, opened, closed=closed, so_far=Decimal(so_far), **more)
 
 
 class Played(Account):
@@ -64,11 +63,11 @@ class Played(Account):
 def look(monkeypatch, tmp_path):
     """Return what a guard finds in an account."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(guard_hands, "find_cluster", lambda stack: None)
-    monkeypatch.setattr(guard_hands, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
+    monkeypatch.setattr(guard_look, "find_cluster", lambda stack: None)
+    monkeypatch.setattr(guard_look, "outcome_or_none", lambda stack: RUNNING)
 
     def found(account, limits):
-        monkeypatch.setattr(guard_hands, "account_and_mark", lambda stack: (OpenedAccount(account), OWNER.mark))
+        monkeypatch.setattr(guard_look, "account_and_mark", lambda stack: (OpenedAccount(account), OWNER.mark))
         return guard.guard_of("v100", Home.of(), limits, "timer").see()
 
     return found
@@ -137,7 +136,7 @@ def test_case_10_an_order_that_no_bill_shows_yet_is_not_the_end(look):
 )
 def test_case_10_what_is_billed_after_the_machines_are_gone_is_cancelled_again_and_an_alarm(left):
     began = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
-    found = rental_of([charge(began, began + HOUR), charge(began, id="2", **left)], began + 2 * HOUR)
+    found = Rental(began + 2 * HOUR, (charge(began, began + HOUR), charge(began, id="2", **left)))
     begun = Begun("done", began + HOUR, has_cancelled=True)
     verdict = decide(Limits(), Seen(began + 2 * HOUR, found, begun=begun))
     assert (verdict.step, verdict.code) == ("end", 1)
@@ -176,7 +175,7 @@ with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_pat
 
 def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):
     interrupted = []
-    hands = guard_hands.StackHands("v100", Home(tmp_path, tmp_path))
+    hands = guard_look.StackHands("v100", Home(tmp_path, tmp_path))
     monkeypatch.setattr(locks, "interrupt_holder", lambda stack, home: interrupted.append(stack))
     with locks.alone_on("v100.guard", "fab guard", hands.home):
         with hands.alone(longest_s=1800) as mine:

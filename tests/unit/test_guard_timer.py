@@ -8,6 +8,7 @@ import pytest
 
 from microcluster.guard import timer
 from microcluster.guard.timer import Job
+from microcluster.setup.errors import CommandFailed
 
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >>"$HOME/systemctl"
@@ -39,8 +40,8 @@ def without_systemd(job, monkeypatch):
 
 
 def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_started_at_once(job, tmp_path):
-    chosen = timer.timer()
-    assert "systemd's timer microcluster-guard-v100" in chosen.install(job)
+    chosen = timer.timer(job)
+    assert "systemd's timer microcluster-guard-v100" in chosen.install()
     units = tmp_path / ".config" / "systemd" / "user"
     service = (units / "microcluster-guard-v100.service").read_text()
     assert 'ExecStart="/clone/.venv/bin/fab" "guard" "--stack" "v100"' in service and "Type=oneshot" in service
@@ -50,24 +51,24 @@ def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_started
 
 
 def test_a_timer_is_removed_whole(job, tmp_path):
-    chosen = timer.timer()
-    chosen.install(job)
-    assert (chosen.remove(job), chosen.remove(job), chosen.where(job)) == (True, False, None)
+    chosen = timer.timer(job)
+    chosen.install()
+    assert (chosen.remove(), chosen.remove(), chosen.where()) == (True, False, None)
     assert not list((tmp_path / ".config" / "systemd" / "user").iterdir())
 
 
 @pytest.mark.usefixtures("without_systemd")
 def test_without_systemd_it_is_one_marked_line_of_cron_however_often_it_is_installed(job, tmp_path):
     (tmp_path / "crontab").write_text("5 4 * * * backup # microcluster-guard-v100-mine\n")
-    chosen = timer.timer()
-    chosen.install(job)
-    assert "marked `# microcluster-guard-v100`" in chosen.install(job)
+    chosen = timer.timer(job)
+    chosen.install()
+    assert "marked `# microcluster-guard-v100`" in chosen.install()
     others, line = (tmp_path / "crontab").read_text().splitlines()
     assert others == "5 4 * * * backup # microcluster-guard-v100-mine"
     assert line.startswith(
         "* * * * * cd '/clone' && MICROCLUSTER_HOME='/home/me/100 \\%' '/clone/.venv/bin/fab' 'guard'"
     )
-    assert (chosen.remove(job), chosen.remove(job)) == (True, False)
+    assert (chosen.remove(), chosen.remove()) == (True, False)
     assert (tmp_path / "crontab").read_text() == "5 4 * * * backup # microcluster-guard-v100-mine\n"
 
 
@@ -81,12 +82,12 @@ def test_it_is_proved_with_what_a_timer_gives_it_and_nothing_of_the_terminal(job
 
 @pytest.mark.usefixtures("without_systemd")
 def test_a_person_without_a_crontab_gets_one(job, tmp_path):
-    timer.timer().install(job)
+    timer.timer(job).install()
     assert len((tmp_path / "crontab").read_text().splitlines()) == 1
 
 
 @pytest.mark.usefixtures("without_systemd")
 def test_a_computer_with_neither_is_told_what_to_do(job, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    with pytest.raises(timer.TimerError, match="neither systemd for its users nor cron"):
-        timer.timer()
+    with pytest.raises(CommandFailed, match="neither systemd for its users nor cron"):
+        timer.timer(job)

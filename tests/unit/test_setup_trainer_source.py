@@ -118,7 +118,7 @@ def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(pinned, sai
     monkeypatch.setenv("PATH", f"{slow.parent}:/usr/bin:/bin")
     monkeypatch.setattr(trainer_source, "REACH_LIMIT_S", 0.2)
     assert taken(pinned, said, tmp_path) is None
-    assert "gave no answer within" in said[0]
+    assert "git: no answer within" in said[0]
 
 
 def test_with_the_variable_none_no_source_is_asked_for(pinned, said, tmp_path, monkeypatch):

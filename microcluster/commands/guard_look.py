@@ -1,0 +1,268 @@
+"""One look of a guard: read, decide, act and write down, by the commands that a person has for the same.
+
+Every part of it may be repeated, and by another guard.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from core.home import Home, Owner
+from core.plain_text import note
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands.command import CommandFailed, run_part_within
+from microcluster.commands.down import STOP_LIMIT_S, take_down
+from microcluster.commands.fetch import fetch
+from microcluster.commands.holdings import known_machines
+from microcluster.commands.job import stop
+from microcluster.commands.money import account_and_mark
+from microcluster.commands.stack_outputs import find_cluster, launcher_of
+from microcluster.commands.status import outcome_or_none
+from microcluster.config import stack as config
+from microcluster.guard.book import Book, Record
+from microcluster.guard.decision import (
+    CANCEL_S,
+    FETCH_S,
+    LIVING,
+    SILENT,
+    UNREAD,
+    Begun,
+    Limits,
+    Seen,
+    Verdict,
+    decide,
+    price,
+)
+from microcluster.guard.rental import Rental, last_rental
+from microcluster.jobs.cluster_facts import Guard as HeldByMachines
+from microcluster.lifecycle import locks
+from microcluster.remote import job
+from providers.rental.account import Extension
+from providers.rental.errors import ProviderError
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.receipt import Charge
+
+CLOCKS_AGREE_S = 120
+LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
+"""A guard that comes later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
+TURN_S = 1800
+"""For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
+MISSED_LOOKS_S = 180
+NEAR = timedelta(minutes=1)
+
+
+@dataclass
+class StackHands:
+    """What a guard reads and does. What does something returns why it failed, or an empty text."""
+
+    stack: str
+    home: Home
+    outcome: Outcome | None = None
+    opened: OpenedAccount | None = None
+    """The account, once it has answered."""
+
+    @contextmanager
+    def alone(self, *, longest_s: float) -> Iterator[bool]:
+        """Say whether no other guard is at work; one that has been for longer than this is interrupted.
+
+        The lock of the guards is beside the stack's own, which `make up` holds while it watches.
+        """
+        of_guards = f"{self.stack}.guard"
+        with ExitStack() as held:
+            try:
+                held.enter_context(locks.alone_on(of_guards, "fab guard", self.home))
+                is_mine = True
+            except CommandFailed as busy:
+                note(str(busy))
+                is_mine = False
+                if locks.held_s(of_guards, self.home) > longest_s:
+                    locks.interrupt_holder(of_guards, self.home)
+            yield is_mine
+
+    def now(self) -> datetime:
+        """Believe the account, once it has answered, where the two clocks differ by more than a few answers may take."""
+        ahead_s = self.opened.account.clock_ahead_s if self.opened else 0.0
+        return datetime.now(UTC) - timedelta(seconds=ahead_s if abs(ahead_s) > CLOCKS_AGREE_S else 0)
+
+    def rental(self) -> tuple[Rental, Extension]:
+        """Read charges, orders that wait, and the extension."""
+        account, mark = account_and_mark(self.stack)
+        self.opened = account
+        owner = Owner(self.stack, mark)
+        rental = of_last_rental(account.charges(owner, known_machines(self.stack, self.home)), self.now())
+        if rental.open:
+            return rental, account.extension(owner)
+        found = [each for each in account.everything() if owner.has(each.owner)]
+        to_come = account.to_come(owner, found, config.read_account(self.stack).time_scale)
+        return replace(rental, is_coming=bool(to_come)), Extension()
+
+    def run(self) -> Outcome:
+        """Take what was just read, or ask the machines."""
+        return self.outcome or outcome_or_none(self.stack) or SILENT
+
+    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
+        """Let the machines stop the program by themselves then, or after so long without work, should no guard be awake."""
+        try:
+            cluster = find_cluster(self.stack)
+            if cluster and cluster.run:
+                limits = HeldByMachines(stop_at.timestamp() if stop_at else None, idle_s)
+                job.set_guard(launcher_of(cluster), cluster, limits, now=self.now().timestamp())
+        except Exception as error:  # noqa: BLE001 - machines that do not answer keep the guard from nothing
+            return str(error)
+        return ""
+
+    def stop(self) -> str:
+        """Do as `fab stop`, so that the program saves."""
+        return _why(run_part_within(STOP_LIMIT_S, stop, stack=self.stack))
+
+    def fetch(self, limit_s: float) -> str:
+        """Do as `fab fetch --everything`."""
+        return _why(run_part_within(limit_s, fetch, stack=self.stack, everything=True))
+
+    def is_busy(self) -> bool:
+        """Say whether another command, such as `make up`, works on the stack."""
+        return locks.is_busy(self.stack, self.home)
+
+    def cancel(self, *, pressing: bool) -> str:
+        """Do as `make down`, without what could not be fetched; ``pressing`` interrupts a command that is in the way."""
+        try:
+            return _why(take_down(self.home, self.stack, "discard"))
+        except (CommandFailed, ProviderError) as error:
+            if pressing:
+                locks.interrupt_holder(self.stack, self.home)
+            return str(error)
+
+
+def of_last_rental(charges: Iterable[Charge], now: datetime) -> Rental:
+    """Return what a guard counts: the last rental, and all starts of its jobs in a queue."""
+    rows = tuple(charges)
+    last = {row.id for row in last_rental(rows, now).rows}
+    return Rental(now, tuple(row for row in rows if row.id in last))
+
+
+def _why(code: int | None) -> str:
+    """Say how a command ended that failed; it has printed the reason."""
+    if code is None:
+        return "it took too long"
+    return "for the reason above" if code else ""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard of a stack: with its limits, its hands, the book of all guards, and where it speaks."""
+
+    who: str
+    limits: Limits
+    hands: StackHands
+    book: Book
+    tell: Callable[[str], None] = note
+
+    def look(self) -> Record:
+        """Look once and act."""
+        newest = self.book.newest()
+        is_over = bool(newest and newest.verdict.due and self.hands.now() > newest.verdict.due.last)
+        with self.hands.alone(longest_s=TURN_S if is_over else LONGEST_FETCH_S) as mine:
+            record = self.watch(mine=mine)
+            waits = record.verdict.fetch_by is None and self.hands.is_busy()
+            return self._end(record) if record.verdict.step == "end" and mine and not waits else record
+
+    def watch(self, *, mine: bool = True) -> Record:
+        """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""
+        record = self.see(mine=mine)
+        verdict = record.verdict
+        if verdict.step == "warn" and verdict.warning not in record.told:
+            self.tell(f"guard: {verdict.why}.")
+            record = replace(record, told=(*record.told, verdict.warning))
+        self.book.write(record)
+        return record if verdict.step == "end" else self._hold(record)
+
+    def _hold(self, record: Record) -> Record:
+        """Tell the machines when to stop the program, where that is something else than they know."""
+        due, idle_s = record.verdict.due, self.limits.idle_s
+        begin = due.begin if due else None
+        is_known = begin == record.stop_at or (begin and record.stop_at and abs(begin - record.stop_at) < NEAR)
+        is_told = is_known and idle_s == record.idle_s
+        if is_told or not record.rental or not record.rental.open or self.hands.hold(begin, idle_s):
+            return record
+        return self._keep(replace(record, stop_at=begin, idle_s=idle_s))
+
+    def see(self, *, mine: bool = True) -> Record:
+        """Read account and machines, and decide; does nothing else."""
+        before = self.book.newest()
+        rental, extension, unread = None, Extension(), ""
+        if before and before.verdict.step != "over":
+            rental, extension = before.rental, before.extension
+        try:
+            rental, extension = self.hands.rental()
+        except ProviderError as error:
+            unread = str(error)
+        now = self.hands.now()
+        is_same = before and before.rental and rental and before.rental.began == rental.began
+        if not is_same:
+            before = Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
+        run = self.hands.run() if unread or (rental and rental.open) else SILENT
+        trouble = _trouble(run)
+        goes_on = trouble == before.trouble and (now - before.at).total_seconds() <= MISSED_LOOKS_S
+        since = before.since if goes_on and before.since else now
+        lasts_s = (now - since).total_seconds() if trouble else 0
+        begun = before.begun if run.state not in LIVING else None
+        seen = Seen(now, rental, run, unread, lasts_s, begun, others_turn=not mine)
+        verdict = decide(self.limits.extended(extension), seen)
+        stop_at, idle_s = (before.stop_at, before.idle_s) if run.is_held else (None, None)
+        return Record(self.who, now, verdict, rental, extension, begun, before.told, stop_at, idle_s, trouble, since)
+
+    def _end(self, record: Record) -> Record:
+        """Stop, fetch, cancel; what fails keeps a limit from nothing, and every other end from the cancellation."""
+        verdict = record.verdict
+        begun = record.begun or Begun(verdict.reason, record.at)
+        record = self._keep(replace(record, begun=begun))
+        costs = f", at {price(record.rental)}" if record.rental else ""
+        self.tell(f"guard: {verdict.why}{costs}. Now it stops the program, fetches, and cancels everything.")
+        if not (begun.has_fetched or begun.has_cancelled):
+            stopped = self.hands.stop()
+            if stopped:
+                self.tell(f"guard: the program may still run: {stopped}")
+            lost = self.hands.fetch(self._fetch_limit_s(verdict))
+            if lost and verdict.fetch_by is None:
+                return self._alarm(record, f"not everything was fetched, so that nothing was cancelled: {lost}")
+            if lost:
+                self.tell(f"guard: not everything was fetched, and the limit leaves no time: {lost}")
+            begun = replace(begun, has_fetched=not lost)
+            record = self._keep(replace(record, begun=begun))
+        if not begun.has_cancelled:
+            again = self.see()
+            if again.verdict.code == UNREAD:
+                return self._alarm(record, again.verdict.why, code=UNREAD)
+            if again.verdict.step != "end":  # A person has extended it in the meantime.
+                self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
+                return self._keep(replace(again, begun=None))
+            if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.
+                self.tell("guard: nothing is cancelled while another command works on the stack.")
+                return record
+        record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
+        failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
+        if failed:
+            return self._alarm(record, f"not everything was cancelled: {failed}")
+        over = replace(verdict, step="over", why=f"{verdict.why}: cancelled", code=0)
+        return self._keep(replace(record, verdict=over))
+
+    def _fetch_limit_s(self, verdict: Verdict) -> float:
+        until = verdict.fetch_by or (verdict.due.last if verdict.due else None)
+        left_s = (until - self.hands.now()).total_seconds() if until else LONGEST_FETCH_S
+        return FETCH_S if left_s < -LATE_S else max(left_s - CANCEL_S, LEAST_FETCH_S)
+
+    def _alarm(self, record: Record, why: str, code: int = 1) -> Record:
+        self.tell(f"guard: {why}")
+        return self._keep(replace(record, verdict=replace(record.verdict, why=why, code=code)))
+
+    def _keep(self, record: Record) -> Record:
+        self.book.write(record)
+        return record
+
+
+def _trouble(run: Outcome) -> str:
+    """Return what may not last for long: a run that has failed or hangs, or one whose idle time nobody knows."""
+    if run.state in ("failed", "stalled"):
+        return run.state
+    return "blind" if run.idle_s is None else ""

@@ -1,0 +1,106 @@
+"""A rental: what one mark held without a gap, as its account billed it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from core.catalog.prices import DOLLARS
+from providers.rental.receipt import Charge
+
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Rental:
+    """What one mark held without a gap, as its account billed it at ``read_at``.
+
+    Attributes:
+        is_coming: something was ordered that is not billed yet.
+    """
+
+    read_at: datetime
+    rows: tuple[Charge, ...] = ()
+    is_coming: bool = False
+
+    @property
+    def open(self) -> list[Charge]:
+        """What goes on, and ends with the rental."""
+        return [row for row in self.rows if row.is_open and not row.is_kept]
+
+    @property
+    def kept(self) -> list[Charge]:
+        """What goes on after it, because a person wants that."""
+        return [row for row in self.rows if row.is_open and row.is_kept]
+
+    @property
+    def began(self) -> datetime | None:
+        """When the first of it was ordered; what is kept may be older."""
+        return min((row.opened for row in self.rows if not row.is_kept), default=None)
+
+    @property
+    def currency(self) -> str:
+        """In what it is counted: all of one account in the same."""
+        return self.rows[0].currency if self.rows else DOLLARS
+
+    @property
+    def per_hour(self) -> Decimal:
+        """What goes on costing, without what is kept."""
+        return sum((row.per_hour for row in self.open), Decimal(0))
+
+    @property
+    def billed_per_hour(self) -> Decimal:
+        """What goes on costing, with what is kept."""
+        return sum((row.per_hour for row in self.rows if row.is_open), Decimal(0))
+
+    @property
+    def cost(self) -> Decimal:
+        """What all of it has cost."""
+        return sum((row.so_far for row in self.rows), Decimal(0))
+
+    @property
+    def spent(self) -> Decimal:
+        """What it has cost since it began."""
+        began = self.began
+        if began is None:
+            return Decimal(0)
+        before = (row.price.cost(row.opened, began) for row in self.rows if row.is_kept and row.opened < began)
+        return self.cost - sum(before, Decimal(0))
+
+    def spent_at(self, moment: datetime) -> Decimal:
+        """Return what is spent if everything goes on until ``moment``; a started hour counts whole."""
+        if self.currency != DOLLARS:
+            return self.spent + self.per_hour * hours(moment - self.read_at)
+        more = (row.price.cost(row.opened, moment) - row.price.cost(row.opened, self.read_at) for row in self.open)
+        return self.spent + sum(more, Decimal(0))
+
+
+def rentals(charges: Iterable[Charge], read_at: datetime) -> list[Rental]:
+    """Split the charges where the mark held nothing for a while, oldest first; open charges are always in the last rental.
+
+    What is kept between two rentals does not make one of them; it stands at the end of the last one.
+    """
+    found: list[list[Charge]] = []
+    held_until = FOR_EVER
+    for row in sorted(charges, key=lambda row: (row.is_kept, row.opened)):
+        if row.is_kept and found:
+            found[-1].append(row)
+            continue
+        closed = row.closed or FOR_EVER
+        if not found or row.opened > held_until:
+            found.append([])
+            held_until = closed
+        found[-1].append(row)
+        held_until = max(held_until, closed)
+    return [Rental(read_at, tuple(rows)) for rows in found]
+
+
+def last_rental(charges: Iterable[Charge], read_at: datetime) -> Rental:
+    """Return the newest rental; an empty one where nothing was ever rented."""
+    found = rentals(charges, read_at)
+    return found[-1] if found else Rental(read_at)
+
+
+def hours(span: timedelta) -> Decimal:
+    """Return exact hours."""
+    return Decimal(str(span.total_seconds())) / 3600
