@@ -19,8 +19,6 @@ FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
 ZONE = "microcluster"
 NOBODYS = "0" * 8
 """The mark of what is only priced."""
-ANY_STACK = "unknown"
-"""The stack of what bears a mark alone."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
 
 
@@ -118,10 +116,6 @@ class Owner:
     def tags(self) -> tuple[str, ...]:
         """The tags of the stack's guests, for people who look through the account."""
         return (ZONE, f"mc-mark-{self.mark}", f"mc-stack-{self.stack}")
-
-    def has(self, other: "Owner") -> bool:
-        """Tell whether what bears the other is this stack's; what has room for a mark alone is of any stack with it."""
-        return self.mark == other.mark and other.stack in (self.stack, ANY_STACK)
 
 
 def owner_in_domain(domain: Any) -> Owner | None:

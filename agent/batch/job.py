@@ -17,7 +17,7 @@ import sys
 import time
 
 from agent import kill_run
-from agent.batch import BEGUN, CHOSEN, ENDED, REQUEST, SECRETS, STOP, commands, grant, records
+from agent.batch import BEGUN, CHOSEN, ENDED, SECRETS, STOP, commands, grant, records
 from agent.kill_run import STOP_FILE
 from agent.machine import parallel, write_whole
 from agent.records import run_snapshot
@@ -41,8 +41,7 @@ class TimeOver(Exception):
 
 def main(folder, life_path):
     os.environ.pop(kill_run.RUN_VARIABLE, None)
-    with open(os.path.join(folder, REQUEST)) as file:
-        request = json.load(file)
+    request = records.request_in(folder)
     number, life = commands.number_of(os.environ["PBS_JOBID"]), records.Life(life_path)
     records.note(request, number, folder)
     # Also of what the login shell has taken, which a step of the clock would falsify by that much only.

@@ -14,8 +14,9 @@ import subprocess
 import time
 
 from agent import kill_run
-from agent.batch import BEGUN, CACHE, CHOSEN, ENDED, GRANTED, REQUEST, STOP, commands, grant, records
+from agent.batch import BEGUN, CACHE, CHOSEN, ENDED, GRANTED, STOP, commands, grant, records
 from agent.batch.job import remove_secrets
+from agent.kill_run import STOP_FILE
 from agent.machine import read_json, try_lock, wait_until, write_whole
 from agent.records import run_snapshot
 
@@ -38,7 +39,7 @@ exec python3 '{folder}/agent' batch.job '{folder}' "$life"
 """A login shell, because `module` does not exist in any other. A module that is not there ends it, with the time noted."""
 OF_AN_ATTEMPT = (GRANTED, STOP, ENDED, CACHE, CHOSEN, BEGUN) + (
     "exit_code",
-    "stopped",
+    STOP_FILE,
     "failure.json",
     "phase",
     "alive_at",
@@ -91,13 +92,6 @@ def locked():
         yield held
 
 
-def request_in(folder):
-    """Return what is asked of the queue for a run, or None where nothing ever was."""
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, REQUEST)) as file:
-        return json.load(file)
-    return None
-
-
 def own(jobs, name, folder):
     """Return the living jobs of the run in a folder, each with its record or None: this person's, by their name and their records."""
     user, known = pwd.getpwuid(os.getuid()).pw_name, records.everything()
@@ -119,7 +113,7 @@ def submit(folder):
 
 def find_or_submit(folder, lock):
     """Return the number of the run's job and whether it was submitted now; or why the queue refused it."""
-    request = request_in(folder)
+    request = records.request_in(folder)
     output, there, known = "", living(request["name"], folder), run_snapshot.text_of(os.path.join(folder, CHOSEN))
     if known and known not in [job.number for job in there]:
         for job in there:  # They came late, beside one that has carried out the run and is over.
@@ -177,7 +171,7 @@ def look(folder):
 
 def with_queue(seen, folder, now):
     """Return the snapshot of a run as its queue lets it be read: the queue knows whether its job lives, and waits."""
-    request = request_in(folder)
+    request = records.request_in(folder)
     if request is None:
         return seen
     jobs = [commands.Job(*job) for job in listed(folder, now)]
@@ -222,11 +216,11 @@ def leave(folder, owner):
     The job is asked first: it sees every process on its nodes, those too that have left its steps, which qdel would leave behind. Then
     the queue has to show that it is gone. The wish stays in the folder, so that a job that a slow qsub brings later ends itself.
     """
-    request = request_in(folder)
+    request = records.request_in(folder)
     if request is None or living(request["name"], folder, lambda whose: whose not in (None, owner)):
         # Nothing was ever submitted from there, or another stack with a copy of our key carries out the same run in the same folder.
         return NOTHING
-    touch(os.path.join(folder, STOP))
+    write_whole(os.path.join(folder, STOP), "")
     with locked():
         return end(folder, lambda: living(request["name"], folder, lambda whose: whose in (None, owner)))
 
@@ -237,8 +231,8 @@ def end(folder, look_again):
         wait_until(lambda: os.path.exists(ended), ASKED_S, LOOK_EVERY_S)
     for job in there:
         asked(commands.delete(job.number), accept_any=True)
-    if not any(os.path.exists(os.path.join(folder, each)) for each in ("exit_code", "stopped")):
-        touch(os.path.join(folder, "stopped"))
+    if not any(os.path.exists(os.path.join(folder, each)) for each in ("exit_code", STOP_FILE)):
+        write_whole(os.path.join(folder, STOP_FILE), "")
     wait_until(lambda: not look_again(), GONE_S, LOOK_EVERY_S)
     remove_secrets(folder)
     with contextlib.suppress(FileNotFoundError):
@@ -248,11 +242,6 @@ def end(folder, look_again):
         "left": [job.number for job in look_again()],
         "nodes": proof(ended, there),
     }
-
-
-def touch(path):
-    with open(path, "w"):
-        pass
 
 
 def proof(ended, there):

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 
+from agent.batch import REQUEST
 from agent.machine import write_whole
 
 FOLDER = "~/.microcluster/jobs"
@@ -23,6 +24,13 @@ def owner_of(request):
 
 def path_of(request, name):
     return os.path.join(os.path.expanduser(FOLDER), owner_of(request), name + ".json")
+
+
+def request_in(folder):
+    """Return what is asked of the queue for a run, or None where nothing ever was."""
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, REQUEST)) as file:
+        return json.load(file)
+    return None
 
 
 def intend(request, folder):

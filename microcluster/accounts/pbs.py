@@ -2,18 +2,35 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from core.catalog import pbs as catalog
 from core.plain_text import shown
 from microcluster.accounts.account import Account, ClusterSection, Hardware, KeySetting, Nodes, known
 from microcluster.jobs.cluster_facts import Queue
 
+AS_OF = "2018-05"
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
 SHORTEST_S = 120
 """A run needs a minute to start, and the last one to end in order."""
+
+
+@dataclass(frozen=True)
+class SiteQueue:
+    """One queue of a site: the longest walltime in seconds, nodes for one job, and processors of each node."""
+
+    walltime_s: int
+    nodes: int
+    processors: int
+
+
+SITES: Mapping[str, Mapping[str, SiteQueue]] = {
+    # The course's procedure for MXNet under PBS, and the queue's own `qstat -q` that it shows: 8 nodes with 4 Tesla K80 each.
+    "seawulf": {"gpu": SiteQueue(8 * 3600, 2, 28), "gpu-long": SiteQueue(48 * 3600, 2, 28)},
+}
+"""What sites grant, for validation and offline previews; the live queue is asked before a submission."""
 
 
 def seconds_of(walltime: str) -> int:
@@ -53,8 +70,8 @@ class Cluster(ClusterSection):
         ),
     ]
     site: Annotated[
-        Annotated[StrictStr, known("a site in the catalog", catalog.SITES)] | None,
-        Field(description=", ".join(catalog.SITES) + ": its limits are known before the login host is asked"),
+        Annotated[StrictStr, known("a site in the catalog", SITES)] | None,
+        Field(description=", ".join(SITES) + ": its limits are known before the login host is asked"),
     ] = None
     nodes: Nodes = 2
     processors: Annotated[StrictInt, Field(ge=1, le=512, description="of each node, `ppn`")]
@@ -75,7 +92,7 @@ class Cluster(ClusterSection):
     @classmethod
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Refuse what the site's queues can never run."""
-        queues = catalog.SITES.get(str(written.get("site")))
+        queues = SITES.get(str(written.get("site")))
         if not queues:
             return []
         name, walltime = str(written.get("queue")), str(written.get("walltime"))
@@ -83,7 +100,7 @@ class Cluster(ClusterSection):
         if queue is None:
             return [f"cluster/queue: {shown(name)} is no queue of {written['site']}; one of {', '.join(queues)}"]
         nodes, processors, found = written.get("nodes", 2), written.get("processors"), []
-        source = f"of queue {name} ({written['site']}, {catalog.AS_OF}); such a job would wait for ever"
+        source = f"of queue {name} ({written['site']}, {AS_OF}); such a job would wait for ever"
         if isinstance(nodes, int) and nodes > queue.nodes:
             found.append(f"cluster/nodes: {nodes} is over the limit of {queue.nodes} {source}")
         if isinstance(processors, int) and processors > queue.processors:
@@ -119,7 +136,7 @@ ACCOUNT = Account(
     machine_type="pbs:index:Job",
     attached_kinds=("job",),
     emulated_by=("queue",),
-    prices_as_of=catalog.AS_OF,
+    prices_as_of=AS_OF,
     order_takes="as long as the queue is",
     cancel_takes="30 s",
     sells=False,

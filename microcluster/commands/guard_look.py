@@ -93,7 +93,7 @@ class StackHands:
         rental = of_last_rental(account.charges(owner, known_machines(self.stack, self.home)), self.now())
         if rental.open:
             return rental, account.extension(owner)
-        found = [each for each in account.everything() if owner.has(each.owner)]
+        found = [each for each in account.everything() if each.owner == owner]
         to_come = account.to_come(owner, found, config.read_account(self.stack).time_scale)
         return replace(rental, is_coming=bool(to_come)), Extension()
 

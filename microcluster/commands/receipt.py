@@ -38,7 +38,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     if show_all:
         before, bill = Rental(now), Rental(now, charges)
     everything = account.everything()
-    found = [each for each in everything if owner.has(each.owner)]
+    found = [each for each in everything if each.owner == owner]
     compared = with_state(found, stack, home)
     extension = account.extension(owner) if bill.open else None
     to_come = account.to_come(owner, found, config.read_account(stack).time_scale)

@@ -119,7 +119,7 @@ def _show(account: OpenedAccount, mark: str, stack: str, home: Home) -> None:
 
 def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Resource], Compared]:
     owner = Owner(stack, mark)
-    found = [each for each in account.everything() if owner.has(each.owner) and each.is_alive]
+    found = [each for each in account.everything() if each.owner == owner and each.is_alive]
     return found, with_state(found, stack, home)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import agent
 from agent import spec
 from agent.batch import REQUEST
+from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED
 from core.plain_text import count, note
 from core.waiting import NotReadyError, wait_until
@@ -82,12 +83,12 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     assert cluster.run
     wait_for_ssh(login)
-    name = queue.job_name(cluster.mark, cluster.run)
-    for job, record in queue.all_jobs(login, cluster.mark):
-        if record and record["stack"] != cluster.stack:  # It has a copy of our key.
+    name, owner = queue.job_name(cluster.mark, cluster.run), f"{cluster.stack}-{cluster.mark}"
+    for job, record in queue.jobs_of(login):
+        if owner_of(record) != owner:  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
         elif job.name != name:  # A stack carries one run.
-            queue.end(login, job)
+            queue.leave(login, record["folder"], owner)
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))
@@ -204,7 +205,7 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
     if graceful and cluster.job and not (cluster.queue and queue.look(hosts[0], cluster).get("queue")):
         _let_end(hosts, cluster, RunFolder(cluster).plan.stop_grace_s)
     if cluster.queue:
-        return queue.leave(hosts[0], cluster)
+        return queue.leave(hosts[0], RunFolder(cluster).path, f"{cluster.stack}-{cluster.mark}")
     order = RunFolder(cluster).plan.stop_order if cluster.job else ()
     for role in order[:-1]:
         on_all(hosts, partial(_end_runs, cluster=cluster, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)

@@ -19,8 +19,8 @@ PRELUDE_FILE = ".microcluster/prelude"
 INSIDE = f'[ ! -r ~/{PRELUDE_FILE} ] || . ~/{PRELUDE_FILE}; exec "$@"'
 """What runs in the login shell: its modules are those that the stack file names. `module` exists in no other shell."""
 WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/' + PRELUDE_FILE
-MARK_BEGINS, RUN_DIGITS, NAME_LENGTH = "mc", 5, 15
-"""Torque cuts a name after 15 characters: these, the mark's eight digits, and so many of the run's."""
+RUN_DIGITS = 5
+"""Torque cuts a name after 15 characters: `mc`, the mark's eight digits, and so many of the run's."""
 ASK_TIMEOUT_S = 90.0
 SUBMIT_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_TIMEOUT_S
 LEAVE_LIMIT_S = LOCK_TIMEOUT_S + ASKED_S + GONE_S + 2 * ASK_TIMEOUT_S
@@ -49,7 +49,7 @@ WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 def job_name(mark: str, run: str) -> str:
     """Return the name of a run's job, by which the next command finds it."""
-    return f"{MARK_BEGINS}{mark}{run[:RUN_DIGITS]}"
+    return f"mc{mark}{run[:RUN_DIGITS]}"
 
 
 def inside(
@@ -108,16 +108,14 @@ def check_interpreters(host: Host, cluster: ClusterFacts) -> None:
         )
 
 
-def jobs_of(host: Host, stack: str, mark: str) -> list[commands.Job]:
-    """Return the living jobs of a stack: this person's, with its mark, by their records where two stacks have one mark."""
-    return [job for job, record in all_jobs(host, mark) if record is None or record["stack"] == stack]
-
-
-def all_jobs(host: Host, mark: str = "") -> list[tuple[commands.Job, dict[str, Any] | None]]:
-    """Return this person's living jobs with a mark, or with any, each with its record; whoever else uses the name is left alone."""
-    listed, known = commands.jobs(listing(host, commands.LIST)), records(host)
-    mine = [job for job in listed if commands.is_of(job, host.user) and job.state in commands.LIVING]
-    return [(job, record_of(job, known)) for job in mine if job.name.startswith(MARK_BEGINS + mark)]
+def jobs_of(host: Host, owner: str = "") -> list[tuple[commands.Job, dict[str, Any]]]:
+    """Return this person's living jobs with a record, of one stack (STACK-MARK) or of all; no other job is ever touched."""
+    listed, known, found = commands.jobs(listing(host, commands.LIST)), records(host), []
+    for job in listed:
+        record = record_of(job, known) if commands.is_of(job, host.user) and job.state in commands.LIVING else None
+        if record and owner in ("", owner_of(record)):
+            found.append((job, record))
+    return found
 
 
 def request_of(cluster: ClusterFacts) -> dict[str, Any]:
@@ -174,12 +172,12 @@ def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
     wait_until(what, probe, timeout_s=LONGEST_WAIT_S, every_s=WAIT_EVERY_S)
 
 
-def leave(host: Host, cluster: ClusterFacts) -> dict[str, str]:
-    """End the stack's job of the run and its processes; return {node or job: reason} for what is not proved."""
-    return _leave(host, RunFolder(cluster).path, f"{cluster.stack}-{cluster.mark}")
+def leave(host: Host, folder: str, owner: str) -> dict[str, str]:
+    """End a stack's job of the run in a folder with its processes, and see it leave the queue.
 
-
-def _leave(host: Host, folder: str, owner: str) -> dict[str, str]:
+    Returns:
+        {node or job: reason} for what is not proved.
+    """
     answer = _agent(host, "leave", folder, owner, timeout_s=LEAVE_LIMIT_S)
     unclear = {node: why for node, why in answer["nodes"].items() if why}
     return unclear | {f"job {number}": "it is still in the queue" for number in answer["left"]}
@@ -206,29 +204,11 @@ def extend(host: Host, owner: str, words: Sequence[str]) -> None:
     host.run(("sh", "-c", WRITE_EXTENDED, "extend", owner), stdin=" ".join(words))
 
 
-def forget_secrets(host: Host, stack: str, mark: str) -> None:
+def forget_secrets(host: Host, owner: str) -> None:
     """Remove the secrets of the stack's runs, which a job that was killed has left on the site's disk."""
-    folders = {each["folder"] for each in records(host) if (each["stack"], each["mark"]) == (stack, mark)}
+    folders = {each["folder"] for each in records(host) if owner_of(each) == owner}
     if folders:
         host.run(("rm", "-rf", *(f"{folder}/{SECRETS}" for folder in sorted(folders))))
-
-
-def end(host: Host, job: commands.Job) -> dict[str, str]:
-    """End a job with its processes, and see it leave the queue; return {node or job: reason} for what is not proved."""
-    record = record_of(job, records(host))
-    return _leave(host, record["folder"], owner_of(record)) if record else _delete(host, job.number)
-
-
-def _delete(host: Host, number: str) -> dict[str, str]:
-    """Delete a job of which no run's folder is known; return when the queue does not show it any more."""
-    inside(host, commands.delete(number), accept=(0, 1))  # It may just have ended.
-
-    def gone() -> bool:
-        listed = commands.jobs(listing(host, commands.LIST))
-        return not any(job.number == number and job.state in commands.LIVING for job in listed)
-
-    wait_until(f"the end of job {number}", gone, timeout_s=GONE_S, usual_s=10)
-    return {f"the nodes of job {number}": "nothing is known of its processes"}
 
 
 def _agent(host: Host, verb: str, folder: str, *more: str, timeout_s: float) -> dict[str, Any]:

@@ -94,15 +94,16 @@ def prepare_queue(login: Host, cluster: ClusterFacts) -> None:
 def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     """Delete every job of the stack; return what was deleted, after the queue has shown that none is left."""
     wait_for_ssh(login)
-    stack, mark = cluster.stack, cluster.mark
-    there = queue.jobs_of(login, stack, mark)
-    unclear = {what: why for job in there for what, why in queue.end(login, job).items()}
-    if queue.jobs_of(login, stack, mark):
-        raise RemoteError(f"deleting the jobs with mark {mark}: {unclear}. Run the same command again.")
-    queue.forget_secrets(login, stack, mark)
+    owner, unclear = f"{cluster.stack}-{cluster.mark}", {}
+    there = queue.jobs_of(login, owner)
+    for _, record in there:
+        unclear |= queue.leave(login, record["folder"], owner)
+    if queue.jobs_of(login, owner):
+        raise RemoteError(f"deleting the jobs of {owner}: {unclear}. Run the same command again.")
+    queue.forget_secrets(login, owner)
     for what, why in unclear.items():
         note(f"not proved on {what}: {why}")
-    deleted = ", ".join(job.number for job in there)
+    deleted = ", ".join(job.number for job, _ in there)
     return f"deleted job {deleted}" if deleted else "the queue has no job with the stack's mark"
 
 

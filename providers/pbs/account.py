@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.batch import commands
-from agent.batch.records import SEEN_EVERY_S
-from core.home import ANY_STACK, Home, Owner
+from agent.batch.records import SEEN_EVERY_S, owner_of
+from core.home import Home, Owner
 from core.waiting import NotReadyError
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError
@@ -21,7 +21,6 @@ from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
 JOB, CURRENCY = "job", "node hours"
-MARK_DIGITS = 8
 HOUR_S = Decimal(3600)
 EMULATED = "emulator-pbs"
 """The folder of the account that is emulated on this computer, as the emulator names it."""
@@ -43,36 +42,32 @@ class Queue(Account):
         return Identity(where, self.login.facts.name, self.login.user, where, self._is_emulated)
 
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
-        """List the living jobs with the mark, or with any mark of this person's."""
+        """List the living jobs of a stack, or of every stack of this person's."""
         found = []
         with _reading("the queue"):
-            jobs = queue.all_jobs(self.login)
+            jobs = queue.jobs_of(self.login, str(owner or ""))
         for job, record in jobs:
-            mark = _mark_in(job.name)
-            if record:
-                whose, is_billed = Owner(record["stack"], record["mark"]), job.state not in commands.WAITING
-                since = _moment(record["submitted"])
-                found.append(Resource(JOB, job.number, job.name, whose, is_billed=is_billed, since=since))
-            elif mark:
-                found.append(Resource(JOB, job.number, job.name, Owner(ANY_STACK, mark)))
-        return [each for each in found if owner is None or owner.has(each.owner)]
+            whose, is_billed = Owner(record["stack"], record["mark"]), job.state not in commands.WAITING
+            since = _moment(record["submitted"])
+            found.append(Resource(JOB, job.number, job.name, whose, is_billed=is_billed, since=since, row=record))
+        return found
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> list[Charge]:
         """List the node hours of every start of every job, by what the jobs themselves wrote down."""
         with _reading("the bill"):
-            jobs, records = queue.jobs_of(self.login, owner.stack, owner.mark), queue.records(self.login)
-        running, now = {job.number for job in jobs if job.state not in commands.WAITING}, datetime.now(UTC)
+            jobs, records = queue.jobs_of(self.login, str(owner)), queue.records(self.login)
+        running, now = {job.number for job, _ in jobs if job.state not in commands.WAITING}, datetime.now(UTC)
         return [
             charge(record, number, now, is_running=record["id"] in running)
             for record in records
-            if owner.has(Owner(record["stack"], record["mark"]))
+            if owner_of(record) == str(owner)
             for number in range(len(record["lives"]))
         ]
 
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
         """Read it beside the records of the stack's jobs, or write it there; it holds for the jobs that were alive then."""
         with _reading("how far the lease was extended"):
-            numbers = [job.number for job in queue.jobs_of(self.login, owner.stack, owner.mark)]
+            numbers = [job.number for job, _ in queue.jobs_of(self.login, str(owner))]
             if new is not None and not numbers:
                 raise AccountError(f"extending stack {owner.stack}: it has no job in the queue.")
             if new is not None:
@@ -83,11 +78,9 @@ class Queue(Account):
 
     def end(self, resource: Resource) -> None:
         """End the job with its processes, and see it leave the queue."""
-        owner = resource.owner
         with _reading(f"job {resource.id}"):
-            jobs = [job for job in queue.jobs_of(self.login, owner.stack, owner.mark) if job.number == resource.id]
-            unclear = [found for job in jobs for found in queue.end(self.login, job).items()]
-        still = [f"{what}: {why}" for what, why in unclear if what.startswith("job ")]
+            unclear = queue.leave(self.login, resource.row["folder"], str(resource.owner))
+        still = [f"{what}: {why}" for what, why in unclear.items() if what.startswith("job ")]
         if still:
             raise ProviderError(f"ending job {resource.id}: {'; '.join(still)}. Run the same command again.")
 
@@ -137,13 +130,6 @@ def charge(record: Mapping[str, Any], number: int, now: datetime, *, is_running:
         so_far=Decimal(str(round(ended - life["started"]))) / HOUR_S * rate,
         currency=CURRENCY,
     )
-
-
-def _mark_in(name: str) -> str:
-    """Return the mark in a job's name, or an empty text."""
-    mark = name.removeprefix(queue.MARK_BEGINS)[:MARK_DIGITS]
-    hexadecimal = len(mark) == MARK_DIGITS and not set(mark) - set("0123456789abcdef")
-    return mark if name.startswith(queue.MARK_BEGINS) and len(name) == queue.NAME_LENGTH and hexadecimal else ""
 
 
 def _moment(seconds: float) -> datetime:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
-from core.home import ANY_STACK, NOBODYS, Owner
+from core.home import NOBODYS, Owner
 from providers.rental import order
 from providers.rental.account import Account, Market, Resource
 from providers.rental.closing import close
@@ -56,7 +56,7 @@ def of_other_stacks(found: Iterable[Resource], owner: Owner) -> list[str]:
         f"{each} bears mark {owner.mark} too and is of stack {each.owner.stack}: a copied folder of keys. It is left alone; "
         "give one of the stacks keys of its own"
         for each in found
-        if each.owner.mark == owner.mark and not owner.has(each.owner)
+        if each.owner.mark == owner.mark and each.owner != owner
     ]
 
 
@@ -73,7 +73,7 @@ def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
 
 
 def _journal_of(resource: Resource) -> Journal:
-    owner = resource.owner or Owner(ANY_STACK, NOBODYS)  # One that was renamed bears nothing.
+    owner = resource.owner or Owner("unknown", NOBODYS)  # One that was renamed bears nothing.
     return Journal(owner.stack, owner.mark)
 
 
@@ -133,7 +133,7 @@ class _Cleaning:
         found = self._market.resources()
         for sentence in of_other_stacks(found, self._owner):
             self._warn(f"{sentence}.")
-        ours = [each for each in found if self._owner.has(each.owner) and not each.is_kept]
+        ours = [each for each in found if each.owner == self._owner and not each.is_kept]
         rest = [each for each in ours if each.kind != machine]
         failures += self._end(rest)
         if failures:

@@ -11,6 +11,7 @@ while read -r number name state queue user; do
 done <"$PLAYED_QUEUE/jobs"
 """
 QSUB = """#!/bin/sh
+touch "$PLAYED_QUEUE/begun"
 [ ! -e "$PLAYED_QUEUE/refusal" ] || { cat "$PLAYED_QUEUE/refusal"; exit 1; }
 [ ! -e "$PLAYED_QUEUE/slow" ] || sleep "$(cat "$PLAYED_QUEUE/slow")"
 number=$((100 + $(wc -l <"$PLAYED_QUEUE/jobs")))

@@ -173,7 +173,7 @@ def test_a_records_first_writer_wins_however_many_write_it(queue):
 def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed(queue):
     queue.does("slow", "2")
     caller = subprocess.Popen([sys.executable, str(AGENT), "batch.login", "submit", str(queue.folder)])
-    while not (queue.home / ".microcluster/jobs" / OWNER / f"{MINE}.json").exists():
+    while not (queue.here / "begun").exists():
         time.sleep(0.01)
     caller.kill()
     caller.wait()

@@ -51,12 +51,6 @@ def test_notes_that_only_mention_the_mark_or_bear_it_for_another_stack_are_forei
     assert home.owner_in_notes(notes) != LOCAL
 
 
-def test_what_has_room_for_a_mark_alone_is_of_every_stack_with_it():
-    assert LOCAL.has(LOCAL)
-    assert LOCAL.has(home.Owner(home.ANY_STACK, OURS))
-    assert not LOCAL.has(home.Owner("p100", OURS))
-
-
 def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
     owner = home.Owner("v100", OURS)
     assert home.owner_in_domain(owner.domain) == owner

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from test_queue_section import parsed
 
-from agent.batch import commands
 from components.cluster import facts_of
 from core.home import Owner as OwnerMark
 from microcluster.analysis.run_state import judge, place_in_queue
@@ -29,6 +28,9 @@ RECORD = {
     **{"id": "7", "name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
     **{"nodes": 2, "walltime": 7200, "submitted": 0.0, "folder": "/f"},
 }
+
+
+INTENTS = [RECORD | {"id": None, "name": f"mc1f3a9c4200e1{last}"} for last in "123"]
 
 
 class Site:
@@ -97,7 +99,7 @@ def test_what_the_live_queue_can_run_is_accepted():
 def test_a_jobs_name_has_the_mark_and_is_not_cut_by_torque():
     name = queue.job_name("1f3a9c42", "00e11aabbccd")
     assert name == "mc1f3a9c4200e11"
-    assert len(name) == queue.NAME_LENGTH
+    assert len(name) == 15
 
 
 class Busy(Site):
@@ -110,21 +112,22 @@ class Busy(Site):
         return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
 
 
-def test_only_living_jobs_with_the_mark_are_a_stacks_own():
-    assert [job.number for job in queue.jobs_of(Busy(), "dev", "1f3a9c42")] == ["3", "4", "5"]
-    assert queue.jobs_of(Busy(), "dev", "00000000") == []
+def test_only_living_jobs_with_a_record_of_the_stack_are_its_own():
+    busy = Busy(*INTENTS)
+    assert [job.number for job, _ in queue.jobs_of(busy, "dev-1f3a9c42")] == ["3", "4", "5"]
+    assert queue.jobs_of(busy, "dev-00000000") == queue.jobs_of(Busy()) == []
 
 
 def test_of_two_stacks_with_one_key_each_has_the_jobs_of_its_own_records():
-    busy = Busy(RECORD | {"id": "3", "stack": "copy"})
-    assert [job.number for job in queue.jobs_of(busy, "dev", "1f3a9c42")] == ["4", "5"]
+    busy = Busy(*INTENTS, RECORD | {"id": "3", "stack": "copy"})
+    assert [job.number for job, _ in queue.jobs_of(busy, "dev-1f3a9c42")] == ["4", "5"]
     assert [each.owner.stack for each in Queue_(busy).resources()][0] == "copy"
 
 
 def test_a_strangers_jobs_of_the_same_names_are_nobodys_of_ours():
-    busy = Busy()
+    busy = Busy(*INTENTS)
     busy.user = "somebody"
-    assert queue.all_jobs(busy) == []
+    assert queue.jobs_of(busy) == []
 
 
 def test_the_place_in_the_queue_is_a_sentence():
@@ -167,20 +170,6 @@ def test_every_start_of_a_job_is_on_the_receipt():
     lives = [{"id": "7", "name": RECORD["name"], "started": began, "ended": began + 1800} for began in (9000.0, 0.0)]
     found = Queue_(Busy(RECORD, *lives)).charges(OwnerMark("dev", "1f3a9c42"))
     assert [(each.so_far, "started again" in each.description) for each in found] == [(1, False), (1, True)]
-
-
-def test_a_job_without_a_record_is_deleted_and_nothing_is_claimed_of_its_processes():
-    class Login(Site):
-        jobs = "7 mc1f3a9c4200e11 researcher 00:00:00 R gpu\n"
-
-        def run(self, argv, **options) -> Completed:
-            if "qdel" in argv:
-                self.jobs = ""
-            return Completed(0, f"---- ----\n{self.jobs}" if "qstat" in argv else "", "")
-
-    assert queue.end(Login(), commands.Job("7", "mc1f3a9c4200e11", "researcher", "R", "gpu")) == {
-        "the nodes of job 7": "nothing is known of its processes"
-    }
 
 
 def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet():
