@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from agent.batch import grant
 
-VERSION = 7
+VERSION = 8
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
@@ -63,7 +63,6 @@ FIELDS = {
     "program_folder": str,
     "files": [str],
     "image": str,
-    "image_digest": str,
     "images": [str],
     # What is started, and what reads its log and its checkpoints.
     "processes": [PROCESS],

@@ -213,7 +213,7 @@ def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _saves(job: Mapping[str, Any]) -> bool:
-    return job.get("checkpoints") != NO_CHECKPOINTS.name
+    return job.get("checkpoints") != NO_CHECKPOINTS
 
 
 def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:

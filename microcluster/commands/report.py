@@ -50,7 +50,7 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
     records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
     plan = RunFolder(cluster).plan
-    found = curves(records.events, plan.expect.eval_steps, plan.metrics)
+    found = curves(records.events, plan.eval_steps, plan.metrics)
     answers = answers_of(cluster, plan, outcome, records, found, emulated=cost.emulated)
     facts = report_facts(stack, cluster, outcome, cost) | {
         "labels": {metric.name: metric.label for metric in plan.metrics},
@@ -105,7 +105,6 @@ def answers_of(
     cluster: ClusterFacts, plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the questions of every report."""
-    expect = plan.expect
     network = bottleneck.answer(samples.traffic(records.events), link_of(cluster, outcome, records))
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
@@ -115,7 +114,7 @@ def answers_of(
         run_questions.overfitted(found),
         run_questions.gpus_used(records.events, emulated=emulated),
         network,
-        run_questions.rate(expect.learning_rate, expect.warmup_steps, outcome.step or 0, records.learning_rate),
+        run_questions.rate(plan.learning_rate, plan.warmup_steps, outcome.step or 0, records.learning_rate),
         _data_answer(records),
         _checkpoint_answer(records, plan.checkpoint_files if outcome.saves else None),
         _pace_answer(outcome),

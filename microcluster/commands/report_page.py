@@ -109,7 +109,7 @@ def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | 
     """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
     recorded, source = rewound(records.learning_rate), "as the trainer recorded it"
     if not recorded and cluster.job and outcome.step:
-        recorded = run_questions.planned_rates(RunFolder(cluster).plan.expect.learning_rate, outcome.step)
+        recorded = run_questions.planned_rates(RunFolder(cluster).plan.learning_rate, outcome.step)
         source = "derived from its policy's formula"
     if not recorded:
         return None

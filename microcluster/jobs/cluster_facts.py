@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, ValidationError
 
-from microcluster.jobs.contract import Runtime, Section
+from microcluster.jobs.contract import Section
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.kinds import section_of
 from microcluster.jobs.plan import SourceFile
@@ -83,8 +83,8 @@ class Queue:
 class Prediction:
     """What planning expects of a step: seconds, of which the GPUs compute; bytes that each network card sends and receives."""
 
-    seconds: float
-    compute_s: float
+    seconds: float | None
+    compute_s: float | None
     wire_bytes: int
 
 
@@ -147,11 +147,6 @@ class ClusterFacts:
     prediction: Prediction | None = None
     per_hour: float | None = None
     guard: Guard | None = None
-
-    @property
-    def runtime(self) -> Runtime:
-        """What the machines have decides in what the processes run."""
-        return "container" if self.container else "host"
 
     def to_json(self) -> str:
         """Return one line with sorted keys, without the fields that are None."""

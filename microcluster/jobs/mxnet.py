@@ -18,7 +18,7 @@ from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, pattern_or
-from microcluster.jobs.plan import NO_CHECKPOINTS, AgentModule, Metric, Plan, Process, World
+from microcluster.jobs.plan import NO_CHECKPOINTS, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
@@ -158,15 +158,15 @@ class Job(OwnScript):
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
         plan = super().plan(world)
-        checkpoints = AgentModule(FORMAT, {"prefix": PREFIX}) if self.checkpoints == FORMAT else plan.checkpoints
+        if self.checkpoints == FORMAT:
+            plan = replace(plan, checkpoints=FORMAT, checkpoint_options={"prefix": PREFIX})
         return replace(
             plan,
-            checkpoints=checkpoints,
             checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
             ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
             metrics=METRICS,
             unit="epoch",
-            exit_code_decides=checkpoints == NO_CHECKPOINTS,
+            exit_code_decides=plan.checkpoints == NO_CHECKPOINTS,
             stop_order=(WORKER, SERVER, SCHEDULER),
             stop_grace_s=self.stop_grace_s,
             meeting_port=PORT,

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from core.plain_text import printable, shown
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.image import is_ours, named_image, pythons
-from microcluster.jobs.plan import NO_CHECKPOINTS, AgentModule, Expect, Plan, Process, World
+from microcluster.jobs.plan import DEFAULT_MODEL_BYTES, NO_CHECKPOINTS, Plan, Process, World
 from microcluster.jobs.rendering import render
 
 PROGRAM = "the user's own program"
@@ -236,35 +236,35 @@ class OwnProgram(Section):
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
-        config, command, expect = self._config(world), self.words(world), Expect()
+        config, command = self._config(world), self.words(world)
         tracks = any(WANDB.match(one) for one in self.requirements)
-        wrapped = (*world.noted(()), *(self._tracked(world) if tracks else ()))
+        wrapped = (*world.noted, *(self._tracked(world) if tracks else ()))
         resumed = (*command, *self.filled(world, self.resume or ""))
-        python = self.interpreter(world)
-        preflight = world.preflight(python, CONFIG_FILE, expect.model_bytes, self.started_by)
+        preflight = world.preflight(self.interpreter(world), CONFIG_FILE, DEFAULT_MODEL_BYTES, self.started_by)
         variables = {name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()}
         return Plan(
             title=self.title,
             trainer=PROGRAM,
-            folder=self.folder(world),
+            program_folder=self.folder(world),
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: config, **{f"program/{file.name}": file.text for file in world.texts}},
             identity={"config": config},
-            start=self.on_every_rank(world, (*wrapped, *command), variables),
-            resume=self.on_every_rank(world, (*wrapped, *resumed), variables),
-            probe=self.on_every_rank(world, preflight, variables),
-            reader=_reader(self.progress),
-            checkpoints=AgentModule("files", {"pattern": self.checkpoints}) if self.checkpoints else NO_CHECKPOINTS,
+            processes=self.on_every_rank(world, (*wrapped, *command), variables),
+            resume_processes=self.on_every_rank(world, (*wrapped, *resumed), variables),
+            collective=self.on_every_rank(world, preflight, variables),
+            reader=READERS.get(self.progress, "pattern"),
+            reader_options={} if self.progress in READERS else {"pattern": self.progress},
+            checkpoints="files" if self.checkpoints else NO_CHECKPOINTS,
+            checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
             ranks=world.ranks,
             dockerfile=self._dockerfile(world.image) if world.image else None,
-            environment=None if world.image else self._environment(world),
+            make_environment=None if world.image else ("sh", "-c", self._environment(world)),
             imports=self._imports(world, command, variables),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
             secrets=(WANDB_KEY,) if tracks else (),
             not_shown=self._not_shown(),
-            expect=expect,
         )
 
     def _config(self, world: World) -> str:
@@ -318,7 +318,7 @@ class OwnProgram(Section):
             return ()
         settings = [f"{name}={value}" for name, value in variables.items()]
         tried = PurePosixPath(self.folder(world)) / script
-        return ("env", *settings, self.interpreter(world), f"{world.path}/agent/launch/script_imports.py", str(tried))
+        return ("env", *settings, self.interpreter(world), f"{world.agent}/launch/script_imports.py", str(tried))
 
     def _not_shown(self) -> tuple[str, ...]:
         """Say what nobody can know of the run beforehand, or by its lines."""
@@ -348,8 +348,3 @@ class OwnScript(OwnProgram):
         """Return Python, the script and its arguments."""
         script = f"{self.folder(world)}/{self.script}"
         return (self.interpreter(world), script, *self.filled(world, self.arguments))
-
-
-def _reader(progress: str) -> AgentModule:
-    module = READERS.get(progress)
-    return AgentModule(module) if module else AgentModule("pattern", {"pattern": progress})

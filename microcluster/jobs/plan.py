@@ -7,7 +7,6 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from agent import program
 from agent.batch import grant
 
 DEFAULT_MODEL_BYTES = 64_000_000
@@ -72,14 +71,20 @@ class World:
         """The address of each rank where every slot has one."""
         return tuple(address for address in self.addresses for _ in range(self.slots))
 
-    def noted(self, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the words that run ``command`` as a rank whose end is noted on its node."""
-        return (*program(self.path, "launch.rank_wrapper", f"{self.path}/ranks_ended.jsonl"), *command)
+    @cached_property
+    def agent(self) -> str:
+        """The program that comes with the run; its first word is the module that is meant."""
+        return f"{self.path}/agent"
+
+    @cached_property
+    def noted(self) -> tuple[str, ...]:
+        """The words before a command that run it as a rank whose end is noted on its node."""
+        return ("python3", self.agent, "launch.rank_wrapper", f"{self.path}/ranks_ended.jsonl")
 
     def preflight(self, python: str, config_file: str, model_bytes: int, started: str) -> tuple[str, ...]:
         """Return what every rank runs in the preflight; ``started`` names what has started it, of the agent's probe."""
-        words = (self.interface, f"{self.path}/{config_file}", str(model_bytes), started)
-        return (python, *program(self.path, "launch.probe", *words)[1:])
+        config = f"{self.path}/{config_file}"
+        return (python, self.agent, "launch.probe", self.interface, config, str(model_bytes), started)
 
 
 @dataclass(frozen=True)
@@ -103,16 +108,8 @@ class Process:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class AgentModule:
-    """A module of the agent's readers or checkpoints, with its options."""
-
-    name: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-NO_CHECKPOINTS = AgentModule("none")
-"""Of a program that writes none: a run that ends early starts over."""
+NO_CHECKPOINTS = "none"
+"""The agent's module for a program that writes none: a run that ends early starts over."""
 
 
 @dataclass(frozen=True)
@@ -167,44 +164,23 @@ def unknown_rate(step: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class Expect:
-    """What is known of a run beforehand.
-
-    Attributes:
-        eval_steps, print_steps: between evaluations, and between lines with a loss.
-        mixed: whether overflowing steps are skipped.
-        model_bytes: what all ranks add up in a step, about; where nobody knows, enough to see the network work.
-        checkpoint_bytes: the size of a checkpoint, about; 0 when nobody knows.
-        learning_rate: the planned rate by step, counted from 1.
-        warmup_steps: in how many of them it rises; 0 where it never does, or nobody knows.
-    """
-
-    eval_steps: int | None = None
-    print_steps: int = 0
-    mixed: bool = False
-    model_bytes: int = DEFAULT_MODEL_BYTES
-    checkpoint_bytes: int = 0
-    learning_rate: Callable[[int], float | None] = unknown_rate
-    warmup_steps: int = 0
-
-
-@dataclass(frozen=True)
 class Plan:
-    """All that is decided about a run.
+    """All that is decided about a run; what the agent has to know of it bears the names of `agent.spec`.
 
     Attributes:
         title: what is trained, in a few words.
-        trainer: the program that trains; ``folder`` is where it starts, on every host.
+        trainer: the program that trains; ``program_folder`` is where it starts, on every host.
         files: what is written into the run's folder, by name; ``config_file`` is the one that every rank reads and the report shows.
         identity: what makes the run another one when it changes, without ``max_steps``, image and world.
-        start, resume: what runs where, from the beginning and from the newest checkpoint.
-        probe: what starts the preflight's program as every rank, to prove that each reaches every other.
-        reader: what turns lines of the log into events.
-        checkpoints: what knows a whole checkpoint from a torn one; ``checkpoint_files`` is what one is made of, for the report.
-        dockerfile: of the container's image.
-        environment: the shell program that makes the run's own environment on a machine without containers.
-        imports: the argv that imports what the program imports, where another program than ours trains.
+        processes, resume_processes: what runs where, from the beginning and from the newest checkpoint.
+        collective: what starts the preflight's program as every rank, to prove that each reaches every other.
+        reader: the agent's module that turns lines of the log into events.
+        checkpoints: the agent's module that knows a whole checkpoint from a torn one; ``checkpoint_files`` is what one is made of, for
+            the report.
         ranks: the address of each process that computes, in the order of their numbers.
+        dockerfile: of the container's image.
+        make_environment: the argv that makes the run's own environment on a machine without containers.
+        imports: the argv that imports what the program imports, where another program than ours trains.
         data: None for a program that brings its own.
         unit: what one of the run's steps is: "step" (an update), or "epoch".
         result: the metric that a good run ends with; None where its last checkpoint is enough.
@@ -216,23 +192,31 @@ class Plan:
         secrets: the environment variables of the operator that the program may be given, never written down.
         not_shown: which figures of the run status, watch and report will lack.
         translator: what translates with the run's model and scores it, such as `openseq2seq.translation`.
+        eval_steps, print_steps: between evaluations, and between lines with a loss.
+        mixed: whether overflowing steps are skipped.
+        model_bytes: what all ranks add up in a step, about; where nobody knows, enough to see the network work.
+        checkpoint_bytes: the size of a checkpoint, about; 0 when nobody knows.
+        learning_rate: the planned rate by step, counted from 1.
+        warmup_steps: in how many of them it rises; 0 where it never does, or nobody knows.
     """
 
     title: str
     trainer: str
-    folder: str
+    program_folder: str
     config_file: str
     files: Mapping[str, str]
     identity: Mapping[str, object]
-    start: Sequence[Process]
-    resume: Sequence[Process]
-    probe: Sequence[Process]
-    reader: AgentModule
-    checkpoints: AgentModule
+    processes: Sequence[Process]
+    resume_processes: Sequence[Process]
+    collective: Sequence[Process]
+    reader: str
     checkpoint_files: str
     ranks: Sequence[str]
+    reader_options: Mapping[str, str] = field(default_factory=dict)
+    checkpoints: str = NO_CHECKPOINTS
+    checkpoint_options: Mapping[str, str] = field(default_factory=dict)
     dockerfile: str | None = None
-    environment: str | None = None
+    make_environment: Sequence[str] | None = None
     imports: Sequence[str] = ()
     data: DataPlan | None = None
     metrics: tuple[Metric, ...] = ()
@@ -246,4 +230,10 @@ class Plan:
     secrets: tuple[str, ...] = ()
     not_shown: tuple[str, ...] = ()
     translator: ModuleType | None = None
-    expect: Expect = Expect()
+    eval_steps: int | None = None
+    print_steps: int = 0
+    mixed: bool = False
+    model_bytes: int = DEFAULT_MODEL_BYTES
+    checkpoint_bytes: int = 0
+    learning_rate: Callable[[int], float | None] = unknown_rate
+    warmup_steps: int = 0

@@ -3,41 +3,43 @@
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from agent import batch, program, spec
 from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
-from core.catalog.gpus import GPUS
+from core.catalog.gpus import GPUS, Gpu
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts
+from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.jobs.own_program import ENVIRONMENT
-from microcluster.jobs.plan import DataPlan, Plan, Process, World
+from microcluster.jobs.plan import DataPlan, Plan, World
 from microcluster.jobs.rendering import render
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
+STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words")
+"""What the staging program knows of the plan of the data, by the plan's own names."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
 RUN_ID_DIGITS = 12
+NO_GPU = Gpu("", memory_gb=0, driver="0", precision="fp32")
+NOT_PREDICTED = Prediction(None, None, 0)
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on its launcher; ``image_digest`` is only written down, ``image_ids`` of all hosts are compared.
-
-    ``word`` tells two trainings of one configuration apart.
-    """
+    """One run on its launcher; ``image_ids`` are those of all hosts, and ``word`` tells two trainings of one configuration apart."""
 
     facts: ClusterFacts
-    image_digest: str = ""
     image_ids: tuple[str, ...] = ()
     word: str = ""
 
@@ -96,89 +98,58 @@ class RunFolder:
 
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
-        files, data, ssh = dict(self.plan.files), self.plan.data, shlex.join(self._ssh)
+        placed, data, ssh = self.plan.files, self.plan.data, shlex.join(self._ssh)
+        files = dict(placed)
         if data:
             made = staging(data, self.facts.mount_point, self.facts.data)
             files["staging.json"] = json.dumps(made, indent=1, sort_keys=True) + "\n"
             files["data.sh"] = render("data.sh.j2", data=data.folder, id=data.id, ssh=ssh)
-        placed = list(self.plan.files)
-        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=ssh, files=placed, shared=self.shared)
+        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=ssh, files=list(placed), shared=self.shared)
         return {**files, spec.FILE: spec.text(self.document())}
 
-    def document(self) -> dict[str, object]:
-        """Return the fields of the agent's document: the plan, and the machines."""
-        return {**self._of_plan(), **self._of_machines()}
-
-    def _of_plan(self) -> dict[str, object]:
-        plan, job, environment = self.plan, self.facts.job, self.plan.environment
+    def document(self) -> dict[str, Any]:
+        """Return the agent's document: what it has to know of the plan, by the plan's own names, and the machines."""
+        plan, facts, job, container = self.plan, self.facts, self.facts.job, self.facts.container
         assert job
-        return {
+        gpu, expected = GPUS.get(facts.gpu or "", NO_GPU), facts.prediction or NOT_PREDICTED
+        values = {
+            **{name: value for name, value in vars(plan).items() if name in spec.FIELDS},
+            "files": list(plan.files),
+            "data": plan.data.folder if plan.data else None,
+            "stage": self._stage() if plan.data else (),
+            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.checkpoint_bytes,
             "kind": job.kind,
             "max_steps": job.max_steps,
             "stall_s": job.stall_s,
-            "keep": list(job.keep),
+            "keep": job.keep,
             "preflight_skipped": job.preflight.removeprefix("run").removeprefix("skip: "),
-            "trainer": plan.trainer,
-            "program_folder": plan.folder,
-            "files": list(plan.files),
-            "data": plan.data.folder if plan.data else None,
-            "stage": list(self._stage()) if plan.data else [],
-            "make_environment": ["sh", "-c", environment] if environment else None,
-            "imports": list(plan.imports),
-            "processes": _plain(plan.start),
-            "resume_processes": _plain(plan.resume),
-            "collective": _plain(plan.probe),
-            "ranks": list(plan.ranks),
-            "reader": plan.reader.name,
-            "reader_options": dict(plan.reader.options),
-            "checkpoints": plan.checkpoints.name,
-            "checkpoint_options": dict(plan.checkpoints.options),
-            "metrics": [asdict(metric) for metric in plan.metrics],
-            "unit": plan.unit,
-            "result": plan.result,
-            "exit_code_decides": plan.exit_code_decides,
-            "stop_order": list(plan.stop_order),
-            "stop_grace_s": plan.stop_grace_s,
-            "meeting_port": plan.meeting_port,
-            "artifacts": list(plan.artifacts),
-            "eval_steps": plan.expect.eval_steps,
-            "print_steps": plan.expect.print_steps,
-            "mixed": plan.expect.mixed,
-            "model_bytes": plan.expect.model_bytes,
-            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.expect.checkpoint_bytes,
-        }
-
-    def _of_machines(self) -> dict[str, object]:
-        facts, container = self.facts, self.facts.container
-        gpu, expected = GPUS.get(facts.gpu or ""), facts.prediction
-        return {
             "run": facts.run,
             "word": self.word,
-            "runtime": facts.runtime,
+            "runtime": "container" if container else "host",
             "container": container.name if container else None,
             "environment": None if container else f"{self.path}/{ENVIRONMENT}",
             "image": container.image if container else "none",
-            "image_digest": self.image_digest,
-            "images": list(self.image_ids) or [self.image_digest] * len(facts.hosts),
-            "addresses": list(self._addresses),
+            "images": self.image_ids or [""] * len(facts.hosts),
+            "addresses": self._addresses,
             "names": [host.name for host in facts.hosts],
             "slots": facts.slots,
             "interface": facts.interface,
             "ssh": self._ssh,
             "shared": self.shared,
             "gpu": facts.gpu,
-            "gpu_memory_gb": gpu.memory_gb if gpu else 0,
-            "driver": int(gpu.driver) if gpu else 0,
+            "gpu_memory_gb": gpu.memory_gb,
+            "driver": int(gpu.driver),
             "port_speed_mbps": facts.port_speed_mbps,
             "probe_port": (container.ssh_port if container else SSH_PORT) - 1,
-            "predicted_s": expected.seconds if expected else None,
-            "compute_s": expected.compute_s if expected else None,
-            "wire_bytes": expected.wire_bytes if expected else 0,
+            "predicted_s": expected.seconds,
+            "compute_s": expected.compute_s,
+            "wire_bytes": expected.wire_bytes,
             "per_hour": facts.per_hour,
-            "guard": asdict(facts.guard) if facts.guard else None,
+            "guard": facts.guard,
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
         }
+        return to_jsonable_python(values)
 
     @cached_property
     def _addresses(self) -> tuple[str, ...]:
@@ -232,17 +203,11 @@ def sent_folder(data: DataPlan, mount_point: str) -> str:
 
 def staging(data: DataPlan, mount_point: str, brought: Data | None = None) -> dict[str, Any]:
     """Return what the staging program reads: how the data are made or unpacked, and what they have to be in the end."""
-    return {
-        "id": data.id,
-        "folder": data.folder,
-        "work": _work_folder(data, mount_point),
-        "files": list(data.files),
-        "optional": list(data.optional),
-        "pairs": [list(pair) for pair in data.pairs],
-        "vocabulary": list(data.vocabulary) if data.vocabulary else None,
-        "words": list(data.words) if data.words else None,
-        **(_brought(data, brought, sent_folder(data, mount_point)) if brought else {"kind": "recipe", **data.recipe}),
-    }
+    source = {"kind": "recipe", **data.recipe}
+    if brought:
+        source = _brought(data, brought, sent_folder(data, mount_point))
+    known = {name: getattr(data, name) for name in STAGED}
+    return to_jsonable_python({**known, "work": _work_folder(data, mount_point), **source})
 
 
 def _work_folder(data: DataPlan, mount_point: str) -> str:
@@ -259,7 +224,3 @@ def _brought(plan: DataPlan, data: Data, sent: str) -> Mapping[str, Any]:
     pinned = data.sha256 or (data.files[0].sha256 if data.files else None)
     archive = {"name": "finished.tar", "address": address, "most_bytes": plan.largest_bytes, "sha256": pinned}
     return {"kind": "tar", "archives": [archive]}
-
-
-def _plain(processes: Sequence[Process]) -> list[dict[str, object]]:
-    return [{**asdict(process), "argv": list(process.argv)} for process in processes]

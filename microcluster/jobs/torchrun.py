@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from agent import program, spec
+from agent import spec
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.plan import Plan, Process, World
 
@@ -31,12 +31,10 @@ class Job(OwnScript):
         ``agent/launch/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
         """
         given = {**environment(world), **variables}
-        nodes, where = str(len(world.addresses)), (str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
-        started = (self.interpreter(world), *program(world.path, "launch.torchrun")[1:])
-        return [
-            Process(ROLE, node, (*started, str(node), nodes, *where, *command), given)
-            for node in range(len(world.addresses))
-        ]
+        started = (self.interpreter(world), world.agent, "launch.torchrun")
+        nodes = len(world.addresses)
+        where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
+        return [Process(ROLE, node, (*started, str(node), *where, *command), given) for node in range(nodes)]
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""

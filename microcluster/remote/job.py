@@ -65,7 +65,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
-    folder = RunFolder(cluster, images[0] if images else "", tuple(images), _ensure_word(hosts, cluster))
+    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster))
     _ensure_secrets(launcher, folder, secrets)
     place(launcher, folder.path, folder.texts())
     before = observe(launcher, cluster).state

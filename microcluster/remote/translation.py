@@ -83,7 +83,7 @@ def translate(
     _place(launcher, folder, {"source": "".join(f"{line}\n" for line in encoded), "config.py": config, **pointed})
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     try:
-        _in_container(launcher, cluster, argv, folder=RunFolder(cluster).plan.folder, timeout_s=TIMEOUT_S)
+        _in_container(launcher, cluster, argv, folder=RunFolder(cluster).plan.program_folder, timeout_s=TIMEOUT_S)
     except CommandError as error:
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: the program ended with {error.exit_code}.\n{error.tail}"

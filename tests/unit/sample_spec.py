@@ -25,7 +25,7 @@ VALUES: dict[str, Any] = {
     "ranks": ["10.0.0.0", "10.0.0.0", "10.0.0.1", "10.0.0.1"],
     **{"runtime": "container", "stop_order": ["rank"], "artifacts": [], "keep": [], "imports": []},
     **{"metrics": [], "unit": "step", "result": None, "exit_code_decides": False},
-    **{"image": "i", "image_digest": "sha256:1", "images": ["sha256:1", "sha256:1"]},
+    **{"image": "i", "images": ["sha256:1", "sha256:1"]},
     **{"processes": [], "resume_processes": [], "collective": []},
     **{
         "files": ["config.py"],

@@ -34,7 +34,7 @@ def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
 
 def test_one_process_on_each_node_knows_its_place_by_words_and_environment() -> None:
     folder = launched()
-    for node, process in enumerate(folder.plan.start):
+    for node, process in enumerate(folder.plan.processes):
         place = ("python", "train.py", "--process", str(node), "of", "2", "--each", "2", "--at", "10.0.0.9:1")
         assert process.argv[-12:] == (*place, "--folder", f"{folder.path}/logdir/a b")
         told = {"MASTER_ADDR": "10.0.0.9", "MASTER_PORT": "48125", "NODE_RANK": str(node), "WORLD_SIZE": "2"}
@@ -44,25 +44,25 @@ def test_one_process_on_each_node_knows_its_place_by_words_and_environment() -> 
 
 def test_every_process_starts_in_the_programs_folder_and_its_end_is_noted() -> None:
     folder = launched()
-    for process in (*folder.plan.start, *folder.plan.probe):
+    for process in (*folder.plan.processes, *folder.plan.collective):
         assert process.argv[:4] == ("sh", "-c", 'cd "$0" && exec "$@"', f"{folder.path}/program")
-    assert {process.argv[6] for process in folder.plan.start} == {"launch.rank_wrapper"}
+    assert {process.argv[6] for process in folder.plan.processes} == {"launch.rank_wrapper"}
 
 
 def test_a_run_goes_on_with_the_words_of_resume_on_every_node() -> None:
-    assert {process.argv[-2:] for process in launched().plan.resume} == {("--resume", "{checkpoint}")}
+    assert {process.argv[-2:] for process in launched().plan.resume_processes} == {("--resume", "{checkpoint}")}
 
 
 def test_its_python_is_the_interpreter_that_the_stack_file_names() -> None:
     folder = launched(python="python3.13")
-    assert folder.plan.start[0].argv[8] == "python3.13"
+    assert folder.plan.processes[0].argv[8] == "python3.13"
     assert folder.plan.imports[-1] == f"{folder.path}/program/train.py"
-    assert launched(on_machines=True).plan.start[0].argv[8] == "python"
+    assert launched(on_machines=True).plan.processes[0].argv[8] == "python"
 
 
 def test_a_command_that_is_no_script_of_python_is_started_as_it_is() -> None:
     plan = launched(command="./train --id {node}").plan
-    assert plan.start[1].argv[-3:] == ("./train", "--id", "1")
+    assert plan.processes[1].argv[-3:] == ("./train", "--id", "1")
     assert plan.imports == ()
 
 

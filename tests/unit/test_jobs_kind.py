@@ -101,7 +101,7 @@ def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank
         own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
     )
     assert folder.texts()["program/train.py"] == (ROOT / "examples/horovod_regression/train.py").read_text()
-    (first,), (again,) = (folder.plan.start, folder.plan.resume)
+    (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
     assert again.argv[-2:] == ("--resume", "{checkpoint}"), "the agent knows which"
@@ -151,7 +151,7 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
     )
     text = folder.facts.container.dockerfile
     assert f"checkout --quiet --detach {commit}" in text and "pip install" in text and "numpy==1.23.5" in text
-    assert folder.plan.folder == "/opt/program"
+    assert folder.plan.program_folder == "/opt/program"
     assert not [name for name in folder.texts() if name.startswith("program/")]
 
 
@@ -234,7 +234,7 @@ VARIABLES = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": 4, "CACHE": "
 def test_variables_reach_every_rank_and_the_ranks_that_the_preflight_starts() -> None:
     folder = launched(own_program(environment=VARIABLES))
     given = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "4", "CACHE": f"{folder.path}/logdir/a b"}
-    for ranks in (folder.plan.resume, folder.plan.probe):
+    for ranks in (folder.plan.resume_processes, folder.plan.collective):
         (mpirun,) = ranks
         assert mpirun.environment.items() >= given.items()
         exported = [name for flag, name in zip(mpirun.argv, mpirun.argv[1:], strict=False) if flag == "-x"]
@@ -243,7 +243,7 @@ def test_variables_reach_every_rank_and_the_ranks_that_the_preflight_starts() ->
 
 def test_the_interpreter_is_the_one_that_the_stack_file_names() -> None:
     folder = launched(own_program(python="/usr/bin/python3.11"))
-    (mpirun,) = folder.plan.start
+    (mpirun,) = folder.plan.processes
     start = ("/usr/bin/python3.11", f"{folder.path}/program/train.py")
     assert mpirun.argv[-2:] == start
     (collective,) = folder.document()["collective"]
@@ -261,8 +261,7 @@ def test_patterns_of_kept_files_and_the_longest_silence_reach_the_agent() -> Non
 )
 def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module: str, options: dict[str, str]) -> None:
     folder = launched(own_program(progress=progress))
-    found = folder.plan.reader
-    assert (found.name, found.options) == (module, options)
+    assert (folder.plan.reader, folder.plan.reader_options) == (module, options)
 
 
 def test_a_source_without_the_script_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:

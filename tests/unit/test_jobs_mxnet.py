@@ -19,7 +19,7 @@ def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
 
 
 def processes(folder: RunFolder, *, resume: bool = False) -> dict[str, Process]:
-    return {one.name: one for one in (folder.plan.resume if resume else folder.plan.start)}
+    return {one.name: one for one in (folder.plan.resume_processes if resume else folder.plan.processes)}
 
 
 def arguments(process: Process) -> dict[str, str]:
@@ -55,9 +55,9 @@ def test_output_is_unbuffered_and_the_variables_of_the_stack_file_reach_every_ro
 
 def test_no_role_sees_a_port_of_the_machine_as_its_own_and_each_is_noted_when_it_dies() -> None:
     folder = launched()
-    for one in (*folder.plan.start, *folder.plan.probe):
+    for one in (*folder.plan.processes, *folder.plan.collective):
         assert one.argv[:3] == ("env", "-u", "PORT")
-    assert {one.argv[5] for one in folder.plan.start} == {"launch.rank_wrapper"}
+    assert {one.argv[5] for one in folder.plan.processes} == {"launch.rank_wrapper"}
 
 
 def test_workers_are_ended_before_servers_and_these_before_the_scheduler() -> None:
@@ -135,7 +135,7 @@ def test_a_program_of_ones_own_that_saves_nothing_starts_over_and_the_preview_sa
 def test_the_preflight_expects_one_rank_for_each_worker_and_adds_up_over_the_servers() -> None:
     folder = launched(workersPerNode=2)
     assert folder.document()["ranks"] == ["10.0.0.9", "10.0.0.9", "10.0.0.10", "10.0.0.10"]
-    roles = folder.plan.probe
+    roles = folder.plan.collective
     assert {one.argv[-1] for one in roles} == {"parameter-server"}
     assert [one.environment["MICROCLUSTER_NUMBER"] for one in roles if one.role == "worker"] == ["0", "1", "2", "3"]
 

@@ -244,11 +244,11 @@ def test_a_world_off_the_private_network_is_refused(addresses):
 
 
 def test_the_run_folder_holds_everything_the_supervisor_reads():
-    folder = RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345"), "i@sha256:1")
+    folder = RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345"), ("sha256:1", "sha256:1"))
     texts = folder.texts()
     assert list(texts)[-1] == "job.json"
     job = json.loads(texts["job.json"])
-    assert (job["run"], job["max_steps"], job["image_digest"]) == ("abcdef012345", 300, "i@sha256:1")
+    assert (job["run"], job["max_steps"], job["images"]) == ("abcdef012345", 300, ["sha256:1", "sha256:1"])
     (start,), (resume,) = job["processes"], job["resume_processes"]
     assert start["environment"] == {"LC_ALL": "C.UTF-8", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0"}
     assert start["argv"][-3:] == [

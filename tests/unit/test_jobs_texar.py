@@ -120,12 +120,12 @@ def test_a_bad_value_is_named(changes: dict[str, Any], expected: str) -> None:
 
 def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_finds_the_texts() -> None:
     folder = launched(stack(NGC))
-    (process,) = folder.plan.start
+    (process,) = folder.plan.processes
     command = " ".join(process.argv)
     assert "env PYTHONPATH=/data/runs/abcdef012345 python lm_ptb_distributed.py" in command
     assert command.endswith("--config language_model --data_path /data/ptb")
     assert process.argv[0] == "mpirun"
-    assert folder.plan.folder == "/opt/texar/examples/distributed_gpu"
+    assert folder.plan.program_folder == "/opt/texar/examples/distributed_gpu"
     written = json.loads(folder.texts()["job.json"])
     assert "language_model.py" in written["files"], "placed on every node"
     assert written["checkpoints"] == "none"
@@ -133,7 +133,7 @@ def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_f
 
 def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_itself() -> None:
     folder = launched(stack())
-    (first,), (again,) = (folder.plan.start, folder.plan.resume)
+    (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
     assert first.argv[-2:] == ("--checkpoint_dir", "/data/runs/abcdef012345/logdir")
     assert first == again
     assert folder.document()["checkpoints"] == "tensorflow"
@@ -160,8 +160,8 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_many_words_as_it_insists_on() -> None:
     folder = launched(stack())
     assert (folder.plan.trainer, folder.document()["checkpoints"]) == ("Texar 0.2.4", "none")
-    assert folder.plan.folder == image.LOCAL_PROGRAM_FOLDER
-    (process,) = folder.plan.start
+    assert folder.plan.program_folder == image.LOCAL_PROGRAM_FOLDER
+    (process,) = folder.plan.processes
     assert " ".join(process.argv).endswith(
         "python lm_ptb_distributed.py --config language_model --data_path /data/debian_en_10000"
     )
@@ -265,5 +265,5 @@ def test_the_last_value_of_an_epoch_is_its_value() -> None:
 
 
 def test_the_learning_rate_falls_after_the_first_epochs() -> None:
-    rate = launched(stack(NGC)).plan.expect.learning_rate
+    rate = launched(stack(NGC)).plan.learning_rate
     assert [rate(epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]

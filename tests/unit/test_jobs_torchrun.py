@@ -36,7 +36,7 @@ def launched(
 
 def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_address() -> None:
     folder = launched()
-    agents = folder.plan.start
+    agents = folder.plan.processes
     started = ("python", f"{folder.path}/agent", "launch.torchrun")
     where = ("2", "2", "10.0.0.9:48123", "{attempt}")
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
@@ -65,7 +65,7 @@ def test_a_version_that_takes_no_address_gets_the_number_of_its_node() -> None:
 @pytest.mark.parametrize("on_machines", [False, True])
 def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_machines: bool) -> None:
     folder = launched(on_machines=on_machines, environment={"NCCL_IB_DISABLE": 1})
-    for agents in (folder.plan.start, folder.plan.probe):
+    for agents in (folder.plan.processes, folder.plan.collective):
         given = [
             (agent.environment.get("PYTHONUNBUFFERED"), agent.environment.get("NCCL_IB_DISABLE")) for agent in agents
         ]
@@ -74,14 +74,14 @@ def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_mac
 
 def test_the_interpreter_runs_torchrun_too_and_on_a_machine_that_of_the_runs_environment_does() -> None:
     inside, outside = (launched(on_machines=there, python="python3.13") for there in (False, True))
-    firsts = [folder.plan.start[0] for folder in (inside, outside)]
+    firsts = [folder.plan.processes[0] for folder in (inside, outside)]
     assert [agent.argv[0] for agent in firsts] == ["python3.13", "python"]
     assert firsts[0].argv[-4] == "python3.13" and firsts[1].argv[-4] == "python"
 
 
 def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
     folder = launched()
-    (agent, _) = folder.plan.start
+    (agent, _) = folder.plan.processes
     program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
     wrapper = ("python3", f"{folder.path}/agent", "launch.rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
     assert agent.argv[-len(wrapper) - len(program) :] == (*wrapper, *program)
@@ -97,21 +97,21 @@ def test_what_the_machines_have_decides_on_the_runtime() -> None:
 
 def test_requirements_are_installed_into_an_environment_on_each_machine_and_make_another_run() -> None:
     plain, more = launched(on_machines=True), launched(on_machines=True, requirements=["wandb==0.15.9"])
-    script = more.plan.environment
+    script = more.plan.make_environment[-1]
     assert "venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
     assert run_id(plain) != run_id(more)
 
 
 def test_a_repository_is_cloned_at_its_commit_on_each_machine() -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
-    script = launched(on_machines=True, source="https://example.com/a/program", commit=commit).plan.environment
+    script = launched(on_machines=True, source="https://example.com/a/program", commit=commit).plan.make_environment[-1]
     assert f"checkout --quiet --detach {commit}" in script
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
 
 
 def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
     folder = launched(on_machines=True, disk=tmp_path)
-    made, text = Path(folder.path) / "environment", folder.plan.environment
+    made, text = Path(folder.path) / "environment", folder.plan.make_environment[-1]
     written = set()
     for _ in range(2):
         subprocess.run(["sh", "-c", text], check=True, capture_output=True)
@@ -134,7 +134,7 @@ def test_an_interpreter_that_cannot_do_is_said_with_its_name(tmp_path: Path, pyt
         (tmp_path / name).chmod(0o755)
     folder = launched(on_machines=True, disk=tmp_path)
     job = folder.facts.job.model_copy(update={"python": python, "requirements": ("six==1.16.0",)})
-    text = replace(folder, facts=replace(folder.facts, job=job)).plan.environment
+    text = replace(folder, facts=replace(folder.facts, job=job)).plan.make_environment[-1]
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, env=path)
     assert (done.returncode, done.stdout) == (1, f"{said}\n")
@@ -147,7 +147,7 @@ def test_python_2_is_taken_as_it_is_with_the_packages_that_it_brings(tmp_path: P
     python.chmod(0o755)
     folder = launched(on_machines=True, disk=tmp_path)
     job = folder.facts.job.model_copy(update={"python": "python2.7"})
-    text = replace(folder, facts=replace(folder.facts, job=job)).plan.environment
+    text = replace(folder, facts=replace(folder.facts, job=job)).plan.make_environment[-1]
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", text], check=True, env=path)
     assert Path(folder.path, "environment/bin/python").resolve() == python
@@ -220,7 +220,7 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
     monkeypatch.setattr("microcluster.jobs.run_spec.SECRETS", str(tmp_path))
     if key:
         (tmp_path / "WANDB_API_KEY").write_text(KEY)
-    (agent, _) = replace(folder, word="0a1b2c").plan.start
+    (agent, _) = replace(folder, word="0a1b2c").plan.processes
     assert KEY not in " ".join(agent.argv)
     start = agent.argv[agent.argv.index("env") : agent.argv.index("python", agent.argv.index("env"))]
     told = ("sh", "-c", 'echo "$WANDB_MODE $WANDB_API_KEY $WANDB_RUN_ID$WANDB_RESUME"')
@@ -236,7 +236,7 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
 
 def test_a_program_without_the_package_gets_no_variables_of_it_and_no_key() -> None:
     folder = launched()
-    assert "WANDB" not in " ".join(folder.plan.start[0].argv)
+    assert "WANDB" not in " ".join(folder.plan.processes[0].argv)
     assert folder.plan.secrets == ()
     tracked = launched(requirements=["wandb==0.15.9"])
     assert tracked.plan.secrets == ("WANDB_API_KEY",)

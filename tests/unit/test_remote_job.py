@@ -70,7 +70,7 @@ def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tm
 
 def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):
     known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
-    folder = RunFolder(known, "sha256:1")
+    folder = RunFolder(known)
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300
 

@@ -130,7 +130,7 @@ def setting_of(name: str) -> Setting:
     step_s, write_s = (
         (stack.forecast.prediction.seconds, WRITE_S[1]) if stack.forecast else (LOCAL_STEP_S, LOCAL_WRITE_S)
     )
-    size = stack.job.plan(World(("10.0.0.1",), 1)).expect.checkpoint_bytes
+    size = stack.job.plan(World(("10.0.0.1",), 1)).checkpoint_bytes
     return Setting(name, step_s, write_s, stack.job.checkpoint_steps, size, COPY_SHARE * port * 1e6 / 8, per_hour)
 
 

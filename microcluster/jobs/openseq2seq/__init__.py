@@ -27,7 +27,7 @@ from microcluster.jobs.image import (
 )
 from microcluster.jobs.openseq2seq import translation
 from microcluster.jobs.openseq2seq.datasets import DATASETS, data_of
-from microcluster.jobs.plan import AgentModule, Expect, Metric, Plan, World
+from microcluster.jobs.plan import Metric, Plan, World
 from microcluster.jobs.rendering import render
 
 COMMIT = "8681d381"
@@ -165,21 +165,21 @@ class Job(Section):
         trainer = (world.trainer or STAND_IN_RELEASE) if local else SOURCE.name
         folder = PROGRAM_FOLDER if not local else LOCAL_PROGRAM_FOLDER if world.trainer else STAND_IN_FOLDER
         config = f"--config_file={world.path}/{CONFIG_FILE}"
-        rank = world.noted(("python", "run.py", config, "--use_horovod=True", "--mode=train_eval"))
+        rank = (*world.noted, "python", "run.py", config, "--use_horovod=True", "--mode=train_eval")
         added_up, endless = GRADIENT_BYTES * numbers, self.model_copy(update={"max_steps": 0})
         return Plan(
             title=f"{self.model} on {self.dataset}, {self.precision}, {self.batch_per_gpu} pairs per rank",
             trainer=trainer,
-            folder=folder,
+            program_folder=folder,
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: self.configuration(data.folder, world.logdir)},
             identity={"config": endless.configuration(data.folder, "-"), "data": data.id},
-            start=mpirun.on_every_rank(world, rank),
+            processes=mpirun.on_every_rank(world, rank),
             # It goes on from the latest checkpoint of a log folder that has one.
-            resume=mpirun.on_every_rank(world, (*rank, "--continue_learning")),
-            probe=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, added_up, mpirun.WORLD)),
-            reader=AgentModule("openseq2seq"),
-            checkpoints=AgentModule("tensorflow"),
+            resume_processes=mpirun.on_every_rank(world, (*rank, "--continue_learning")),
+            collective=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, added_up, mpirun.WORLD)),
+            reader="openseq2seq",
+            checkpoints="tensorflow",
             checkpoint_files=(
                 "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
             ),
@@ -190,15 +190,13 @@ class Job(Section):
             data=data,
             metrics=METRICS,
             translator=translation,
-            expect=Expect(
-                eval_steps=self.eval_steps,
-                print_steps=size.print_steps,
-                mixed=self.precision == "mixed",
-                model_bytes=added_up,
-                checkpoint_bytes=CHECKPOINT_BYTES * numbers,
-                learning_rate=self._learning_rate,
-                warmup_steps=size.warmup_steps,
-            ),
+            eval_steps=self.eval_steps,
+            print_steps=size.print_steps,
+            mixed=self.precision == "mixed",
+            model_bytes=added_up,
+            checkpoint_bytes=CHECKPOINT_BYTES * numbers,
+            learning_rate=self._learning_rate,
+            warmup_steps=size.warmup_steps,
         )
 
     def configuration(self, data_folder: str, logdir: str) -> str:

@@ -11,7 +11,7 @@ from microcluster.jobs import mpirun
 from microcluster.jobs.contract import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, LOCAL_REPOSITORY, is_local, named_image, repository
-from microcluster.jobs.plan import NO_CHECKPOINTS, AgentModule, DataPlan, Expect, Metric, Plan, World
+from microcluster.jobs.plan import NO_CHECKPOINTS, DataPlan, Metric, Plan, World
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar.example import (
     CONFIGURATIONS,
@@ -148,7 +148,7 @@ class Job(Section):
         program = ("env", f"PYTHONPATH={world.path}", "python", SCRIPT, "--config", MODULE, "--data_path", data.folder)
         checkpoints = ("--checkpoint_dir", world.logdir) if self._is_ours else ()
         # Our own program goes on from the newest checkpoint by itself.
-        ranks = mpirun.on_every_rank(world, world.noted((*program, *checkpoints)))
+        ranks = mpirun.on_every_rank(world, (*world.noted, *program, *checkpoints))
         exchanged = GRADIENT_BYTES * exchanged_numbers(self.hidden_size, text.words)
         size = CHECKPOINT_BYTES * parameters(self.hidden_size, text.words) if self._is_ours else 0
         return Plan(
@@ -157,15 +157,15 @@ class Job(Section):
                 f"{self.global_batch} over all ranks"
             ),
             trainer=trainer,
-            folder=folder,
+            program_folder=folder,
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: _configuration(self)},
             identity={"config": _configuration(self.model_copy(update={"max_steps": 0})), "data": data.id},
-            start=ranks,
-            resume=ranks,
-            probe=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, exchanged, mpirun.WORLD)),
-            reader=AgentModule("texar"),
-            checkpoints=AgentModule("tensorflow") if self._is_ours else NO_CHECKPOINTS,
+            processes=ranks,
+            resume_processes=ranks,
+            collective=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, exchanged, mpirun.WORLD)),
+            reader="texar",
+            checkpoints="tensorflow" if self._is_ours else NO_CHECKPOINTS,
             checkpoint_files=(
                 "of our own language model only: .index (where each tensor lies), .meta (the graph), .data (the weights)"
             ),
@@ -176,9 +176,10 @@ class Job(Section):
             unit="epoch",
             result="test_perplexity",
             # A loss follows each epoch, and its evaluation, which names its step, right after it.
-            expect=Expect(
-                print_steps=1, model_bytes=exchanged, checkpoint_bytes=size, learning_rate=self._learning_rate
-            ),
+            print_steps=1,
+            model_bytes=exchanged,
+            checkpoint_bytes=size,
+            learning_rate=self._learning_rate,
         )
 
     def _data(self, world: World) -> DataPlan:
