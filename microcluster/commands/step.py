@@ -49,8 +49,6 @@ def prepare_machine() -> int:
 def mount_drive() -> int:
     """The shared drive of one machine; its password is read from the account."""
     cluster = _read_facts()
-    cluster.require("account", "drive")
-    assert cluster.account and cluster.drive
     owner = Owner(cluster.stack, cluster.mark)
     password = drive_password(cluster.account, cluster.account_config_file, cluster.drive.id, owner)
     for host in steps.open_hosts(cluster):

@@ -44,7 +44,6 @@ def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
 
 def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_port: int) -> tuple[str, ...]:
     """Return the argv of the one ssh connection that is the tunnel and keeps the server alive."""
-    cluster.require("run")
     folder = RunFolder(cluster).path
     server = ("-c", SERVER.read_text(), f"{folder}/logdir", str(PORT))
     if cluster.container:

@@ -1,8 +1,6 @@
 """Reads a stack file as plain YAML: no tags, anchors or duplicate keys; limited depth and size."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -19,22 +17,45 @@ class TextProblem(Exception):
 
 
 class _Plain(yaml.SafeLoader):
-    """Reads dates as text; no key of a stack file takes one."""
+    """Refuses all but plain values, and reads dates as text; no key of a stack file takes one."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.path: list[str] = []
 
-@dataclass
-class _Level:
-    """One open mapping or list; in a mapping, ``key`` is None while the next scalar is a key."""
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a value, whose index is the key's node or a number, or a key, which has none."""
+        event, depth = self.peek_event(), len(self.path)
+        if index is not None:
+            self.path.append(index.value if isinstance(index, yaml.Node) else str(index))
+        if event.anchor:
+            self.refuse("anchors and aliases (& and *) are not used here; write the value out")
+        if event.tag not in PLAIN_TAGS:
+            self.refuse(f"the tag {shown(event.tag)} is not used here; write a plain value")
+        if isinstance(parent, yaml.MappingNode) and index is None:
+            self.check_key(parent, event)
+        elif len(self.path) == DEEPEST and isinstance(event, yaml.CollectionStartEvent):
+            self.refuse(f"nested more than {DEEPEST} deep")
+        node = super().compose_node(parent, index)
+        del self.path[depth:]
+        return node
 
-    is_mapping: bool
-    key: str | None = None
-    seen: set[str] = field(default_factory=set)
-    items: int = 0
+    def check_key(self, mapping: yaml.MappingNode, key: yaml.NodeEvent) -> None:
+        if not isinstance(key, yaml.ScalarEvent):
+            self.refuse("a key is a list or a mapping; a key is a word")
+        if key.value == "<<":
+            self.refuse("merging with << is not used here; write the values out")
+        if key.value in [known.value for known, _ in mapping.value]:
+            self.path.append(key.value)
+            self.refuse("written twice; keep one of them")
+
+    def refuse(self, why: str) -> NoReturn:
+        raise TextProblem(f"{'/'.join(map(printable, self.path)) or 'the file'}: {why}")
 
 
 def read(content: bytes) -> Any:
@@ -50,62 +71,11 @@ def read(content: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise TextProblem(f"byte {error.start} is no UTF-8") from error
     try:
-        _refuse_traps(yaml.parse(text, Loader=yaml.SafeLoader))
         return yaml.load(text, Loader=_Plain)  # noqa: S506 - a safe loader
     except yaml.YAMLError as error:
         raise TextProblem(_where(error)) from error
     except ValueError as error:  # A number with thousands of digits.
         raise TextProblem(f"a value is none: {error}") from error
-
-
-def _refuse_traps(events: Iterator[yaml.Event]) -> None:
-    levels: list[_Level] = []
-    for event in events:
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise TextProblem(f"{_path(levels)}: anchors and aliases (& and *) are not used here; write the value out")
-        if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None) not in PLAIN_TAGS:
-            raise TextProblem(f"{_path(levels)}: the tag {shown(event.tag)} is not used here; write a plain value")
-        if isinstance(event, yaml.CollectionEndEvent):
-            levels.pop()
-            _count(levels)
-        elif isinstance(event, yaml.CollectionStartEvent):
-            _go_down(levels, event)
-        elif isinstance(event, yaml.ScalarEvent):
-            _take(levels, event.value)
-
-
-def _go_down(levels: list[_Level], event: yaml.CollectionStartEvent) -> None:
-    if levels and levels[-1].is_mapping and levels[-1].key is None:
-        raise TextProblem(f"{_path(levels)}: a key is a list or a mapping; a key is a word")
-    if len(levels) == DEEPEST:
-        raise TextProblem(f"{_path(levels)}: nested more than {DEEPEST} deep")
-    levels.append(_Level(isinstance(event, yaml.MappingStartEvent)))
-
-
-def _take(levels: list[_Level], scalar: str) -> None:
-    """Handle a scalar: the next key of a mapping, or a value."""
-    level = levels[-1] if levels else None
-    if level is None or not level.is_mapping or level.key is not None:
-        _count(levels)
-        return
-    if scalar in level.seen:
-        raise TextProblem(f"{_path(levels)}/{printable(scalar)}: written twice; keep one of them")
-    if scalar == "<<":
-        raise TextProblem(f"{_path(levels)}: merging with << is not used here; write the values out")
-    level.seen.add(scalar)
-    level.key = scalar
-
-
-def _count(levels: list[_Level]) -> None:
-    """Note that a value has ended."""
-    if levels:
-        levels[-1].items += 1
-        levels[-1].key = None
-
-
-def _path(levels: list[_Level]) -> str:
-    parts = [level.key if level.is_mapping else str(level.items) for level in levels]
-    return "/".join(printable(part) for part in parts if part is not None) or "the file"
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -1,9 +1,8 @@
 """The facts that a remote step needs, as frozen values and as one JSON document on its standard input."""
 
-import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -155,32 +154,14 @@ class ClusterFacts:
 
     @classmethod
     def from_json(cls, text: str) -> "ClusterFacts":
-        """Parse ``text``; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
+        """Parse what another version may have written; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
         try:
             return _facts().validate_json(text)
         except ValidationError as error:
-            problems = "; ".join(_problem(one) for one in error.errors())
+            problems = "; ".join(f"{'/'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
             raise ClusterFactsError(f"reading the cluster facts on standard input: {problems}.") from error
-
-    def require(self, *names: str) -> None:
-        """Raise ClusterFactsError unless every one of the optional fields ``names`` is set."""
-        absent = [name for name in names if not getattr(self, name)]
-        if absent:
-            raise ClusterFactsError(
-                f"reading the cluster facts of stack {self.stack}: this step needs {', '.join(absent)}."
-            )
 
 
 @cache
 def _facts() -> TypeAdapter[ClusterFacts]:
     return TypeAdapter(ClusterFacts)
-
-
-def _problem(error: Any) -> str:
-    """Return what is wrong with one key; a key of the first level may be misspelled."""
-    location = [str(part) for part in error["loc"]]
-    path = "/".join(location) or "the payload"
-    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        near = difflib.get_close_matches(location[-1], [field.name for field in fields(ClusterFacts)], 1)
-        return f"{path}: unknown key" + (f", did you mean '{near[0]}'?" if near else "")
-    return f"{path}: missing" if error["type"] == "missing" else f"{path}: {error['msg']}"

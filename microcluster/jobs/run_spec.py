@@ -73,14 +73,12 @@ class RunFolder:
     @property
     def sent_folder(self) -> str:
         """Where the launcher gets the data that come from the operator's computer."""
-        assert self.plan.data
         return sent_folder(self.plan.data, self.facts.mount_point)
 
     @cached_property
     def plan(self) -> Plan:
         """All that is decided about the run; the agent fills in the addresses of nodes that a queue will grant."""
         facts, container = self.facts, self.facts.container
-        assert facts.job
         world = World(
             addresses=self._addresses,
             slots=facts.slots,
@@ -110,7 +108,6 @@ class RunFolder:
     def document(self) -> dict[str, Any]:
         """Return the agent's document: what it has to know of the plan, by the plan's own names, and the machines."""
         plan, facts, job, container = self.plan, self.facts, self.facts.job, self.facts.container
-        assert job
         gpu, expected = GPUS.get(facts.gpu or "", NO_GPU), facts.prediction or NOT_PREDICTED
         values = {
             **{name: value for name, value in vars(plan).items() if name in spec.FIELDS},
@@ -164,7 +161,6 @@ class RunFolder:
     def _stage(self) -> tuple[str, ...]:
         """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
         facts = self.facts
-        assert facts.container
         return (
             *("docker", "run", "--rm", "--name", f"microcluster-staging-{facts.run}"),
             *("--label", f"{STAGING_LABEL}={facts.run}", "--net=host", "--runtime=runc"),
@@ -181,8 +177,6 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     on, and not with the hosts' addresses, which a preview does not know. The image's name stands for its Dockerfile, and with it for
     its base and for the version of what trains.
     """
-    facts.require("job", "hosts")
-    assert facts.job
     plan, container = RunFolder(facts).plan, facts.container
     if container and plan.dockerfile:
         made = image.tag(facts.job.kind, plan.dockerfile)

@@ -1,6 +1,7 @@
 """One SSH address with commands: the only class that uses Fabric, and the only place where an argv is quoted."""
 
 import contextlib
+import copy
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -63,13 +64,19 @@ class Host:
         self.pinned_key = trusted_key or facts.host_key
         self.address = facts.public_address or facts.private_address
         self._connection: fabric.Connection | None = None
+        self._before: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
 
     def as_root(self) -> "Host":
         """Return the same machine with commands run by root: by sudo, where the login is another user's."""
-        return self if self.user == ROOT else _ByRoot(self)
+        if self.user == ROOT:
+            return self
+        self.connect()
+        root = copy.copy(self)
+        root._before = SUDO
+        return root
 
     def connect(self) -> None:
         """Connect and log in, unless connected."""
@@ -120,10 +127,14 @@ class Host:
             KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
         """
         self.connect()
-        assert self._connection
         try:
             result = self._connection.run(
-                shlex.join(argv), hide=True, warn=True, in_stream=WholeText(stdin), encoding="utf-8", timeout=timeout_s
+                shlex.join((*self._before, *argv)),
+                hide=True,
+                warn=True,
+                in_stream=WholeText(stdin),
+                encoding="utf-8",
+                timeout=timeout_s,
             )
         except invoke.CommandTimedOut as error:
             self.close()  # The connection may be dead; the next command makes a new one.
@@ -191,12 +202,10 @@ class Host:
     def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:
         """Yield the connection's file transfer; a failure becomes an error that says what was done."""
         self.connect()
-        assert self._connection
         try:
             with answered(self._connection.transport):
                 transfer = self._connection.sftp()
             channel = transfer.get_channel()
-            assert channel
             channel.settimeout(REQUEST_TIMEOUT_S)
             yield transfer
         except FileNotFoundError as error:
@@ -223,33 +232,6 @@ class Host:
             f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
             f"{pinned}. Nothing was sent to it. If this key is right: fab trust {self.facts.name}"
         )
-
-
-class _ByRoot(Host):
-    """The commands of another Host, by sudo; it moves no files."""
-
-    def __init__(self, host: Host) -> None:
-        super().__init__(host.facts, host.user, host.key_file, port=host.port, trusted_key=host.pinned_key)
-        self._host = host
-
-    def connect(self) -> None:
-        self._host.connect()
-
-    def close(self) -> None:
-        self._host.close()
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        timeout_s: float = COMMAND_TIMEOUT_S,
-        accept: Sequence[int] = (0,),
-    ) -> Completed:
-        return self._host.run((*SUDO, *argv), stdin=stdin, timeout_s=timeout_s, accept=accept)
-
-    def offered_logins(self) -> frozenset[str]:
-        return self._host.offered_logins()
 
 
 def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: float = 1.0) -> None:

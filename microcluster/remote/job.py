@@ -56,7 +56,6 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     Args:
         secrets: what the person has exported of the environment variables that a program may be given.
     """
-    cluster.require("run", "job")
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
@@ -81,7 +80,6 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
 
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
-    assert cluster.run
     wait_for_ssh(login)
     name, owner = queue.job_name(cluster.mark, cluster.run), f"{cluster.stack}-{cluster.mark}"
     for job, record in queue.jobs_of(login):
@@ -184,7 +182,6 @@ def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float
     Args:
         now: UTC seconds by a clock that is right, such as the account's; None for this computer's.
     """
-    cluster.require("run")
     folder = RunFolder(cluster).path
     left_s = None if guard.stop_at is None else guard.stop_at - (time.time() if now is None else now)
     given = json.dumps({**asdict(guard), "left_s": left_s})
@@ -201,7 +198,6 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
     Args:
         graceful: wait until the program has ended by itself, where the job's kind says that it does.
     """
-    cluster.require("run")
     if graceful and cluster.job and not (cluster.queue and queue.look(hosts[0], cluster).get("queue")):
         _let_end(hosts, cluster, RunFolder(cluster).plan.stop_grace_s)
     if cluster.queue:

@@ -81,7 +81,6 @@ class Records:
 
 def read(launcher: Host, cluster: ClusterFacts) -> Records:
     """Read the records; missing ones are empty."""
-    cluster.require("run", "job")
     folder, plan = RunFolder(cluster).path, RunFolder(cluster).plan
     scalars = [metric.scalar for metric in plan.metrics if metric.scalar]
     parsed = [parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]

@@ -43,7 +43,6 @@ def ensure_ranks_reach(host: Host, members: Sequence[Host], facts: cluster_facts
     ensure_known_hosts(host, members, port)
     if facts.container:  # Which has the other files since its own step.
         return
-    facts.require("rank_key_file")
     private, public = _rank_key(str(facts.rank_key_file))
     host.put(f"{FOLDER}/rank_ed25519", private, "0600")
     host.put(f"{FOLDER}/ssh", render("ssh.j2", folder=FOLDER, port=port, user=facts.user), "0755")

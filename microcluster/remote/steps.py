@@ -22,12 +22,9 @@ from microcluster.remote.training_image import distribute, ensure_built, image_i
 
 def open_hosts(cluster: ClusterFacts) -> list[Host]:
     """Return the cluster's hosts in rank order, not yet connected; before a queue the one login host, which sees every run's folder."""
-    if cluster.queue:
-        cluster.require("account_config_file")
-        return [login_host(str(cluster.account_config_file), cluster.key_file)]
-    cluster.require("hosts", "key_file")
-    assert cluster.key_file
     key_file = cluster.key_file
+    if cluster.queue:
+        return [login_host(cluster.account_config_file or "pbs:sshConfig of the stack file", key_file)]
     return [
         Host(facts, cluster.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
         for facts in cluster.hosts
@@ -36,7 +33,6 @@ def open_hosts(cluster: ClusterFacts) -> list[Host]:
 
 def prepare_node(host: Host, cluster: ClusterFacts) -> list[str]:
     """Make a machine able to run containers on its GPUs; return the steps that changed something."""
-    cluster.require("gpu")
     driver = GPUS[str(cluster.gpu)].driver
     wait_for_ssh(host)
     return _run(
@@ -53,7 +49,6 @@ def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
 
     Its login is a user with sudo, and its vendor has no firewall.
     """
-    cluster.require("gpu", "admin_cidrs", "private_subnet")
     wait_for_ssh(host)
     root = host.as_root()
     host.run((*SUDO, "true"))  # A step that accepts exit code 1 would take a refusal for an answer.
@@ -69,8 +64,6 @@ def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
 
 def mount_drive(host: Host, cluster: ClusterFacts, password: str) -> list[str]:
     """Mount the shared drive; return what changed, with what mounts it."""
-    cluster.require("drive", "shared_mount")
-    assert cluster.drive and cluster.shared_mount
     wait_for_ssh(host)
     changed, how = ensure_mounted(host.as_root(), Mount(cluster.drive, cluster.shared_mount, cluster.user), password)
     note(f"{host.facts.name}: drive {cluster.drive.id} at {cluster.shared_mount}, mounted by {how}")
@@ -79,14 +72,12 @@ def mount_drive(host: Host, cluster: ClusterFacts, password: str) -> list[str]:
 
 def compare_drive(hosts: Sequence[Host], cluster: ClusterFacts) -> None:
     """Prove that all hosts mount the same drive."""
-    cluster.require("shared_mount")
     on_all(hosts, wait_for_ssh)
     prove_same(hosts, str(cluster.shared_mount), cluster.mark)
 
 
 def prepare_queue(login: Host, cluster: ClusterFacts) -> None:
     """Have a site's queue checked and its modules written down."""
-    cluster.require("queue")
     wait_for_ssh(login)
     queue.prepare(login, cluster)
 
@@ -109,8 +100,6 @@ def leave_queue(login: Host, cluster: ClusterFacts) -> str:
 
 def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
     """Mount the data disk and move Docker's storage to it; return the steps that changed something."""
-    cluster.require("data_disk_gb")
-    assert cluster.data_disk_gb
     wait_for_ssh(host)
     disk = DataDisk(cluster.data_disk_gb, cluster.mount_point, cluster.mark)
     return _run(
@@ -128,9 +117,7 @@ def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str 
     Args:
         registry_key: the exported key, used if the container names no key file.
     """
-    cluster.require("container", "rank_key_file")
     container, key = cluster.container, cluster.rank_key_file
-    assert container and key
     on_all(hosts, wait_for_ssh)
     tag, launcher = container.tag, hosts[0]
     before = [image_id(host, tag) for host in hosts]
@@ -151,9 +138,7 @@ def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str 
 
 def start_container(host: Host, cluster: ClusterFacts) -> list[str]:
     """Write the rank files and start the container; return the steps that changed something."""
-    cluster.require("container", "rank_key_file")
     container, key = cluster.container, cluster.rank_key_file
-    assert container and key
     wait_for_ssh(host)
     return _run(
         host,

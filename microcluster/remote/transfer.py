@@ -97,7 +97,6 @@ def inventory(
         hashed: whether to read every file; without it the hashes are empty.
         everything: whether large files that nobody has named come too.
     """
-    cluster.require("run", "job")
     data = RunFolder(cluster).plan.data if run in (None, cluster.run) else None
     folder = RunFolder(replace(cluster, run=run or cluster.run)).path
     request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
@@ -216,7 +215,6 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
         return False
     folder = RunFolder(cluster)
     planned = folder.plan.data
-    assert planned
     if any(on_all(hosts, lambda host: _has_data(host, planned))):
         return False
     for file in data.files:

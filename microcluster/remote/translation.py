@@ -49,7 +49,6 @@ def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
         RemoteError: there is none, or a file that it needs is missing.
     """
     translator, by_path = plan.translator, {file.path: file.source for file in files}
-    assert translator
     for what in MODELS:
         index = next((f for f in files if f.what == what and f.path.endswith(translator.CHECKPOINT)), None)
         if index:
@@ -72,8 +71,6 @@ def translate(
     launcher: Host, cluster: ClusterFacts, model: Model, sentences: Sequence[str], translator: ModuleType
 ) -> Translation:
     """Translate; the same sentences and model use the same folder on the data disk."""
-    cluster.require("container")
-    assert cluster.container
     encoded = _pieces(launcher, cluster, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{cluster.mount_point}/translate/{name}"
@@ -121,7 +118,6 @@ def _in_container(  # noqa: PLR0913 - one call of docker exec
     folder: str = "/",
     timeout_s: float = 600.0,
 ) -> str:
-    assert cluster.container
     marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", "-w", folder)
     return launcher.run((*marked, cluster.container.name, *argv), stdin=stdin, timeout_s=timeout_s).stdout
 

@@ -73,21 +73,16 @@ def test_cluster_facts_survive_json_and_say_nothing_about_what_is_not_set():
     ("text", "problem"),
     [
         ("{", "Invalid JSON"),
-        ("[]", "the payload: Input should be an object"),
-        ('{"stack": "a"}', "mark: missing"),
-        ('{"stack": "a", "mark": "b", "slotz": 2}', "did you mean 'slots'"),
+        ("[]", "Input should be an object"),
+        ('{"stack": "a"}', "mark: Field required"),
+        ('{"stack": "a", "mark": "b", "slotz": 2}', "slotz: Unexpected keyword argument"),
         ('{"stack": "a", "mark": "b", "slots": "2"}', "slots: Input should be a valid integer"),
-        ('{"stack": "a", "mark": "b", "hosts": [{"name": "x"}]}', "hosts/0/guest_id: missing"),
+        ('{"stack": "a", "mark": "b", "hosts": [{"name": "x"}]}', "hosts/0/guest_id: Field required"),
     ],
 )
 def test_what_are_no_cluster_facts_is_refused_with_the_key(text, problem):
     with pytest.raises(ClusterFactsError, match=problem):
         ClusterFacts.from_json(text)
-
-
-def test_a_step_names_what_it_misses():
-    with pytest.raises(ClusterFactsError, match="this step needs run, key_file"):
-        CLUSTER.require("run", "key_file")
 
 
 def test_the_configuration_says_what_the_job_says(tensorflow, tmp_path):

@@ -80,6 +80,17 @@ def test_words_of_any_characters_arrive_as_they_are(host, words):
     assert done.stdout.split("\0")[:-1] == words
 
 
+def test_root_runs_by_sudo_where_the_login_is_another_users_and_over_the_same_connection(server, keys, monkeypatch):
+    monkeypatch.setattr(hosts, "SUDO", ("env", "BY=sudo"))
+    user = Host(facts(keys, "host"), "paperspace", str(keys / "stack"), port=server.port)
+    root, before = user.as_root(), len(server.tries)
+    assert [one.run(("sh", "-c", "echo $BY")).stdout for one in (user, root)] == ["\n", "sudo\n"]
+    assert len(server.tries) == before
+    user.close()
+    assert root.run(("sh", "-c", "echo $BY")).stdout == "sudo\n", "a connection that is gone is made again"
+    root.close()
+
+
 def test_an_output_of_megabytes_arrives_whole_and_in_seconds(host, tmp_path):
     (tmp_path / "output").write_text("gr\u00fcn" * 4_000_000)
     began = time.process_time()

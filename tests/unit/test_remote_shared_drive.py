@@ -8,7 +8,6 @@ from fake_machine import FakeMachine
 from microcluster.jobs.cluster_facts import Drive
 from microcluster.remote import storage
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.host import SUDO
 from microcluster.remote.storage import CREDENTIALS, FSTAB, RCLONE, Mount, ensure_mounted, prove_same
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -19,21 +18,16 @@ MOUNT = Mount(Drive("sd1", "10.64.21.9", "sdshare", "u1"), POINT, "paperspace")
 
 @dataclasses.dataclass
 class Box(FakeMachine):
-    """A machine with a user who has sudo; ``kernel`` says whether its kernel has CIFS."""
+    """A machine to root; ``kernel`` says whether its kernel has CIFS."""
 
     kernel: bool = True
     refusals: int = 0
     says: str = "mount error(113): could not connect"
     argv: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.user = "paperspace"
-
     def run(self, argv, **options):
-        words = tuple(argv)
-        self.argv.append(words)
-        return super().run(words[len(SUDO) :] if words[: len(SUDO)] == SUDO else words, **options)
+        self.argv.append(tuple(argv))
+        return super().run(argv, **options)
 
     def _findmnt(self, words, stdin):
         return (0, "cifs") if POINT in self.mounts else (1, "")
@@ -66,15 +60,15 @@ class Box(FakeMachine):
 
 def test_the_kernel_mounts_where_it_can_and_its_table_brings_the_drive_back_after_a_boot():
     box = Box()
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, storage.KERNEL)
+    assert ensure_mounted(box, MOUNT, PASSWORD) == (True, storage.KERNEL)
     assert "//10.64.21.9/sdshare /mnt/training-data cifs credentials=" in box.files[FSTAB]
     assert "uid=1000,gid=1000" in box.files[FSTAB]
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (False, storage.KERNEL)
+    assert ensure_mounted(box, MOUNT, PASSWORD) == (False, storage.KERNEL)
 
 
 def test_without_cifs_in_the_kernel_rclone_mounts_and_that_is_said():
     box = Box(kernel=False)
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, storage.USER_SPACE)
+    assert ensure_mounted(box, MOUNT, PASSWORD) == (True, storage.USER_SPACE)
     assert "host = 10.64.21.9" in box.files[RCLONE]
     assert box.modes[RCLONE] == 0o600
 
@@ -82,7 +76,7 @@ def test_without_cifs_in_the_kernel_rclone_mounts_and_that_is_said():
 @pytest.mark.parametrize("kernel", [True, False])
 def test_the_password_is_in_no_argument_and_in_no_file_that_another_user_reads(kernel):
     box = Box(kernel=kernel)
-    ensure_mounted(box.as_root(), MOUNT, PASSWORD)
+    ensure_mounted(box, MOUNT, PASSWORD)
     assert not [words for words in box.argv if any(PASSWORD in word for word in words)]
     holding = {path for path, text in box.files.items() if PASSWORD in text}
     assert holding == ({CREDENTIALS} if kernel else set())
@@ -91,7 +85,7 @@ def test_the_password_is_in_no_argument_and_in_no_file_that_another_user_reads(k
 
 def test_a_new_drive_that_does_not_answer_yet_is_asked_again():
     box = Box(refusals=2)
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD)[0]
+    assert ensure_mounted(box, MOUNT, PASSWORD)[0]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +95,7 @@ def test_a_new_drive_that_does_not_answer_yet_is_asked_again():
 def test_a_wrong_password_ends_the_mount_at_once_with_its_cause(kernel, says):
     box = Box(kernel=kernel, refusals=100, says=says)
     with pytest.raises(RemoteError, match="mounting drive sd1 .*refuses the password of user u1"):
-        ensure_mounted(box.as_root(), MOUNT, PASSWORD)
+        ensure_mounted(box, MOUNT, PASSWORD)
     assert box.refusals == 99
 
 
