@@ -1,5 +1,6 @@
 """Whether a run waited for its network: its exposed communication, measured, derived or expected."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,25 +99,36 @@ def answer(traffic: Traffic | None, link: Link) -> Answer:
         return Answer(QUESTION, "Unknown: neither a step time nor the traffic of a step is known.", {})
     least, most = found.least / link.step_s, found.most / link.step_s
     verdict = "In part" if least > 0 else "At most in part"
-    if least > BOTTLENECK_SHARE or most < SLIGHT_SHARE:
-        verdict = "Yes" if least > BOTTLENECK_SHARE else "No"
+    if least > BOTTLENECK_SHARE:
+        verdict = "Yes"
+    elif most < SLIGHT_SHARE:
+        verdict = "No"
+    known = figures(traffic, link)
     text = (
-        f"{verdict}: {_range(found)} s of the {link.step_s:.2f} s of a step ({_shares(least, most)}) are exposed communication "
-        f"(derived: {found.how}). {_moved(traffic, link)}"
+        f"{verdict}: {_seconds((found.least, found.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) are exposed "
+        f"communication (derived: {found.how}). {_moved(known)}"
     )
     if found.rest > SLIGHT_SHARE * link.step_s:
         text += (
             f" Another {found.rest:.2f} s are neither this computing nor what the network needs: slower GPUs, waiting for data, "
             "or a network that has become slower since the preflight."
         )
-    return Answer(QUESTION, text, figures(traffic, link))
+    return Answer(QUESTION, text, known)
 
 
-def figures(traffic: Traffic | None, link: Link) -> dict[str, Any]:
-    """Return the numbers for a program: measured, derived, expected."""
-    found, usual = exposed(traffic, link), traffic.usual if traffic else None
-    known: dict[str, dict[str, Any]] = {MEASURED: {"seconds_per_step": link.step_s, "preflight_mbps": link.probed_mbps}}
-    if traffic and usual:
+def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:
+    """Return the numbers for a program: measured, derived, expected; what is not known is left out."""
+    known: dict[str, dict[str, Any]] = {
+        MEASURED: {"seconds_per_step": link.step_s, "preflight_mbps": link.probed_mbps},
+        DERIVED: {},
+        EXPECTED: {
+            "bytes_per_step": link.ring_bytes,
+            "compute_s": link.compute_s,
+            "seconds_per_step": link.predicted_s,
+        },
+    }
+    if traffic:
+        usual = traffic.usual
         known[MEASURED] |= {
             "bytes_per_step": round(usual.bytes_per_step),
             "bytes_per_step_bounds": [round(bound) for bound in usual.bounds],
@@ -124,93 +136,62 @@ def figures(traffic: Traffic | None, link: Link) -> dict[str, Any]:
             "peak_mbps": round(max(card.peak_mbps for card in traffic.cards), 1),
             "cards": {f"{card.node} {card.direction}": round(card.bytes_per_step) for card in traffic.cards},
         }
-    known[DERIVED] = {
-        "exposed_s": [round(found.least, 4), round(found.most, 4)] if found else None,
-        "unexplained_s": round(found.rest, 4) if found else None,
-        "share_of_port": round(usual.mbps / link.ordered_mbps, 4) if usual and link.ordered_mbps else None,
-        "share_of_preflight": round(usual.mbps / link.probed_mbps, 4) if usual and link.probed_mbps else None,
-    }
-    known[EXPECTED] = {
-        "bytes_per_step": round(link.ring_bytes) if link.ring_bytes else None,
-        "compute_s": link.compute_s,
-        "seconds_per_step": link.predicted_s,
-    }
-    return known
+        for name, whole in (("share_of_port", link.ordered_mbps), ("share_of_preflight", link.probed_mbps)):
+            if whole:
+                known[DERIVED][name] = round(usual.mbps / whole, 4)
+    found = exposed(traffic, link)
+    if found:
+        known[DERIVED] |= {
+            "exposed_s": [round(found.least, 4), round(found.most, 4)],
+            "unexplained_s": round(found.rest, 4),
+        }
+    return {source: {key: one for key, one in each.items() if one is not None} for source, each in known.items()}
 
 
 def rows(traffic: Traffic | None, link: Link) -> list[Row]:
-    """Return ``(name, value, source)`` for the page."""
+    """Return ``(name, value, source)`` of the figures for the page."""
     if link.nodes < 2:
         return []
-    found, listed = exposed(traffic, link), []
-
-    def add(what: str, value: str | None, how: str) -> None:
-        if value is not None:
-            listed.append((what, value, how))
-
-    add("a step", f"{link.step_s:.3f} s" if link.step_s else None, f"{MEASURED}: the log")
-    if traffic:
-        usual = traffic.usual
-        low, high = usual.bounds
-        add(
-            "a card moves each way in a step",
-            f"{_size(usual.bytes_per_step)} ({_size(low)} to {_size(high)})",
-            f"{MEASURED}: counters of the cards over {usual.steps:.0f} steps, the median of {len(traffic.cards)} cards and ways",
-        )
-        peak = max(card.peak_mbps for card in traffic.cards)
-        add(
-            "the link carried",
-            f"{usual.mbps:.1f} Mb/s on average, {peak:.1f} at its highest",
-            f"{MEASURED}: the same counters",
-        )
-        add("of the ordered port", _share(usual.mbps, link.ordered_mbps), f"{DERIVED} from the line above")
-        add("of what the preflight measured", _share(usual.mbps, link.probed_mbps), f"{DERIVED} from the line above")
-    add(
-        "the link can carry",
-        f"{link.probed_mbps:.0f} Mb/s" if link.probed_mbps else None,
-        f"{MEASURED}: preflight, all nodes at once",
-    )
-    if found and link.step_s:
-        shares = _shares(found.least / link.step_s, found.most / link.step_s)
-        add("exposed communication in a step", f"{_range(found)} s ({shares})", f"{DERIVED}: {found.how}")
-    by_law = f"{EXPECTED}: the law of a flat ring"
-    add("a card moves each way in a step", _size(link.ring_bytes) if link.ring_bytes else None, by_law)
-    add("the GPUs compute in a step", _seconds(link.compute_s), f"{EXPECTED}: published runs, +-{COMPUTE_BAND:.0%}")
-    add("a step on this network", _seconds(link.predicted_s), f"{EXPECTED}: both lines above")
-    return listed
+    known = figures(traffic, link)
+    return [
+        (what, show(known[source][key]), f"{source}: {how}")
+        for source, key, what, show, how in SHOWN
+        if key in known[source]
+    ]
 
 
-def _moved(traffic: Traffic | None, link: Link) -> str:
-    by_law = f" by the ring's law {_size(link.ring_bytes)} are expected" if link.ring_bytes else ""
-    if traffic is None:
-        return f"Nothing measured the traffic;{by_law}." if by_law else "Nothing measured the traffic."
-    usual = traffic.usual
-    ordered, probed = _share(usual.mbps, link.ordered_mbps), _share(usual.mbps, link.probed_mbps)
-    against = [f"{ordered} of the ordered port"] if ordered else []
-    against += [f"{probed} of what the preflight measured"] if probed else []
-    share = f", {' and '.join(against)}" if against else ""
-    rest = f";{by_law}" if by_law else ""
-    return (
-        f"Measured: each card moved {_size(usual.bytes_per_step)} each way in a step, {usual.mbps:.1f} Mb/s on average"
-        f"{share}{rest}."
-    )
+def _moved(known: Mapping[str, Mapping[str, Any]]) -> str:
+    measured, by_law = known[MEASURED], ""
+    if "bytes_per_step" in known[EXPECTED]:
+        by_law = f"; by the ring's law {_size(known[EXPECTED]['bytes_per_step'])} are expected"
+    if "mbps" not in measured:
+        return f"Nothing measured the traffic{by_law}."
+    shares = [f"{known[DERIVED][name]:.0%} {whole}" for name, whole in SHARES.items() if name in known[DERIVED]]
+    against = f", {' and '.join(shares)}" if shares else ""
+    moved = _size(measured["bytes_per_step"])
+    return f"Measured: each card moved {moved} each way in a step, {measured['mbps']} Mb/s on average{against}{by_law}."
 
 
-def _range(found: Exposed) -> str:
-    return "less than 0.01" if found.most < 0.005 else f"{found.least:.2f} to {found.most:.2f}"
-
-
-def _shares(least: float, most: float) -> str:
-    return f"{least:.0%} to {most:.0%}"
-
-
-def _share(mbps: float, of: float | None) -> str | None:
-    return f"{mbps / of:.0%}" if of else None
-
-
-def _seconds(seconds: float | None) -> str | None:
-    return None if seconds is None else f"{seconds:.3f} s"
+def _seconds(found: Sequence[float]) -> str:
+    least, most = found
+    return "less than 0.01 s" if most < 0.005 else f"{least:.2f} to {most:.2f} s"
 
 
 def _size(count: float) -> str:
     return f"{count / 1e6:.0f} MB" if count >= 1e7 else f"{count / 1e6:.2f} MB"
+
+
+SHARES = {"share_of_port": "of the ordered port", "share_of_preflight": "of what the preflight measured"}
+SHOWN = (
+    (MEASURED, "seconds_per_step", "a step", "{:.3f} s".format, "the log"),
+    (MEASURED, "bytes_per_step", "a card moves each way in a step", _size, "counters of the cards, the median"),
+    (MEASURED, "mbps", "the link carried on average", "{:.1f} Mb/s".format, "the same counters"),
+    (MEASURED, "peak_mbps", "at its highest", "{:.1f} Mb/s".format, "the same counters"),
+    *((DERIVED, name, whole, "{:.0%}".format, "from the average above") for name, whole in SHARES.items()),
+    (MEASURED, "preflight_mbps", "the link can carry", "{:.0f} Mb/s".format, "preflight, all nodes at once"),
+    (DERIVED, "exposed_s", "exposed communication in a step", _seconds, "as the answer above says"),
+    (EXPECTED, "bytes_per_step", "a card moves each way in a step", _size, "the law of a flat ring"),
+    (EXPECTED, "compute_s", "the GPUs compute in a step", "{:.3f} s".format, f"published runs, +-{COMPUTE_BAND:.0%}"),
+    (EXPECTED, "seconds_per_step", "a step on this network", "{:.3f} s".format, "both lines above"),
+)
+"""The figures of the page in their order: where each is from, its name for people, how it is written, and how it is known."""
