@@ -38,16 +38,6 @@ class Hardware:
     gpus: int
 
 
-@dataclass(frozen=True)
-class SlowPort:
-    """A port too slow for gradients: the field and the key that set it, its speed in Mb/s, and the speed to use."""
-
-    field: str
-    key: str
-    speed_mbps: int
-    needed_mbps: int
-
-
 class ClusterSection(BaseModel, ABC):
     """The ``cluster`` section of a stack file; beside its own keys it has ``nodes``, and ``adminCidrs`` where machines are rented.
 
@@ -71,11 +61,6 @@ class ClusterSection(BaseModel, ABC):
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the size of machine that a section names; None where the catalog has none."""
-        return None
-
-    @classmethod
-    def slow_port(cls, written: Mapping[str, Any]) -> SlowPort | None:
-        """Return the port that is too slow for the nodes of a section; None where nobody orders a port."""
         return None
 
     @property

@@ -15,7 +15,6 @@ from microcluster.accounts.account import (
     Hardware,
     KeySetting,
     Nodes,
-    SlowPort,
     account_image,
     known,
     one_of,
@@ -91,7 +90,9 @@ class Cluster(ClusterSection):
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
         flavor = catalog.FLAVORS.get(str(written.get("flavor")))
-        found = [*_place(flavor, written.get("datacenter")), *_disks(flavor)] if flavor else []
+        found = _port(written)
+        if flavor:
+            found += _place(flavor, written.get("datacenter")) + _disks(flavor)
         for one, other in (("os", "image"), ("router", "privateVlan")):
             if written.get(one) is not None and written.get(other) is not None:
                 found.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
@@ -102,15 +103,6 @@ class Cluster(ClusterSection):
         """Return the flavor of a section."""
         flavor = catalog.FLAVORS.get(str(written.get("flavor")))
         return _hardware(flavor) if flavor else None
-
-    @classmethod
-    def slow_port(cls, written: Mapping[str, Any]) -> SlowPort | None:
-        """Return a port of less than 1 Gb/s between several nodes."""
-        nodes, speed = written.get("nodes", 2), written.get("portSpeedMbps", FAST_MBPS)
-        is_slow = isinstance(speed, int) and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS
-        if not is_slow or not isinstance(nodes, int) or nodes < 2:
-            return None
-        return SlowPort("port_speed_mbps", "portSpeedMbps", speed, FAST_MBPS)
 
     @property
     def prices(self) -> Prices | None:
@@ -148,6 +140,15 @@ class Cluster(ClusterSection):
 
 def _hardware(flavor: catalog.Flavor) -> Hardware:
     return Hardware(flavor.name, flavor.gpu, flavor.gpus)
+
+
+def _port(written: Mapping[str, Any]) -> list[str]:
+    nodes, speed = written.get("nodes", 2), written.get("portSpeedMbps", FAST_MBPS)
+    if speed not in catalog.PORT_SPEEDS_MBPS or speed >= FAST_MBPS or not isinstance(nodes, int) or nodes < 2:
+        return []
+    return [
+        f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes every step wait for the network; use {FAST_MBPS}, or nodes: 1"
+    ]
 
 
 def _place(flavor: catalog.Flavor, datacenter: Any) -> list[str]:

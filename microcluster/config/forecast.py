@@ -5,11 +5,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from pydantic import ValidationError
-
-from microcluster.accounts.account import SlowPort
-from microcluster.accounts.registry import account_of, name_in
-from microcluster.config.model import StackFile, stack_file
+from microcluster.accounts.registry import account_of
+from microcluster.config.model import StackFile
 from microcluster.jobs.image import is_local
 from microcluster.planning.costs import Bill
 from microcluster.planning.crash_cost import MOST_DOLLARS, MOST_MINUTES, WRITE_S, at_risk, interval
@@ -132,42 +129,6 @@ def forecast_of(file: StackFile) -> Forecast | None:
     return Forecast(
         prediction, bare, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
     )
-
-
-def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
-    """Refuse a slow port between several nodes, with its cost where there is a prediction."""
-    cluster = completed.get("cluster")
-    named = name_in(cluster)
-    slow = account_of(named).section.slow_port(cluster) if named and isinstance(cluster, Mapping) else None
-    if not slow:
-        return []
-    return [
-        f"cluster/{slow.key}: {slow.speed_mbps} Mb/s between {cluster.get('nodes', 2)} nodes makes {_slowed(completed, slow)}; "
-        f"use {slow.needed_mbps}, or nodes: 1"
-    ]
-
-
-def _slowed(completed: Mapping[str, Any], port: SlowPort) -> str:
-    try:
-        file = stack_file(completed.get("cluster"), completed.get("job")).model_validate(completed)
-    except ValidationError:  # Reported with the other problems.
-        return "every step wait for the network"
-    slow, usual = forecast_of(file), forecast_of(_with_port(file, port))
-    if slow is None or usual is None:
-        return "every step wait for the network"
-    return (
-        f"a step take {slow.prediction.seconds:.2f} s instead of {usual.prediction.seconds:.2f} s, and {file.job.max_steps} of them "
-        f"{_whole(slow.bill())} instead of {_whole(usual.bill())} (+-{BAND:.0%})"
-    )
-
-
-def _with_port(file: StackFile, port: SlowPort) -> StackFile:
-    faster = {port.field: port.needed_mbps}
-    return file.model_copy(update={"cluster": file.cluster.model_copy(update=faster)})
-
-
-def _whole(bill: Bill) -> str:
-    return f"{bill.hours:,.0f} h and ${bill.dollars:,.0f}"
 
 
 def with_forecast(

@@ -6,9 +6,10 @@ from typing import Any
 from core.catalog.gpus import GPUS
 from core.home import problem_of_path
 from core.plain_text import shown
+from microcluster.accounts.account import Account
 from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.model import StackFile, unknown_key
-from microcluster.jobs.contract import Hardware, Origin
+from microcluster.jobs.contract import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
 
 TIME_SCALE = "timeScale"
@@ -60,27 +61,23 @@ def _hardware(cluster: Any, local_programs: tuple[str, ...] = ()) -> Hardware:
     return Hardware(gpu.precision if gpu else None, local_programs, ranks)
 
 
-def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
-    """Check the rules of the account between values of ``cluster``; the validation checks their types."""
-    cluster = written.get("cluster")
+def problems_of_sections(written: Mapping[str, Any], completed: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    """Check the rules of the account and of the job's kind, between values and between sections; the validation checks types."""
+    cluster, kind, found = written.get("cluster"), kind_named(written.get("job")), []
+    if kind:
+        found += kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering)
     named = name_in(cluster)
-    return (
-        account_of(named).section.problems(cluster, ordering=ordering) if named and isinstance(cluster, Mapping) else []
-    )
+    if named:
+        account = account_of(named)
+        if isinstance(cluster, Mapping):
+            found += account.section.problems(cluster, ordering=ordering)
+        found += _problems_of_runtime(account, kind, written) + _problems_of_guard(account, written)
+    return found
 
 
-def problems_of_job(completed: Mapping[str, Any], *, ordering: bool) -> list[str]:
-    """Check the rules of the job's kind."""
-    kind = kind_named(completed.get("job"))
-    return kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering) if kind else []
-
-
-def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
+def _problems_of_runtime(account: Account, kind: type[Section] | None, written: Mapping[str, Any]) -> list[str]:
     """Refuse a kind that cannot run on the account's machines, and a container where none runs."""
-    named, kind = name_in(written.get("cluster")), kind_named(written.get("job"))
-    if not named:
-        return []
-    account, problems = account_of(named), []
+    problems = []
     if account.runtime == HOST and written.get("container") is not None:
         problems.append(f"container: machines of {account.title} run no container; leave the section out")
     if kind and account.runtime not in kind.runtimes:
@@ -90,14 +87,15 @@ def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def problems_of_guard(written: Mapping[str, Any]) -> list[str]:
+def _problems_of_guard(account: Account, written: Mapping[str, Any]) -> list[str]:
     """Refuse a section that guards nothing: whoever wrote it believes that it does."""
-    named, guard = name_in(written.get("cluster")), written.get("guard")
+    guard = written.get("guard")
     if "guard" in written and guard is None:
         return ["guard: has no keys and would guard nothing; for example lease: 30"]
-    if named and not account_of(named).sells and isinstance(guard, Mapping) and guard.get("budget") is not None:
-        title = account_of(named).title
-        return [f"guard/budget: nodes of {title} are not paid in dollars; limit node hours, for example lease: 30"]
+    if not account.sells and isinstance(guard, Mapping) and guard.get("budget") is not None:
+        return [
+            f"guard/budget: nodes of {account.title} are not paid in dollars; limit node hours, for example lease: 30"
+        ]
     return []
 
 

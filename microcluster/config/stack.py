@@ -14,7 +14,7 @@ from core.home import Home, owner_mark
 from core.plain_text import count, printable, shown
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
-from microcluster.config.forecast import Forecast, problems_of_port, with_forecast
+from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.local_files import find_files, read_source
 from microcluster.config.model import EXAMPLES, Container, Guard, StackFile, sentence, stack_file, unknown_key
 from microcluster.config.rules import (
@@ -22,10 +22,7 @@ from microcluster.config.rules import (
     complete,
     problems_of_account,
     problems_of_budget,
-    problems_of_cluster,
-    problems_of_guard,
-    problems_of_job,
-    problems_of_runtime,
+    problems_of_sections,
 )
 from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.jobs.contract import Section
@@ -230,9 +227,8 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     account = _sections(values, name)
     local_programs = _local_programs()
     completed, reasons = complete(written, local_programs)
-    problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
-    problems += problems_of_account(name, account) + problems_of_runtime(written) + problems_of_guard(written)
-    problems += problems_of_job(completed, ordering=ordering) + problems_of_port(completed)
+    problems = _strange_keys(values, name) + problems_of_account(name, account)
+    problems += problems_of_sections(written, completed, ordering=ordering)
     file = stack_file(completed.get("cluster"), completed.get("job"))
     of_cluster = account_of(name).section.model_fields.values()
     examples = EXAMPLES | {f"cluster/{field.alias}": field.examples[0] for field in of_cluster if field.examples}

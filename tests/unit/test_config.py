@@ -118,13 +118,8 @@ def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: i
     assert plan.risk().dollars <= 1 or plan.checkpoint_steps == 1
 
 
-def test_a_port_that_is_too_slow_is_refused_with_what_it_would_take_and_cost() -> None:
-    assert problems(written(cluster__portSpeedMbps=100)) == [
-        "cluster/portSpeedMbps: 100 Mb/s between 2 nodes makes a step take 31.25 s instead of 1.75 s, and 50000 of them "
-        "434 h and $5,608 instead of 24 h and $316 (+-10%); use 1000, or nodes: 1"
-    ]
-    untimed = problems(written(cluster__portSpeedMbps=100, cluster__nodes=8, job__dataset="debian-en-de"))
-    assert untimed == [
+def test_a_port_that_is_too_slow_is_refused() -> None:
+    assert problems(written(cluster__portSpeedMbps=100, cluster__nodes=8)) == [
         "cluster/portSpeedMbps: 100 Mb/s between 8 nodes makes every step wait for the network; use 1000, or nodes: 1"
     ]
     two = problems(written(cluster__portSpeedMbps=10, job__maxSteps="many"))
@@ -144,7 +139,6 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
     ("changes", "expected"),
     [
         ({"cluster__nodes": 0}, "cluster/nodes: 0 should be greater than or equal to 1"),
-        ({"cluster__portSpeedMbps": 100}, "cluster/portSpeedMbps: 100 Mb/s between 2 nodes"),
         ({"cluster__portSpeedMbps": 10000}, "cluster/portSpeedMbps: 10000 is not a port speed that is sold"),
         ({"cluster__dataDiskGb": 2048}, "cluster/dataDiskGb: 2048 is not a disk size that is sold"),
         ({"cluster__datacenter": "lon06"}, "cluster/datacenter: lon06 does not sell AC2_16X120X100 (2x V100)"),

@@ -60,4 +60,4 @@ def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
     stack = parsed(modules=["torque/6.0.2"])
     facts = facts_of(stack, Owner("1f3a9c42", "", "/key", "/rank"))
     assert facts.queue == Queue("gpu", 2, 20, 8 * 3600, ("torque/6.0.2",))
-    assert (facts.mount_point, facts.runtime) == ("/gpfs/me/runs", "host")
+    assert (facts.mount_point, facts.container) == ("/gpfs/me/runs", None)
