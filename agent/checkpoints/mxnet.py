@@ -66,37 +66,25 @@ def symbol_of(name):
 
 def flaw(path):
     """Return why a file of arrays is not whole, or an empty text: what ends with the names of all its arrays was written to its end."""
-    name = os.path.basename(path)
     try:
         with open(path, "rb") as file:
-            mark, _, count = HEAD.unpack(file.read(HEAD.size))
+            mark, _, count = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size))
             file.seek(max(HEAD.size, os.fstat(file.fileno()).st_size - NAMES_BYTES))
-            tail = file.read()
+            is_whole = mark == LIST and ends_with_names(file.read(), count)
     except FileNotFoundError:
-        return name + " is gone"
-    except struct.error:
-        return name + " is torn: it is too short for a file of arrays"
-    if mark != LIST:
-        return name + " is torn: it does not begin as a file of arrays"
-    return (
-        ""
-        if ends_with_names(tail, count)
-        else "{} is torn: the names of its {} arrays are not there".format(name, count)
-    )
+        return os.path.basename(path) + " is gone"
+    return "" if is_whole else os.path.basename(path) + " is torn: it does not end with the names of its arrays"
 
 
 def ends_with_names(tail, count):
     """Return whether bytes end with ``count`` names, each behind its length, and these behind their number."""
-    number = LENGTH.pack(count)
-    begin = tail.find(number)
-    while begin >= 0:
-        at, left = begin + LENGTH.size, count
+    for begin in re.finditer(b"(?=" + re.escape(LENGTH.pack(count)) + b")", tail):
+        at, left = begin.start() + LENGTH.size, count
         while left and at + LENGTH.size <= len(tail):
             at += LENGTH.size + LENGTH.unpack_from(tail, at)[0]
             left -= 1
         if not left and at == len(tail):
             return True
-        begin = tail.find(number, begin + 1)
     return False
 
 

@@ -98,29 +98,23 @@ class Job(OwnScript):
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what MXNet would only say on the machines."""
-        job, found = sections["job"], super().problems(sections, hardware, ordering=ordering)
+        job = sections["job"]
         version, words = str(job.get("mxnetVersion", USUAL_VERSION)), str(job.get("arguments", ""))
-        is_example = EXAMPLE in words
         is_newer = VERSION.fullmatch(version) and tuple(map(int, version.split("."))) > COMPRESSION_UNTIL
-        if is_newer and COMPRESSES.search(words):
-            found.append(
-                f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which "
-                "cannot compress; give mxnetVersion: 1.6.0 or older, or leave it out"
-            )
-        if job.get("checkpoints") == FORMAT and not _knows_logdir(job):
-            found.append(
-                "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
-                f"{{logdir}}/{PREFIX}"
-            )
-        if is_example and not TOGETHER.search(words):
-            found.append(
-                "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone"
-            )
-        if is_example and job.get("resume") is None:
-            found.append(
-                "job/resume: without it MXNet's examples begin again whenever a run goes on; they take --load-epoch {step}"
-            )
-        return found
+        refused = {
+            f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which cannot "
+            "compress; give mxnetVersion: 1.6.0 or older, or leave it out": is_newer and COMPRESSES.search(words),
+            "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
+            f"{{logdir}}/{PREFIX}": job.get("checkpoints") == FORMAT and not _knows_logdir(job),
+            "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone": (
+                EXAMPLE in words and not TOGETHER.search(words)
+            ),
+            "job/resume: without it MXNet's examples begin again whenever a run goes on; they take --load-epoch {step}": (
+                EXAMPLE in words and job.get("resume") is None
+            ),
+        }
+        found = super().problems(sections, hardware, ordering=ordering)
+        return found + [problem for problem, is_there in refused.items() if is_there]
 
     def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
         """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes.
@@ -128,14 +122,17 @@ class Job(OwnScript):
         Servers and scheduler get the words of a node's first worker.
         """
         nodes = range(len(world.addresses))
-        servers = [(SERVER, node, 0) for node in nodes for _ in range(self.servers_per_node)]
-        workers = [(WORKER, node, local) for node in nodes for local in range(self.workers_per_node)]
+        places = {
+            SCHEDULER: [(0, 0)],
+            SERVER: [(node, 0) for node in nodes for _ in range(self.servers_per_node)],
+            WORKER: [(node, local) for node in nodes for local in range(self.workers_per_node)],
+        }
         arguments = [part for word in shlex.split(self.arguments) for part in word.split("=", 1)]
         shared = {
             "DMLC_PS_ROOT_URI": world.addresses[0],
             "DMLC_PS_ROOT_PORT": str(PORT),
-            "DMLC_NUM_SERVER": str(len(servers)),
-            "DMLC_NUM_WORKER": str(len(workers)),
+            "DMLC_NUM_SERVER": str(len(places[SERVER])),
+            "DMLC_NUM_WORKER": str(len(places[WORKER])),
             "LC_ALL": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
             VERSION_VARIABLE: self.mxnet_version,
@@ -144,8 +141,8 @@ class Job(OwnScript):
             **variables,
         }
         made = []
-        for order, places in enumerate(([(SCHEDULER, 0, 0)], servers, workers)):
-            for number, (role, node, local) in enumerate(places):
+        for order, (role, of_role) in enumerate(places.items()):
+            for number, (node, local) in enumerate(of_role):
                 # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
                 gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
                 argv = (*WITHOUT_PORT, *(word.replace(GPUS, gpus) for word in command))
