@@ -75,12 +75,22 @@ class PrivateNetwork(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         public = SecurityGroup(
             f"{name}-public",
-            group_spec(args.mark, f"{name}-public", "ssh from the operator", public_rules(args.admin_cidrs)),
+            GroupSpec(
+                mark=args.mark,
+                name=f"{name}-public",
+                description="ssh from the operator",
+                rules=public_rules(args.admin_cidrs),
+            ),
             child,
         )
         private = SecurityGroup(
             f"{name}-private",
-            group_spec(args.mark, f"{name}-private", "members and the vendor's services", private_rules()),
+            GroupSpec(
+                mark=args.mark,
+                name=f"{name}-private",
+                description="members and the vendor's services",
+                rules=private_rules(),
+            ),
             child,
         )
         self.backend_router_id, self.private_vlan_id = args.backend_router_id, args.private_vlan_id
@@ -166,11 +176,6 @@ def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> Pr
     if cluster.private_vlan:
         return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, private_vlan_id=str(cluster.private_vlan))
     return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, backend_router_id=router_id)
-
-
-def group_spec(mark: str, name: str, description: str, rules: tuple[RuleSpec, ...]) -> GroupSpec:
-    """Return a security group with its rules."""
-    return GroupSpec(mark=mark, name=name, description=description, rules=rules)
 
 
 def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleSpec, ...]:

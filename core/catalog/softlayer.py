@@ -67,8 +67,6 @@ class Flavor:
     name: str
     gpu: str
     gpus: int
-    cores: int
-    memory_gb: int
     boot_gb: int
     san: bool
     datacenters: tuple[str, ...]
@@ -80,13 +78,10 @@ class Flavor:
 
 def _family(prefix: str, gpu: str, datacenters: tuple[str, ...]) -> list[Flavor]:
     sizes = [("8X60X25", 1, 25), ("8X60X100", 1, 100), ("16X120X25", 2, 25), ("16X120X100", 2, 100)]
-    san = [
-        Flavor(f"{prefix}_{size}", gpu, gpus, 8 * gpus, 60 * gpus, boot, True, datacenters)
-        for size, gpus, boot in sizes
-    ]
+    san = [Flavor(f"{prefix}_{size}", gpu, gpus, boot, True, datacenters) for size, gpus, boot in sizes]
     local_prefix = prefix.replace("AC", "ACL")
     local = [
-        Flavor(f"{local_prefix}_{size}", gpu, gpus, 8 * gpus, 60 * gpus, 100, False, datacenters)
+        Flavor(f"{local_prefix}_{size}", gpu, gpus, 100, False, datacenters)
         for size, gpus in (("8X60X100", 1), ("16X120X100", 2))
     ]
     return san + local

@@ -1,7 +1,6 @@
 """Ranks over Open MPI: the argv that starts one command on every slot, held to the private network."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from agent.kill_run import RUN_VARIABLE
 from microcluster.jobs.plan import Process, World
@@ -10,7 +9,6 @@ RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
 WORLD = "mpi"
 """What starts such ranks, as the agent's probe calls it."""
-NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 KEEPALIVE = (
     *("-mca", "oob_tcp_keepalive_time", "20", "-mca", "oob_tcp_keepalive_intvl", "5"),
     *("-mca", "oob_tcp_keepalive_probes", "4"),
@@ -19,7 +17,7 @@ KEEPALIVE = (
 
 
 def on_every_rank(
-    world: World, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES
+    world: World, command: Sequence[str], variables: Mapping[str, str] | None = None
 ) -> tuple[Process, ...]:
     """Return the process on the launcher that starts ``command`` on every slot, with ``variables`` in its environment.
 
@@ -27,6 +25,7 @@ def on_every_rank(
     the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image reach ranks on other hosts by the ssh
     environment that start.sh writes there.
     """
+    variables = variables or {}
     own = {"NCCL_SOCKET_IFNAME": world.interface, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8"}
     given = [f"{name}={value}" for name, value in own.items()]
     exports = [word for export in (*given, "PATH", RUN_VARIABLE, *variables) for word in ("-x", export)]

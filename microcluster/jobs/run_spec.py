@@ -70,11 +70,6 @@ class RunFolder:
         on_drive = (f"{self.shared}.word",) if self.facts.shared_mount else ()
         return (f"{self.path}/word", *on_drive)
 
-    @property
-    def sent_folder(self) -> str:
-        """Where the launcher gets the data that come from the operator's computer."""
-        return sent_folder(self.plan.data, self.facts.mount_point)
-
     @cached_property
     def plan(self) -> Plan:
         """All that is decided about the run; the agent fills in the addresses of nodes that a queue will grant."""

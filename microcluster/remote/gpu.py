@@ -50,10 +50,6 @@ class Provided:
     def has_runtime(self) -> bool:
         return RUNTIME in (json.loads(self.runtimes or "null") or {})
 
-    @property
-    def has_driver(self) -> bool:
-        return bool(self.driver)
-
 
 def ensure_requirements(host: Host) -> bool:
     """Raise with everything that is missing and that we cannot install; changes nothing."""
@@ -84,7 +80,7 @@ def lacks(provided: Provided) -> list[str]:
         missing.append("no Docker")
     elif not provided.has_runtime:
         missing.append(f"no {RUNTIME} runtime in Docker")
-    if not provided.has_driver:
+    if not provided.driver:
         missing.append("no NVIDIA driver that works")
     if missing:
         found.append(
@@ -135,10 +131,10 @@ def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
     found = provided(host)
     if not found.has_runtime:
         _install_docker(host)
-    if not found.has_driver:
+    if not found.driver:
         _install_driver(host, driver)
     count_gpus(host, slots)
-    return not (found.has_runtime and found.has_driver)
+    return not (found.has_runtime and found.driver)
 
 
 def count_gpus(host: Host, slots: int) -> bool:
@@ -180,7 +176,7 @@ def _install_driver(host: Host, driver: str) -> None:
     packages = (f"nvidia-headless-{driver}-server", f"nvidia-utils-{driver}-server")
     apt_get(host, *INSTALL, *packages, timeout_s=INSTALL_TIMEOUT_S)
     host.run(("modprobe", "nvidia"), accept=range(256))
-    if not provided(host).has_driver:  # The old module may still be loaded.
+    if not provided(host).driver:  # The old module may still be loaded.
         _reboot(host)
 
 

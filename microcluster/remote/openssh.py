@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
@@ -17,24 +16,11 @@ KEYS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp521", "ssh-rsa")
 """Types of host keys, the best first."""
 
 
-@dataclass(frozen=True)
-class Login:
-    """What `ssh ALIAS` would use.
+def login_host(config_file: str, stack_key_file: str | None) -> Host:
+    """Return the login host of a site, not yet connected: the first `Host` of an OpenSSH configuration, as `ssh ALIAS` would use it.
 
-    Attributes:
-        key_file: None where the configuration names none, so that the stack's own key is meant.
-    """
-
-    alias: str
-    address: str
-    port: int
-    user: str
-    key_file: str | None
-    host_key: str
-
-
-def read_login(config_file: str) -> Login:
-    """Read the first `Host` of an OpenSSH configuration.
+    Args:
+        stack_key_file: the key for a configuration that names none.
 
     Raises:
         RemoteError: the file, the host in it or its host key is missing.
@@ -54,24 +40,13 @@ def read_login(config_file: str) -> Login:
     found = config.lookup(alias)
     if "user" not in found:
         raise RemoteError(f"{doing}: host {alias} has no `User`. Add the name of your account there.")
+    key_file = next((str(Path(word).expanduser()) for word in found.get("identityfile", [])), stack_key_file)
+    if key_file is None:
+        raise RemoteError(f"{doing}: host {alias} has no `IdentityFile`. Add it.")
     address, port = found["hostname"], int(found.get("port", MACHINE_SSH_PORT))
     known = [Path(word).expanduser() for word in found.get("userknownhostsfile", "~/.ssh/known_hosts").split()]
-    identity = next((str(Path(word).expanduser()) for word in found.get("identityfile", [])), None)
-    return Login(alias, address, port, found["user"], identity, _host_key(address, port, known, doing))
-
-
-def login_host(config_file: str, stack_key_file: str | None) -> Host:
-    """Return the login host of a site, not yet connected.
-
-    Args:
-        stack_key_file: the key for a configuration that names none.
-    """
-    login = read_login(config_file)
-    key_file = login.key_file or stack_key_file
-    if key_file is None:
-        raise RemoteError(f"logging in to {login.alias}: {config_file} names no `IdentityFile`. Add it.")
-    facts = cluster_facts.Host(login.alias, login.alias, login.address, login.address, login.host_key)
-    return Host(facts, login.user, key_file, port=login.port)
+    facts = cluster_facts.Host(alias, alias, address, address, _host_key(address, port, known, doing))
+    return Host(facts, found["user"], key_file, port=port)
 
 
 def _host_key(address: str, port: int, files: list[Path], doing: str) -> str:

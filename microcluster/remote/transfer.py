@@ -14,7 +14,7 @@ from core.waiting import SAY_EVERY_S
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import SentFile
 from microcluster.jobs.plan import DataPlan
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.run_spec import RunFolder, sent_folder
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -213,13 +213,12 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
     data = cluster.data
     if data is None or data.path is None:
         return False
-    folder = RunFolder(cluster)
-    planned = folder.plan.data
+    planned = RunFolder(cluster).plan.data
     if any(on_all(hosts, lambda host: _has_data(host, planned))):
         return False
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
-        _send(hosts[0], local, file, f"{folder.sent_folder}/{file.name}")
+        _send(hosts[0], local, file, f"{sent_folder(planned, cluster.mount_point)}/{file.name}")
     return True
 
 

@@ -58,8 +58,9 @@ def config_file(tmp_path: Path, text: str) -> str:
 
 def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
     text = "Host *\n  Port 22\nHost site\n  HostName 192.0.2.9\n  User me\n  UserKnownHostsFile {known}\n  IdentityFile /k\n"
-    found = openssh.read_login(config_file(tmp_path, text))
-    assert found == openssh.Login("site", "192.0.2.9", 22, "me", "/k", f"ssh-ed25519 {KEY}")
+    found = openssh.login_host(config_file(tmp_path, text), None)
+    assert (found.facts.name, found.address, found.port, found.user) == ("site", "192.0.2.9", 22, "me")
+    assert (found.key_file, found.pinned_key) == ("/k", f"ssh-ed25519 {KEY}")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
 )
 def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wanted):
     with pytest.raises(RemoteError, match=wanted):
-        openssh.read_login(config_file(tmp_path, text))
+        openssh.login_host(config_file(tmp_path, text), "/k")
 
 
 @pytest.mark.parametrize(
