@@ -6,10 +6,13 @@ from typing import Any
 from emulator.account import EmulatedAccount
 from emulator.paperspace.catalog import Catalog, load_catalog
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, not_found, refused
-from emulator.paperspace.records import Network, PublicIp, Records
+from emulator.paperspace.records import Network, Records
 from emulator.paperspace.settings import Settings
 
-NAMES = {"machines": "Machine", "networks": "Private network", "drives": "Shared drive", "scripts": "Startup script"}
+NAMES = {
+    **{"machines": "Machine", "networks": "Private network", "drives": "Shared drive", "scripts": "Startup script"},
+    "public_ips": "Public IP",
+}
 GATEWAY_POSITION = 1  # the first address of a network is its bridge
 REF_DIGITS = 9
 
@@ -40,19 +43,11 @@ class Account(EmulatedAccount):
                 return self.store.tables[table][each.id]
         raise not_found(NAMES[table], ref)
 
-    def public_ip(self, ip: str) -> PublicIp:
-        """A claimed address to change."""
-        for each in self.store.public_ips.read_all():
-            if each.ip == ip:
-                return self.store.public_ips[each.id]
-        raise not_found("Public IP", ip)
-
     def region(self, given: str) -> str:
-        """The slug of a region that is given by slug, in any case, or by name; or the refusal of an unknown one."""
-        for slug, name in self.catalog.regions.items():
-            if given.lower() == slug or given == name:
-                return slug
-        raise refused(f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}.")
+        """A region's slug, or the refusal of an unknown one."""
+        if given not in self.catalog.regions:
+            raise refused(f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}.")
+        return given
 
     def free_private_ip(self, network: Network) -> str:
         """An address of a network that no machine and no drive has."""
@@ -66,7 +61,7 @@ class Account(EmulatedAccount):
     def free_public_ip(self) -> str:
         """An address that nobody has and that was not the last one to be given: a dynamic one changes."""
         taken = {each.public_ip for each in self.store.machines.read_all()}
-        taken |= {each.ip for each in self.store.public_ips.read_all()}
+        taken |= {each.ref for each in self.store.public_ips.read_all()}
         hosts = [str(address) for address in IPv4Network(self.settings.public_subnet).hosts()][GATEWAY_POSITION:]
         last = self.store.facts.get("last_public_ip", hosts[-1])
         first = (hosts.index(last) + 1) % len(hosts) if last in hosts else 0

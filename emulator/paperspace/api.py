@@ -17,7 +17,7 @@ from emulator.connections import RETRY_AFTER_S
 from emulator.fault_injection import REORDERED, InjectedFault
 from emulator.paperspace import lifecycle, machines, networks, offers, operations
 from emulator.paperspace.account import Account
-from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, not_found, refused
+from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, refused
 from emulator.paperspace.operations import Call, Operation
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
@@ -112,8 +112,6 @@ class Paperspace(api.Api):
             raise ApiError("UNAUTHORIZED", "The API key is missing or not valid.")
         if role is Role.MEMBER and not call.operation.for_members:
             raise ApiError("FORBIDDEN", "Only an administrator of the team may do this.")
-        if role is Role.MEMBER and not call.is_read:
-            raise not_found("Machine", call.path["id"])
         return role
 
     def advance(self) -> bool:
@@ -135,7 +133,7 @@ class Paperspace(api.Api):
     def about(self, call: Call) -> str | None:
         """The name of the object that a call is about, as far as it has one."""
         if "id" not in call.path:
-            return call.input.get("name") if call.is_create else call.path.get("ip")
+            return call.input.get("name", call.path.get("ip"))
         return getattr(self._record_of(call), "name", None)
 
     def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
@@ -143,7 +141,7 @@ class Paperspace(api.Api):
         record = before if after is None else after
         names = _changes(before, after)
         bills = {"bills": record.kind, "per_hour": record.per_hour} if kind == "billing_items" else {}
-        facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", getattr(record, "ip", None))}
+        facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", None)}
         return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]
 
     def rate_limited(self) -> ApiError:
@@ -153,8 +151,6 @@ class Paperspace(api.Api):
         code = fault.way.upper()
         if fault.kind == "capacity":
             return ApiError(CAPACITY_CODE, "A fault that the emulator injects leaves no room for this machine.")
-        if fault.kind == "quota":
-            return offers.over_quota(self.account.settings)
         if code == "TOO_MANY_REQUESTS":
             return self.rate_limited()
         code = code if code in VENDOR_CODES else "INTERNAL_SERVER_ERROR"

@@ -180,7 +180,7 @@ class MachineTargets(MachineSource):
         store = self._account.store
         drive = store.drives.read(number)
         if drive:
-            return Target(spec=None if drive.deleting else _drive_spec(self._account, drive))
+            return Target(spec=None if drive.is_hidden else _drive_spec(self._account, drive))
         machine = store.machines.read(number)
         if machine.deleting:
             return Target(spec=None)

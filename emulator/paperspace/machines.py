@@ -10,23 +10,13 @@ from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import MachineType
 from emulator.paperspace.errors import ApiError, NotEmulated, conflict, not_found, refused
 from emulator.paperspace.lifecycle import OFF, PROVISIONING, RUNNING
-from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
+from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, listing
 from emulator.paperspace.records import Event, Machine, Script
 
 MACHINES, SCRIPTS = Things("machines", views.machine), Things("scripts", views.script)
-SWITCHES = {  # and what says how; only off is emulated
-    "autoSnapshotEnabled": bool,
-    "autoSnapshotFrequency": Literal["hourly", "daily", "weekly", "monthly"],
-    "autoSnapshotSaveCount": float,
-    "autoShutdownEnabled": bool,
-    "autoShutdownTimeout": float,
-    "autoShutdownForce": bool,
-    "restorePointEnabled": bool,
-    "restorePointFrequency": Literal["shutdown"],
-}
+SWITCHES = {"autoSnapshotEnabled": bool, "autoShutdownEnabled": bool, "restorePointEnabled": bool}
+ONLY_OFF = (*SWITCHES, "takeInitialSnapshot")  # what is not emulated otherwise
 ADDRESS = {"publicIpType": Literal[networks.STATIC, networks.DYNAMIC, networks.NONE]}
-NOT_EMULATED_NEW = {"takeInitialSnapshot": bool, "enableNvlink": bool, "accessorIds": list[str]}
-NOT_EMULATED_CHANGES = {"machineType": str, "diskSize": Size, "networkId": str, "restorePointSnapshotId": str}
 NEW = inputs(
     {
         "name": Annotated[str, Field(min_length=1)],
@@ -38,20 +28,20 @@ NEW = inputs(
     {
         **SWITCHES,
         **ADDRESS,
-        **NOT_EMULATED_NEW,
+        "takeInitialSnapshot": bool,
         "networkId": str,
         "startupScriptId": str,
         "emailPassword": bool,
         "startOnCreate": bool,
     },
 )
-CHANGES = inputs({}, {**SWITCHES, **ADDRESS, **NOT_EMULATED_CHANGES, "name": str})
+CHANGES = inputs({}, {**SWITCHES, **ADDRESS, "name": str})
 
 
 def create(account: Account, call: Call) -> View:
     """Order a machine, whole or not at all; it is billed from now on."""
     given = call.input
-    _refuse_not_emulated(given, {**SWITCHES, **NOT_EMULATED_NEW})
+    _refuse_not_emulated(given)
     if not given.get("startOnCreate", True):
         raise NotEmulated("a machine that does not start when it is created")
     region, wanted = account.region(given["region"]), offers.machine_type(account, given["machineType"])
@@ -86,18 +76,10 @@ def create(account: Account, call: Call) -> View:
     return _receipt(account, machine, lifecycle.provision(account, machine))
 
 
-def find(account: Account, call: Call) -> list[View]:
-    """The machines whose name contains a text, in a region, of an agent's type or of a machine type."""
-    kind, agent = call.input.get("machineType"), call.input.get("agentType")
-    shown = MACHINES.chosen(account, call)
-    found = [each for each in shown if kind in (None, each.machine_type) and agent in (None, views.AGENT)]
-    return [views.machine(account, each) for each in found]
-
-
 def update(account: Account, call: Call) -> View:
     """Change a machine's name, or while it is off the kind of its address."""
     machine, given = _idle(account, call), call.input
-    _refuse_not_emulated(given, {**SWITCHES, **NOT_EMULATED_CHANGES})
+    _refuse_not_emulated(given)
     if "publicIpType" in given and given["publicIpType"] != machine.public_ip_type:
         if machine.state in RUNNING:
             raise NotEmulated("machines-update with another publicIpType while the machine is on")
@@ -160,8 +142,6 @@ def create_script(account: Account, call: Call) -> View:
 def update_script(account: Account, call: Call) -> View:
     """Change a script; machines get it at their next boot."""
     script, given = SCRIPTS.one(account, call), call.input
-    if not given.get("isEnabled", True):
-        raise NotEmulated("startupScripts-update that disables a script")
     script.name, script.text = given.get("name", script.name), given.get("script", script.text)
     script.is_run_once = given.get("isRunOnce", script.is_run_once)
     return views.script(account, script)
@@ -175,9 +155,9 @@ def delete_script(account: Account, call: Call) -> View:
     return shown
 
 
-def _refuse_not_emulated(given: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+def _refuse_not_emulated(given: Mapping[str, Any]) -> None:
     """Say loudly what the emulator would not do."""
-    for name in names:
+    for name in ONLY_OFF:
         if given.get(name):
             raise NotEmulated(f"a machine with {name}")
 
@@ -213,22 +193,19 @@ def _receipt(account: Account, machine: Machine, event: Event) -> View:
     return {"event": views.event(account, event), "data": views.machine(account, machine)}
 
 
-_ORDER_BY, _ORDER_SCRIPTS_BY = ("dtCreated", "name", "state"), ("dtCreated", "name")
-_LIST = list_inputs(*_ORDER_BY, name=str, region=str, agentType=str, machineType=str)
-_EVENTS, _SCRIPTS = list_inputs("dtCreated", machineId=str), list_inputs(*_ORDER_SCRIPTS_BY, name=str)
 _NEW_SCRIPT = inputs({"name": str, "script": str}, {"isRunOnce": bool})
-_CHANGES_OF_SCRIPT = inputs({}, {"name": str, "script": str, "isRunOnce": bool, "isEnabled": bool})
+_CHANGES_OF_SCRIPT = inputs({}, {"name": str, "script": str, "isRunOnce": bool})
 OPERATIONS = (
     Operation("machines-create", "POST", "/machines", create, NEW),
-    Operation("machines-list", "GET", "/machines", find, _LIST, _ORDER_BY, for_members=True),
+    listing("machines-list", "/machines", MACHINES.list, ("dtCreated", "name", "state"), for_members=True),
     Operation("machines-get", "GET", "/machines/{id}", MACHINES.get, for_members=True),
     Operation("machines-update", "PUT", "/machines/{id}", update, CHANGES),
     Operation("machines-delete", "DELETE", "/machines/{id}", delete),
-    Operation("machines-start", "PATCH", "/machines/{id}/start", start, for_members=True),
-    Operation("machines-stop", "PATCH", "/machines/{id}/stop", stop, for_members=True),
-    Operation("machineEvents-list", "GET", "/machine-events", find_events, _EVENTS, ("dtCreated",), for_members=True),
+    Operation("machines-start", "PATCH", "/machines/{id}/start", start),
+    Operation("machines-stop", "PATCH", "/machines/{id}/stop", stop),
+    listing("machineEvents-list", "/machine-events", find_events, ("dtCreated",), {"machineId": str}, for_members=True),
     Operation("startupScripts-create", "POST", "/startup-scripts", create_script, _NEW_SCRIPT),
-    Operation("startupScripts-list", "GET", "/startup-scripts", SCRIPTS.list, _SCRIPTS, _ORDER_SCRIPTS_BY),
+    listing("startupScripts-list", "/startup-scripts", SCRIPTS.list, ("dtCreated", "name")),
     Operation("startupScripts-get", "GET", "/startup-scripts/{id}", SCRIPTS.get),
     Operation("startupScripts-update", "PUT", "/startup-scripts/{id}", update_script, _CHANGES_OF_SCRIPT),
     Operation("startupScripts-delete", "DELETE", "/startup-scripts/{id}", delete_script),

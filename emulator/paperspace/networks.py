@@ -4,8 +4,8 @@ import secrets
 
 from emulator.paperspace import billing, views
 from emulator.paperspace.account import Account
-from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, conflict, refused
-from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
+from emulator.paperspace.errors import CAPACITY_CODE, ApiError, conflict, refused
+from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, listing
 from emulator.paperspace.records import Drive, Machine, Network, PublicIp
 
 PASSWORD_BYTES = 12
@@ -48,26 +48,22 @@ def let_go(account: Account, machine: Machine) -> None:
 
 
 def find_public_ips(account: Account, call: Call) -> list[View]:
-    """The claimed addresses, or those in a region."""
-    region = account.region(call.input["region"]) if "region" in call.input else None
-    ips = account.store.public_ips.values()
-    return [views.public_ip(account, each) for each in ips if region in (None, each.region)]
+    """The claimed addresses."""
+    return [views.public_ip(account, each) for each in account.store.public_ips.values()]
 
 
 def release_public_ip(account: Account, call: Call) -> View:
     """Release an address, also while a machine has it."""
-    claimed = account.public_ip(call.path["ip"])
+    claimed = account.find("public_ips", call.path["ip"])
     if claimed.machine_id in account.store.machines:
         account.store.machines[claimed.machine_id].public_ip = None
     billing.close(account, claimed.id)
     del account.store.public_ips[claimed.id]
-    return {"ip": claimed.ip}
+    return {"ip": claimed.ref}
 
 
 def create_network(account: Account, call: Call) -> View:
     """Create a network with a subnet that no other one has; it answers at once."""
-    if call.input.get("migrateMachines"):
-        raise NotEmulated("privateNetworks-create with migrateMachines")
     name, region = call.input["name"], account.region(call.input["region"])
     taken = {network.position for network in account.store.networks.read_all()}
     for position, subnet in enumerate(account.settings.private_subnets):
@@ -140,26 +136,23 @@ def delete_drive(account: Account, call: Call) -> View:
     if account.settings.machines == "none":
         del account.store.drives[drive.id]
     else:
-        drive.deleting = True
+        drive.is_hidden = True
     return {"id": drive.ref}
 
 
-_ORDER_BY = ("dtCreated", "name")
-_LIST, _NAME = list_inputs(*_ORDER_BY, name=str, region=str), inputs({}, {"name": str})
-_NEW_NETWORK = inputs({"name": str, "region": str}, {"migrateMachines": bool})
+_NAME, _NEW_NETWORK = inputs({}, {"name": str}), inputs({"name": str, "region": str}, {})
 _NEW_DRIVE = inputs({"name": str, "size": Size, "region": str, "networkId": str}, {})
-_LIST_OF_IPS = list_inputs("dtCreated", region=str)
 OPERATIONS = (
     Operation("privateNetworks-create", "POST", "/private-networks", create_network, _NEW_NETWORK),
-    Operation("privateNetworks-list", "GET", "/private-networks", NETWORKS.list, _LIST, _ORDER_BY),
+    listing("privateNetworks-list", "/private-networks", NETWORKS.list, ("dtCreated", "name")),
     Operation("privateNetworks-get", "GET", "/private-networks/{id}", get_network),
     Operation("privateNetworks-update", "PUT", "/private-networks/{id}", NETWORKS.rename, _NAME),
     Operation("privateNetworks-delete", "DELETE", "/private-networks/{id}", delete_network),
     Operation("sharedDrives-create", "POST", "/shared-drives", create_drive, _NEW_DRIVE),
-    Operation("sharedDrives-list", "GET", "/shared-drives", DRIVES.list, _LIST, _ORDER_BY),
+    listing("sharedDrives-list", "/shared-drives", DRIVES.list, ("dtCreated", "name")),
     Operation("sharedDrives-get", "GET", "/shared-drives/{id}", DRIVES.get),
     Operation("sharedDrives-update", "PUT", "/shared-drives/{id}", DRIVES.rename, _NAME),
     Operation("sharedDrives-delete", "DELETE", "/shared-drives/{id}", delete_drive),
-    Operation("publicIps-list", "GET", "/public-ips", find_public_ips, _LIST_OF_IPS, ("dtCreated",)),
+    listing("publicIps-list", "/public-ips", find_public_ips, ("dtCreated",)),
     Operation("publicIps-release", "DELETE", "/public-ips/{ip}", release_public_ip),
 )

@@ -6,10 +6,7 @@ from emulator.paperspace import views
 from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import MachineType
 from emulator.paperspace.errors import CAPACITY_CODE, QUOTA_CODE, ApiError, refused
-from emulator.paperspace.operations import Call, Operation, View, inputs, list_inputs
-from emulator.paperspace.settings import Settings
-
-PUBLISHED = 1730419200.0  # 1 November 2024, as most names of the templates say
+from emulator.paperspace.operations import Call, Operation, View, inputs, listing
 
 
 def machine_type(account: Account, label: str) -> MachineType:
@@ -30,20 +27,15 @@ def has_room(account: Account, region: str, wanted: MachineType) -> bool:
 def require_room(account: Account, region: str, wanted: MachineType) -> None:
     """Refuse one more machine where the team's limit is reached or the vendor has no room."""
     if len(account.store.machines) >= account.settings.max_machines:
-        raise over_quota(account.settings)
+        limit = account.settings.max_machines
+        raise ApiError(QUOTA_CODE, f"The limit of your team is reached ({limit} machines).")
     if not has_room(account, region, wanted):
         raise ApiError(CAPACITY_CODE, f"Machine type {wanted.label} is out of capacity in region {region}.")
 
 
-def over_quota(settings: Settings) -> ApiError:
-    """The team has as much as it may have."""
-    return ApiError(QUOTA_CODE, f"The limit of your team is reached ({settings.max_machines} machines).")
-
-
 def templates(account: Account, call: Call) -> list[View]:
     """The operating systems with the machine types that they run on."""
-    wanted = call.input.get("name", "")
-    return [views.template(each, PUBLISHED) for each in account.catalog.templates.values() if wanted in each.name]
+    return [views.template(each) for each in account.catalog.templates.values()]
 
 
 def availability(account: Account, call: Call) -> View:
@@ -54,15 +46,6 @@ def availability(account: Account, call: Call) -> View:
 
 _WHAT = inputs({"machineType": str, "region": str}, {})
 OPERATIONS = (
-    Operation(
-        "osTemplates-list",
-        "GET",
-        "/os-templates",
-        templates,
-        list_inputs("name", name=str),
-        order_by=("name",),
-        needs_key=False,
-        for_members=True,
-    ),
+    listing("osTemplates-list", "/os-templates", templates, ("name",), needs_key=False, for_members=True),
     Operation("machineAvailability-list", "GET", "/machine-availability", availability, _WHAT, for_members=True),
 )

@@ -79,12 +79,8 @@ class Drive(Listed):
     username: str
     password: str
     created: float
-    deleting: bool = False
+    is_hidden: bool = False  # deleted, while its server goes
     error: str | None = None
-
-    @property
-    def is_hidden(self) -> bool:
-        return self.deleting
 
 
 @dataclass
@@ -102,11 +98,11 @@ class Script(Listed):
 
 
 @dataclass
-class PublicIp:
-    """An address that stays until it is released."""
+class PublicIp(Listed):
+    """An address that stays until it is released; it is its own id."""
 
     id: int
-    ip: str
+    ref: str
     region: str
     created: float
     machine_id: int | None = None

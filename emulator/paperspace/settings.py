@@ -14,7 +14,6 @@ FAULT_KINDS = {
     **LIST_KINDS,
     "error": FaultKind((*COMMON_KINDS["error"].ways, *VENDOR_ERRORS), BEFORE),
     "capacity": FaultKind(("refused",), BEFORE, lambda call: call.name == MACHINES_CREATE),
-    "quota": FaultKind(("refused",), BEFORE, lambda call: call.is_create),
 }
 
 

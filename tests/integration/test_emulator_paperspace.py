@@ -13,7 +13,6 @@ import requests
 
 from emulator import cli
 from tests.integration.paperspace_account import KEY, LIMIT_S, Paperspace
-from tests.unit.emulated_paperspace import order
 from tools.product import free_port
 
 
@@ -32,21 +31,21 @@ def paperspace(tmp_path: Path) -> Iterator[Callable[..., Paperspace]]:
         account.stop()
 
 
-def test_a_refusal_for_too_many_calls_says_when_to_come_back(paperspace):
+@pytest.mark.parametrize(
+    ("kind", "way", "status", "code"),
+    [
+        *(("error", "http_429", 429, None), ("error", "too_many_requests", 429, "TOO_MANY_REQUESTS")),
+        *(("error", "internal_server_error", 500, "INTERNAL_SERVER_ERROR"),),
+        ("capacity", "refused", 412, "PRECONDITION_FAILED"),
+    ],
+)
+def test_an_injected_refusal_has_the_vendors_shape_and_prevents_the_order(paperspace, kind, way, status, code):
     account = paperspace()
-    for way in ("http_429", "too_many_requests"):
-        account.script("machines-list", "error", way=way)
-        answer = account.send("GET", "/machines")
-        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
-    assert answer.json()["code"] == "TOO_MANY_REQUESTS"
-
-
-def test_an_error_of_the_server_in_the_vendors_shape_prevents_the_call(paperspace):
-    account = paperspace()
-    account.script("privateNetworks-create", "error", way="internal_server_error")
-    refused = account.send("POST", "/private-networks", json={"name": "a", "region": "ny2"})
-    assert (refused.status_code, refused.json()["code"]) == (500, "INTERNAL_SERVER_ERROR")
-    assert account.names("/private-networks") == []
+    account.script("machines-create", kind, way=way)
+    refused = account.order("a")
+    assert (refused.status_code, refused.headers.get("Retry-After")) == (status, "1" if status == 429 else None)
+    assert code is None or refused.json()["code"] == code
+    assert account.names("/machines") == []
 
 
 def test_pages_that_come_out_of_different_orders_miss_some_and_repeat_others(paperspace):
@@ -63,17 +62,6 @@ def test_pages_that_come_out_of_different_orders_miss_some_and_repeat_others(pap
             break
         after = {"after": page["nextPage"]}
     assert len(set(seen)) < 6 or len(seen) > 6
-
-
-def test_quota_and_capacity_come_as_scripted_faults(paperspace):
-    account = paperspace()
-    account.script("machines-create", "capacity")
-    account.script("sharedDrives-create", "quota")
-    assert account.send("POST", "/machines", json=order()).json()["code"] == "PRECONDITION_FAILED"
-    network = account.network("a")["id"]
-    drive = {"name": "d", "size": 250, "region": "ny2", "networkId": network}
-    assert account.send("POST", "/shared-drives", json=drive).json()["code"] == "FORBIDDEN"
-    assert account.send("POST", "/shared-drives", json=drive).status_code == 200
 
 
 def test_a_jump_of_the_clock_bills_the_time_in_between(paperspace):

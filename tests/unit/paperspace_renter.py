@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Owner, owner_mark
@@ -19,7 +18,7 @@ from emulator.process import listen
 from emulator.server import application
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.order import Operation
-from providers.rental.resource import Created, Live
+from providers.rental.resource import Created, HostKey, Live
 from providers.rental.waiting import Deadline
 
 STACK = "pair"
@@ -81,14 +80,9 @@ def make_keys(home: Path, stack: str = STACK) -> str:
     """Make a stack's keys, and return the public one."""
     folder = home / "keys" / stack
     folder.mkdir(parents=True, exist_ok=True)
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    (folder / "id_ed25519").write_bytes(private)
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
-    (folder / "id_ed25519.pub").write_text(public)
-    return public
+    key = HostKey.of(Ed25519PrivateKey.generate())
+    (folder / "id_ed25519").write_text(key.private)
+    return key.public
 
 
 class Renter:

@@ -78,8 +78,13 @@ def test_the_description_notices_a_wrong_answer():
     "wrong",
     [
         *({"nodes": 2}, {"id": "ps1"}, {"name": ""}, {"name": 7}, {"name": None}, {"region": "lon1"}),
-        *({"diskSize": "50"}, {"diskSize": 0}, {"diskSize": 51}, {"startOnCreate": "true"}, {"accessorIds": [1]}),
-        *({"publicIpType": "elastic"}, {"autoSnapshotFrequency": "hour"}),
+        *(
+            {"diskSize": "50"},
+            {"diskSize": 0},
+            {"diskSize": 51},
+            {"startOnCreate": "true"},
+            {"publicIpType": "elastic"},
+        ),
         *({"machineType": "P9000"}, {"templateId": "tvimtol9"}),
     ],
 )
@@ -106,20 +111,13 @@ def test_a_path_parameter_may_be_repeated_in_the_body_with_the_same_value_only(a
 
 def test_what_is_not_emulated_says_so_and_is_counted(account):
     assert refused(account, "GET", "/machines/ps1/accessors") == (501, "METHOD_NOT_SUPPORTED")
-    for name in ("autoShutdownEnabled", "autoSnapshotEnabled", "takeInitialSnapshot", "enableNvlink"):
+    for name in ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled", "takeInitialSnapshot"):
         status, body = account.answer("POST", "/machines", **order(), **{name: True})
         assert status == 501
         assert name in body["message"]
     for order_of in (order() | {"startOnCreate": False}, order()):  # The second one is without a network.
         assert refused(account, "POST", "/machines", **order_of) == (501, "METHOD_NOT_SUPPORTED")
-    machine = account.ready()
-    assert refused(account, "PUT", f"/machines/{machine}", diskSize=100) == (501, "METHOD_NOT_SUPPORTED")
-    assert sum(account.account.not_emulated.values()) == 7
-
-
-@pytest.mark.parametrize("given", ["ny2", "NY2", "East Coast (NY2)"])
-def test_a_region_is_known_by_slug_in_any_case_and_by_name(account, given):
-    assert account.call("POST", "/private-networks", name="a", region=given)["region"] == "ny2"
+    assert sum(account.account.not_emulated.values()) == 6
 
 
 def test_regions_have_to_fit_together(account):
@@ -170,12 +168,6 @@ def test_a_list_that_is_asked_for_wrongly_is_refused(account, wrong):
     assert refused(account, "GET", "/private-networks", **wrong) == (400, "BAD_REQUEST")
 
 
-def test_names_are_found_by_a_part_and_need_not_be_unique(account):
-    made = [account.network("mc-train-1"), account.network("mc-train-1")]
-    found = account.call("GET", "/private-networks", name="train")["items"]
-    assert {each["id"] for each in found} == set(made)
-
-
 def test_every_name_may_be_hostile_and_comes_back_as_it_was_written(account):
     network = account.network(HOSTILE)
     machine = account.order(HOSTILE, networkId=network)
@@ -198,11 +190,11 @@ def test_a_member_sees_no_machine_that_was_not_assigned_and_orders_nothing(tmp_p
     machine = account.ready()
     assert account.call("GET", "/machines", "member")["items"] == []
     assert account.answer("GET", f"/machines/{machine}", "member")[0] == 404
-    assert account.answer("PATCH", f"/machines/{machine}/stop", "member")[0] == 404
     for path in ("/private-networks", "/shared-drives", "/public-ips", "/startup-scripts"):
         assert account.answer("GET", path, "member")[0] == 403
     assert account.answer("POST", "/machines", "member", **order())[0] == 403
-    assert account.answer("DELETE", f"/machines/{machine}", "member")[0] == 403
+    for method, path in (("DELETE", f"/machines/{machine}"), ("PATCH", f"/machines/{machine}/stop")):
+        assert account.answer(method, path, "member")[0] == 403
     assert account.call("GET", "/auth/session", "member")["user"]["teamMemberships"][0]["isAdmin"] is False
 
 

@@ -50,16 +50,6 @@ def test_a_startup_script_runs_at_each_boot_or_only_at_the_first(account, is_run
     assert [first, spec_of(account, machine).startup_script] == boots
 
 
-def test_a_script_that_is_changed_later_runs_at_the_next_boot(account):
-    script = account.call("POST", "/startup-scripts", name="a", script="old")["id"]
-    machine = account.ready(startupScriptId=script)
-    account.call("PUT", f"/startup-scripts/{script}", script="new")
-    assert spec_of(account, machine).startup_script == "old"
-    account.stop(machine)
-    account.call("PATCH", f"/machines/{machine}/start")
-    assert spec_of(account, machine).startup_script == "new"
-
-
 def test_a_drive_that_is_deleted_is_gone_for_its_owner_before_its_server_is(tmp_path):
     account = EmulatedPaperspace(tmp_path, machines="containers", clock_step_s=0.0)
     network = account.network()

@@ -21,15 +21,10 @@ LIST = {"limit": 20, "orderBy": "dtCreated", "order": "asc"}
 SENT = {
     "login": ("GET", "/auth/session", {}),
     "os-template list": ("GET", "/os-templates", {"limit": 20, "orderBy": "name"}),
-    "private-network list": ("GET", "/private-networks", LIST | {"region": "ny2", "name": "a"}),
-    "private-network create": ("POST", "/private-networks", {"name": "train", "region": "ny2"}),
-    "machine list": ("GET", "/machines", LIST | {"agentType": "LinuxHeadless", "machineType": "C5"}),
+    "machine list": ("GET", "/machines", LIST),
     "machine create": ("POST", "/machines", ORDER | {"publicIpType": "dynamic"}),
     "machine-event list": ("GET", "/machine-events", LIST | {"machineId": "ps1"}),
-    "shared-drive list": ("GET", "/shared-drives", LIST | {"region": "ny2"}),
     "startup-script create": ("POST", "/startup-scripts", {"name": "a", "script": "true", "isRunOnce": True}),
-    "startup-script list": ("GET", "/startup-scripts", LIST),
-    "public-ip list": ("GET", "/public-ips", LIST | {"region": "ny2"}),
 }
 KEYS_OF_REFUSAL = {"code", "message", "issues"}
 

@@ -14,7 +14,7 @@ from providers.paperspace.__main__ import PAPERSPACE
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
 from providers.rental.account import OrderRequest
-from providers.rental.errors import AccountError, PartialFailure, ProviderError
+from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import submit
@@ -241,7 +241,7 @@ def test_a_machine_whose_creation_fails_is_in_the_state_and_can_be_deleted(home,
     net = network(team, renter)
     with pytest.raises(PartialFailure) as failed:
         renter.create("Machine", networkId=net)
-    assert "its create event" in str(failed.value) or "nothing has been done on it" in str(failed.value)
+    assert re.search("its create event|nothing has been done on it", str(failed.value))
     renter.delete("Machine", failed.value.resource_id, networkId=net)
     assert open_items(team) == ["private network"]
 
@@ -294,7 +294,7 @@ def test_an_address_that_a_person_gave_to_another_machine_stays_there(team, rent
     address = made.outputs["publicIp"]
     api.remove("/public-ips", other.outputs["publicIp"])
     with team.account.lock:
-        team.account.public_ip(address).machine_id = team.account.find("machines", other.resource_id).id
+        team.account.find("public_ips", address).machine_id = team.account.find("machines", other.resource_id).id
         team.account.store.flush()
     assert renter.read("Machine", made, renter.inputs("Machine", networkId=net)) is None
     assert [each["ip"] for each in api.list("/public-ips")] == [address]
@@ -363,14 +363,6 @@ def test_a_member_is_known_by_the_number_of_the_team_whether_it_comes_as_a_numbe
     membership = {"team": {"id": 7}, "isAdmin": False, "isOwner": False}
     market.session = lambda: {"team": {"id": "7", "namespace": "t"}, "user": {"teamMemberships": [membership]}}
     assert "no admin" in market.hidden()
-
-
-def test_where_the_key_is_not_known_any_more_the_password_of_a_drive_is_not_asked_for(home, team):
-    home.mkdir(exist_ok=True)
-    (home / "old").write_text(team.key_file.read_text().replace("api_key = local", "api_key = another"))
-    (home / "old").chmod(0o600)
-    with pytest.raises(AccountError, match="the API does not know this key. Check the key file"):
-        drive_password(str(home / "old"), {}, "sd1", Owner(STACK, "00000000"))
 
 
 def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_alone(team, renter):
