@@ -15,10 +15,8 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
     """An account whose clock is ours, as a guard reads both."""
-    emulator = AccountEmulator(tmp_path_factory.mktemp("account"), clock_rate=1, provisioning_s=2, reclaim_s=1)
-    emulator.start()
-    yield emulator
-    emulator.stop()
+    with AccountEmulator(tmp_path_factory.mktemp("account"), clock_rate=1, provisioning_s=2, reclaim_s=1) as emulator:
+        yield emulator
 
 
 @pytest.fixture(scope="module")

@@ -31,10 +31,8 @@ SAMPLE_EVERY_S = 0.1
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
-    emulator = AccountEmulator(tmp_path_factory.mktemp("account"), api_key=API_KEY, reclaim_s=60.0, history=True)
-    emulator.start()
-    yield emulator
-    emulator.stop()
+    with AccountEmulator(tmp_path_factory.mktemp("account"), api_key=API_KEY, reclaim_s=60.0, history=True) as emulator:
+        yield emulator
 
 
 @pytest.fixture(scope="module")

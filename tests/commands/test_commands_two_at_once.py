@@ -20,10 +20,8 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
-    emulator = AccountEmulator(tmp_path_factory.mktemp("account"), reclaim_s=60.0)
-    emulator.start()
-    yield emulator
-    emulator.stop()
+    with AccountEmulator(tmp_path_factory.mktemp("account"), reclaim_s=60.0) as emulator:
+        yield emulator
 
 
 def paced(account: AccountEmulator, clock_rate: float) -> None:

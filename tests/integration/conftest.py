@@ -1,6 +1,7 @@
 """An emulated account on a free loopback port, for the tests that go over the wire."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -9,12 +10,13 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from tests.integration import fork_servers
 from tests.integration.provider_cluster import Onlooker
+from tests.integration.provider_driver import Driver
 from tools.chaos.accounts import as_toml
 from tools.chaos.fork_server import Process
 from tools.product import free_port
@@ -71,6 +73,13 @@ class AccountEmulator:
             self._process.release()
             self._process = None
 
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def restart(self, **changes: Any) -> None:
         """End the server and run it again over the same state, with some settings changed."""
         self.stop()
@@ -115,26 +124,20 @@ def _fork_servers() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def account_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
     """The account that the tests of one module share."""
-    emulator = AccountEmulator(tmp_path_factory.mktemp("emulator"))
-    emulator.start()
-    yield emulator
-    emulator.stop()
+    with AccountEmulator(tmp_path_factory.mktemp("emulator")) as emulator:
+        yield emulator
 
 
 @pytest.fixture
 def emulator_with(tmp_path: Path) -> Iterator[Callable[..., AccountEmulator]]:
     """An account of one test alone, with settings of its own."""
-    started: list[AccountEmulator] = []
+    numbers = itertools.count()
+    with contextlib.ExitStack() as running:
 
-    def start(**settings: Any) -> AccountEmulator:
-        emulator = AccountEmulator(tmp_path / f"emulator-{len(started)}", **settings)
-        started.append(emulator)
-        emulator.start()
-        return emulator
+        def start(kind: type[AccountEmulator] = AccountEmulator, **settings: Any) -> AccountEmulator:
+            return running.enter_context(kind(tmp_path / f"emulator-{next(numbers)}", **settings))
 
-    yield start
-    for emulator in started:
-        emulator.stop()
+        yield start
 
 
 @pytest.fixture(autouse=True)
@@ -152,3 +155,16 @@ def onlooker(account_emulator: AccountEmulator) -> Iterator[Onlooker]:
     watching = Onlooker(account_emulator.config_file)
     yield watching
     watching.clean()
+
+
+@pytest.fixture(scope="module")
+def running(account_emulator: AccountEmulator) -> Iterator[Driver]:
+    with Driver(account_emulator.config_file) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver(running: Driver, onlooker: Onlooker) -> Driver:
+    """The provider that the tests of one module share, over an account that is cleaned after each."""
+    running.ears.said.clear()
+    return running

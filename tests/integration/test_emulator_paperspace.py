@@ -1,12 +1,11 @@
 """The emulated Paperspace account over the wire: refusals and pages of an injected fault, bodies, and the commands."""
 
 import contextlib
+import functools
 import io
 import json
 import stat
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import requests
@@ -17,18 +16,8 @@ from tools.product import free_port
 
 
 @pytest.fixture
-def paperspace(tmp_path: Path) -> Iterator[Callable[..., Paperspace]]:
-    started: list[Paperspace] = []
-
-    def start(**settings: Any) -> Paperspace:
-        account = Paperspace(tmp_path / f"account-{len(started)}", **settings)
-        started.append(account)
-        account.start()
-        return account
-
-    yield start
-    for account in started:
-        account.stop()
+def paperspace(emulator_with: Callable[..., Paperspace]) -> Callable[..., Paperspace]:
+    return functools.partial(emulator_with, Paperspace)
 
 
 @pytest.mark.parametrize(

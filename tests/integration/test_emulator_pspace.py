@@ -51,10 +51,8 @@ class Client:
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[Paperspace]:
-    emulated = Paperspace(tmp_path / "account")  # a machine that is still being built may be deleted
-    emulated.start()
-    yield emulated
-    emulated.stop()
+    with Paperspace(tmp_path / "account") as emulated:  # a machine that is still being built may be deleted
+        yield emulated
 
 
 @pytest.fixture

@@ -24,10 +24,8 @@ WAYS = ["plain_bytes", "alert", "end", "reset"]
 
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory):
-    emulator = AccountEmulator(tmp_path_factory.mktemp("secure"), tls=True)
-    emulator.start()
-    yield emulator
-    emulator.stop()
+    with AccountEmulator(tmp_path_factory.mktemp("secure"), tls=True) as emulator:
+        yield emulator
 
 
 @pytest.fixture(autouse=True)

@@ -3,19 +3,7 @@
 import pytest
 
 from tests.integration.provider_cluster import Cluster, group, guest
-from tests.integration.provider_driver import Driver, Failed, Resource
-
-
-@pytest.fixture(scope="module")
-def running(account_emulator):
-    with Driver(account_emulator.config_file) as driver:
-        yield driver
-
-
-@pytest.fixture
-def driver(running, onlooker):
-    running.ears.said.clear()
-    return running
+from tests.integration.provider_driver import Failed, Resource
 
 
 def attached(onlooker, guest_id: str) -> list[list[int]]:

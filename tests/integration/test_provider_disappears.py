@@ -22,12 +22,6 @@ CHANGED = {
 }
 
 
-@pytest.fixture(scope="module")
-def driver(account_emulator):
-    with Driver(account_emulator.config_file) as running:
-        yield running
-
-
 def take_away(onlooker: Onlooker, kind: str, object_id: str) -> None:
     onlooker.client.call(SERVICES[kind], "deleteObject", id=int(object_id))
     until(lambda: kind != "VirtualGuest" or not onlooker.guests())

@@ -26,18 +26,6 @@ from tests.integration.provider_driver import Driver, Failed, Resource
 from tests.integration.until import until
 
 
-@pytest.fixture(scope="module")
-def running(account_emulator):
-    with Driver(account_emulator.config_file) as driver:
-        yield driver
-
-
-@pytest.fixture
-def driver(running, onlooker):
-    running.ears.said.clear()
-    return running
-
-
 @pytest.fixture
 def slow(emulator_with):
     """An account that takes some five seconds to build a guest."""

@@ -5,19 +5,13 @@ from click.testing import CliRunner
 from SoftLayer.CLI import core
 
 from tests.integration.provider_cluster import LEDGER, MARK, STACK, Onlooker
-from tests.integration.provider_driver import Driver, Failed
+from tests.integration.provider_driver import Failed
 
 FOREIGN = (
     ("volume", {"notes": f"microcluster {STACK}-{MARK}0"}),
     ("volume", {"notes": f"old microcluster {STACK}-{MARK}"}),
     ("vlan", {"notes": "microcluster"}),
 )
-
-
-@pytest.fixture(scope="module")
-def driver(account_emulator):
-    with Driver(account_emulator.config_file) as running:
-        yield running
 
 
 @pytest.mark.parametrize("kind", ["volume", "vlan"])

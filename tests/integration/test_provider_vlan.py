@@ -6,19 +6,13 @@ from providers.softlayer import specs
 from providers.softlayer.guest import cloud_config, make_host_key
 from providers.softlayer.specs import GuestSpec
 from tests.integration.provider_cluster import LEDGER, OWNER, Onlooker, guest
-from tests.integration.provider_driver import Driver, Failed
+from tests.integration.provider_driver import Failed
 
 FOREIGN = "other-00000000.microcluster"
 IN_LON04 = {
     "datacenter": {"name": "lon04"},
     "supplementalCreateObjectOptions": {"flavorKeyName": "AC2_16X120X100"},
 }
-
-
-@pytest.fixture(scope="module")
-def driver(account_emulator):
-    with Driver(account_emulator.config_file) as running:
-        yield running
 
 
 def network_of(onlooker: Onlooker, guest_id: str, side: str = "primaryBackendNetworkComponent") -> tuple[str, str]:

@@ -5,21 +5,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from tests.integration.provider_cluster import KEY, LEDGER, MARK, STACK, group, guest
-from tests.integration.provider_driver import Driver, Failed, Resource
+from tests.integration.provider_driver import Failed, Resource
 
 OTHER_STACK = f"p100-{MARK}.microcluster"
-
-
-@pytest.fixture(scope="module")
-def running(account_emulator):
-    with Driver(account_emulator.config_file) as driver:
-        yield driver
-
-
-@pytest.fixture
-def driver(running, onlooker):
-    running.ears.said.clear()
-    return running
 
 
 def shown(onlooker, guest_id: str) -> dict:
