@@ -70,6 +70,12 @@ def breaking_server(act: Break, folder: Path | None = None) -> Iterator[Breaking
         server.close()
 
 
+def answer(status: int, body: bytes, headers: str = "") -> Break:
+    """Return what answers a request whole; each header ends its line."""
+    head = f"HTTP/1.1 {status} Any\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{headers}\r\n"
+    return lambda connection: connection.sendall(head.encode() + body)
+
+
 def write_plainly(connection: Any, content: bytes) -> None:
     """Write below TLS."""
     with socket.socket(fileno=socket.dup(connection.fileno())) as raw:

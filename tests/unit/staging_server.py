@@ -22,6 +22,8 @@ class Publisher:
     ranges: bool = True
     claimed: int | None = None
     """The length that it claims, whatever comes."""
+    login: str | None = None
+    """The only header of authorization that is let in."""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
 
     def address(self, path: str) -> str:
@@ -53,6 +55,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if publisher.codes:
             self.send_error(publisher.codes.pop(0))
+            return
+        if publisher.login and self.headers.get("Authorization") != publisher.login:
+            self.send_error(401)
             return
         if publisher.redirect:
             self._head(302, 0, Location=publisher.redirect)

@@ -3,14 +3,13 @@
 import dataclasses
 import inspect
 import io
-import threading
 import xmlrpc.client
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from breaking_server import answer, breaking_server
 from command_samples import CLUSTER
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -58,35 +57,15 @@ WAYS: dict[str, bytes | None] = {
 @contextmanager
 def failing(way: str, folder: Path) -> Iterator[Path]:
     """Serve an account that fails in this way, and give the file with its key."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            content = WAYS[way]
-            if content is None:
-                self.close_connection = True
-                return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/xml")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    file = folder / "softlayer.conf"
-    folder.mkdir(parents=True, exist_ok=True)
-    address = f"http://127.0.0.1:{server.server_port}/xmlrpc/v3.1/"
-    file.touch(mode=0o600)
-    file.write_text(f"[softlayer]\nusername = somebody\napi_key = {API_KEY}\nendpoint_url = {address}\ntimeout = 5\n")
-    try:
+    content = WAYS[way]
+    act = answer(200, content, "Content-Type: text/xml\r\n") if content else lambda connection: None
+    with breaking_server(act) as server:
+        file = folder / "softlayer.conf"
+        folder.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        known = f"username = somebody\napi_key = {API_KEY}\nendpoint_url = {server.endpoint('/xmlrpc/v3.1/')}"
+        file.write_text(f"[softlayer]\n{known}\ntimeout = 5\n")
         yield file
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

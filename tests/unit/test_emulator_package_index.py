@@ -7,11 +7,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
 import uvicorn
+from staging_server import published
 from starlette.applications import Starlette
 
 from emulator.package_index import FILES, PAGES, PackageIndex, PipSettings, pip_configuration
@@ -20,28 +20,11 @@ WHEEL = b"the content of a wheel"
 
 
 @contextmanager
-def site(pages: dict[str, str | bytes], login: str = "") -> Iterator[str]:
+def site(pages: dict[str, bytes], login: str = "") -> Iterator[str]:
     """A server of these pages; with a login it answers nobody else."""
-    wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            page = pages.get(self.path)
-            refused = wanted is not None and self.headers.get("Authorization") != wanted
-            body = page.encode() if isinstance(page, str) else page or b""
-            self.send_response(401 if refused else 404 if page is None else 200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with published(**pages) as publisher:
+        publisher.login = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+        yield publisher.address("").rstrip("/")
 
 
 @contextmanager
@@ -64,9 +47,9 @@ def served(address: str) -> str:
 
 
 def test_links_of_a_project_lead_back_to_the_account_with_their_hash_and_the_file_comes_whole() -> None:
-    with site({"/f/one-1.0.whl": WHEEL}) as files:
+    with site({"f/one-1.0.whl": WHEEL}) as files:
         link = f'<a href="{files}/f/one-1.0.whl#sha256=12" data-requires-python="&gt;=3.7">one-1.0.whl</a>'
-        with site({"/simple/one/": f"<html>{link}</html>"}) as index, account(f"{index}/simple/") as ask:
+        with site({"simple/one/": f"<html>{link}</html>".encode()}) as index, account(f"{index}/simple/") as ask:
             page = ask(f"{PAGES}/one/").text
             assert f'href="{served(files)}/f/one-1.0.whl#sha256=12"' in page
             assert 'data-requires-python="&gt;=3.7"' in page
@@ -74,15 +57,15 @@ def test_links_of_a_project_lead_back_to_the_account_with_their_hash_and_the_fil
 
 
 def test_another_host_is_refused_and_so_is_a_file_host_that_no_page_has_named() -> None:
-    with site({"/secret": "inside"}) as other, site({}) as index, account(index) as ask:
+    with site({"secret": b"inside"}) as other, site({}) as index, account(index) as ask:
         answer = ask(f"{served(other)}/secret")
         assert (answer.status_code, "neither the package index" in answer.text) == (403, True)
 
 
 def test_several_indexes_are_one_and_a_project_that_none_has_is_not_found() -> None:
     with (
-        site({"/one/": '<a href="one-1.whl">one-1.whl</a>'}) as first,
-        site({"/one/": '<a href="../one-2.whl">one-2.whl</a>'}) as second,
+        site({"one/": b'<a href="one-1.whl">one-1.whl</a>'}) as first,
+        site({"one/": b'<a href="../one-2.whl">one-2.whl</a>'}) as second,
         account(first, second) as ask,
     ):
         page = ask(f"{PAGES}/one/").text
@@ -91,7 +74,7 @@ def test_several_indexes_are_one_and_a_project_that_none_has_is_not_found() -> N
 
 
 def test_a_password_in_the_indexs_address_is_used_here_and_no_machine_sees_it() -> None:
-    pages = {"/simple/one/": '<a href="/f/one-1.whl">one-1.whl</a>', "/f/one-1.whl": WHEEL}
+    pages = {"simple/one/": b'<a href="/f/one-1.whl">one-1.whl</a>', "f/one-1.whl": WHEEL}
     with site(pages, login="me:hidden") as index, account(f"{index.replace('://', '://me:hidden@')}/simple") as ask:
         assert "hidden" not in ask(f"{PAGES}/one/").text
         assert ask(f"{served(index)}/f/one-1.whl").content == WHEEL

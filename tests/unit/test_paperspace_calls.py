@@ -14,14 +14,9 @@ from providers.paperspace.account import AccountError, Paperspace
 from providers.paperspace.api import Agreed, Api, ApiError
 from providers.paperspace.credentials import Credentials, CredentialsError, load
 from providers.rental.wire import read_whole
-from tests.unit.breaking_server import ALERT, breaking_server, write_plainly
+from tests.unit.breaking_server import ALERT, answer, breaking_server, write_plainly
 
 KEY = "0123456789abcdef0123456789abcdef"
-
-
-def answer(status: int, body: bytes, headers: str = "") -> Callable[[Any], None]:
-    head = f"HTTP/1.1 {status} Any\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{headers}\r\n"
-    return lambda connection: connection.sendall(head.encode() + body)
 
 
 def api_for(server: Any) -> Api:

@@ -12,7 +12,7 @@ from providers.softlayer.account import open_account
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError
-from tests.unit.breaking_server import breaking_server
+from tests.unit.breaking_server import answer, breaking_server
 
 KEY = "0123456789abcdef0123456789abcdef"
 MALFORMED = {
@@ -86,9 +86,7 @@ def test_a_malformed_file_is_named_and_never_quoted(home, content, is_named):
 @pytest.mark.parametrize("content", BYTES.values(), ids=BYTES)
 def test_with_a_file_named_the_file_in_the_home_is_not_read(home, content):
     (home / ".softlayer").write_bytes(content)
-    with breaking_server(
-        lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
-    ) as server:
+    with breaking_server(answer(200, b"7")) as server:
         named = home / "named.conf"
         named.write_text(f"{WHOLE}endpoint_url = {server.endpoint('/rest/v3.1/')}\n")
         assert Api(load(str(named)), threading.Event()).once("Account", "getObject") == 7

@@ -11,7 +11,7 @@ from emulator.softlayer.calls import Answer
 from emulator.softlayer.faults import Fault
 from providers.softlayer.api import Api, readable_json, readable_xml
 from providers.softlayer.credentials import Credentials
-from tests.unit.breaking_server import breaking_server
+from tests.unit.breaking_server import answer, breaking_server
 
 HEAD = b"<?xml version='1.0'?><methodResponse><params><param><value><string>"
 TAIL = b"</string></value></param></params></methodResponse>"
@@ -83,8 +83,7 @@ def test_the_emulated_account_takes_no_half_of_a_surrogate_pair():
     ("path", "content"), [("/xmlrpc/v3.1/", HEAD + b"a&#0;b" + TAIL), ("/rest/v3.1/", b'"a\\ud800b"')]
 )
 def test_a_call_returns_such_an_answer(path, content):
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n".encode()
-    with breaking_server(lambda connection: connection.sendall(head + content)) as server:
+    with breaking_server(answer(200, content)) as server:
         key = Credentials("u", "k", server.endpoint(path), 10)
-        answer = Api(key, threading.Event()).once("Account", "getCompanyName")
-    assert answer in ("a\ufffdb", "a?b")
+        name = Api(key, threading.Event()).once("Account", "getCompanyName")
+    assert name in ("a\ufffdb", "a?b")
