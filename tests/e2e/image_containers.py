@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import docker
-import docker.errors
 import pytest
 
 from microcluster.jobs.contract import PinnedSource
@@ -36,17 +35,20 @@ JOB = Job(
 )
 
 
+def need(*images: str, command: str = "make images") -> None:
+    """Skip where an image is missing that the command builds."""
+    for image in images:
+        if not docker.from_env().images.list(image):
+            pytest.skip(f"needs the image {image}: run `{command}`")
+
+
 @contextmanager
 def container_of(
     image: str, mounts: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> Iterator[docker.models.containers.Container]:
     """Run a container of an image for as long as the block takes."""
-    client = docker.from_env(timeout=900)
-    try:
-        client.images.get(image)
-    except docker.errors.ImageNotFound:
-        pytest.skip(f"needs the image {image}: run `make images`")
-    started = client.containers.run(
+    need(image)
+    started = docker.from_env(timeout=900).containers.run(
         image,
         ["sleep", "1800"],
         detach=True,

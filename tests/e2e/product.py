@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ import docker
 from core.waiting import wait_until
 from emulator.machines.networks import containers_of, is_served, overlapping
 from tools import product
-from tools.product import ASK_LIMIT_S, SHARED, Networks
+from tools.product import ASK_LIMIT_S, ROOT, SHARED, Networks
 
 TRAINS_LIMIT_S = 1100
 
@@ -87,6 +88,12 @@ def install(folder: Path, networks: Networks = SHARED) -> Product:
     remove_killed(networks)
     copied = product.install(folder, networks)
     return Product(copied.folder, copied.home, copied.env)
+
+
+def emulator(vendor: str, state: Path, word: str, *more: str) -> str:
+    """Run a command of an emulator for an account that belongs to no product; return what it said."""
+    argv = (sys.executable, "-m", "emulator", word, vendor, *more, "--state", str(state))
+    return subprocess.run(argv, cwd=ROOT, check=True, timeout=180, capture_output=True, text=True).stdout
 
 
 def remove_killed(networks: Networks) -> None:

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import docker
 import pytest
+from image_containers import TRAINING, need
 
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
@@ -25,7 +25,7 @@ from microcluster.remote.training_image import ensure_built
 ACCOUNT, STATE = "acct-test-remote", Path(tempfile.gettempdir()) / "microcluster-test-remote"
 SUBNET, PUBLIC = "10.113.20.0/26", "198.51.100.192/26"
 REGISTRY, PORT = "ngc.microcluster.internal", 5601
-LOCAL_IMAGE, NAME = "microcluster/training:current", "microcluster/training:test"
+NAME = "microcluster/training:test"
 PLAIN = "nvidia/tensorflow:19.05-py3"
 DISK_GB = 20
 
@@ -94,12 +94,9 @@ def mounted(cluster: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
 @pytest.fixture(scope="session")
 def offered(mounted: ClusterFacts) -> ClusterFacts:
     """The cluster with the image of its stack in the registry, and a plain one on which nothing can be built."""
-    try:
-        docker.from_env().images.get(LOCAL_IMAGE)
-    except docker.errors.ImageNotFound:
-        pytest.skip(f"needs the image {LOCAL_IMAGE}: run `make images`")
+    need(TRAINING)
     for name in (NAME, PLAIN):
-        publish(STATE, LOCAL_IMAGE, name)
+        publish(STATE, TRAINING, name)
     return mounted
 
 
@@ -138,15 +135,3 @@ def facts(number: int, keys: Path) -> cluster_facts.Host:
 
 def shell(host: Host, line: str) -> str:
     return host.run(("sh", "-c", line)).stdout
-
-
-def processes_of(run: str) -> list[str]:
-    """Return the processes with the run's mark on this computer, those of its machines among them."""
-    mark, found = f"MICROCLUSTER_RUN={run}".encode(), []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in environ.read_bytes().split(b"\0"):
-                found.append((environ.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found

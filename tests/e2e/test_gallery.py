@@ -20,7 +20,7 @@ from one_cluster import (
     take,
 )
 from product import Product
-from traces import labelled, processes_of
+from traces import processes_of
 
 from core.waiting import wait_until
 
@@ -102,7 +102,7 @@ def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(ren
         assert up.wait(UP_LIMIT_S) != 0
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
-    assert processes_of(labelled(renter, "container"), broken["run"]) == []
+    assert processes_of(broken["run"]) == []
 
     now = brought_to_its_end(renter)
     assert now["state"] == "finished"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from one_cluster import NODES, STACK, UP_LIMIT_S, checks_of, events_of, on, report_of, write
 from product import Product
-from traces import labelled, processes_of
+from traces import processes_of
 
 from core.waiting import wait_until
 from tools.product import SHARED
@@ -77,7 +77,7 @@ def stopped(renter: Product, broken: dict[str, Any]) -> dict[str, Any]:
 def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(renter, broken):
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert broken["reason"] == "server 1 on gpu-1 ended with signal 9"
-    assert processes_of(labelled(renter, "container"), broken["run"]) == []
+    assert processes_of(broken["run"]) == []
 
 
 def test_the_run_goes_on_from_its_newest_epoch(renter: Product, stopped: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def test_the_run_goes_on_from_its_newest_epoch(renter: Product, stopped: dict[st
 
 def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(renter, stopped):
     assert stopped["state"] == "stopped"
-    assert processes_of(labelled(renter, "container"), stopped["run"]) == []
+    assert processes_of(stopped["run"]) == []
     log = on(renter, NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
     assert log.count("stopped at the end of an epoch") == 2
     saved = re.findall(r"-(\d{4})\.params", on(renter, NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))

@@ -10,6 +10,7 @@ from typing import Any
 import docker
 import pytest
 import requests
+from image_containers import need
 from product import Product, install
 
 from core.waiting import wait_until
@@ -57,9 +58,7 @@ class Team:
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
-    if missing:
-        pytest.skip(f"no image {missing[0]}: run `fab images --only ml-in-a-box drive`")
+    need(BOX_IMAGE, DRIVE_IMAGE, command="fab images --only ml-in-a-box drive")
     product, port = install(tmp_path_factory.mktemp("paperspace")), free_port()
     write_settings(product.home / "emulator-paperspace", port, SUBNETS, PUBLIC)
     product.edit_stack("198.18.64.1/32", f"{OPERATOR}/32", STACK)

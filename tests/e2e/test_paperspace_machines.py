@@ -3,24 +3,22 @@
 Their images are no part of `make images`; `make test` builds them, and so does `fab images --only ml-in-a-box drive`.
 """
 
-import json
 import shlex
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 import requests
+from image_containers import need
+from product import emulator
 
 from emulator.machines.host_tools import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
-from tests.integration.conftest import ROOT
 from tests.unit.emulated_paperspace import order
-from tools.product import free_port
+from tools.product import free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 READY_S, LIMIT_S = 120, 120
@@ -68,32 +66,16 @@ def ask(api: str, method: str, path: str, body: Any = None) -> Any:
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """The account in a process of its own; everything of it goes again."""
-    missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
-    if missing:
-        pytest.skip(f"no image {missing[0]}: run `fab images --only ml-in-a-box drive`")
+    need(BOX_IMAGE, DRIVE_IMAGE, command="fab images --only ml-in-a-box drive")
     folder, port = tmp_path_factory.mktemp("paperspace"), free_port()
     state, key = folder / "state", folder / "login"
-    state.mkdir()
-    subnets = ["10.64.121.0/24", "10.64.122.0/24"]
-    (state / "settings.toml").write_text(
-        f'port = {port}\nprivate_subnets = {json.dumps(subnets)}\npublic_subnet = "198.18.67.0/26"\n'
-    )
+    write_settings(state, port, ("10.64.121.0/24", "10.64.122.0/24"), "198.18.67.0/26")
     subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)), check=True)
-    run = command_of(state)
-    run("start")
+    emulator("paperspace", state, "start")
     try:
-        root = f"http://127.0.0.1:{port}"
-        yield rented(f"{root}/v1", key)
+        yield rented(f"http://127.0.0.1:{port}/v1", key)
     finally:
-        run("reset")
-
-
-def command_of(state: Path) -> Callable[[str], None]:
-    def run(word: str) -> None:
-        argv = (sys.executable, "-m", "emulator", word, "paperspace", "--state", str(state))
-        subprocess.run(argv, cwd=ROOT, check=True, timeout=READY_S)
-
-    return run
+        emulator("paperspace", state, "reset")
 
 
 def rented(api: str, key: Path) -> Team:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import docker
 import pytest
+from image_containers import need
+from product import emulator
 
 from components.cluster import facts_of as cluster_facts_of
 from core import home
@@ -31,7 +32,7 @@ from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
 from providers.pbs.account import open_account
 from tests.integration.conftest import ROOT
-from tools.product import free_port
+from tools.product import free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 STACK, LIMIT_S, STEPS = "queue", 300, 60
@@ -113,33 +114,26 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site in a process of its own; everything of it goes again."""
-    if not docker.from_env().images.list(QUEUE_IMAGE):
-        pytest.skip(f"no image {QUEUE_IMAGE}: run `fab images --only queue`")
+    need(QUEUE_IMAGE, command="fab images --only queue")
     folder = tmp_path_factory.mktemp("queue")
     os.environ["MICROCLUSTER_HOME"] = str(folder / "home")
     state = Home.of().root / "emulator-pbs"
-    state.mkdir(parents=True)
-    (state / "settings.toml").write_text(
-        f'port = {free_port()}\nprivate_subnets = ["{SUBNET}"]\npublic_subnet = "198.51.100.176/28"\nkill_wait_s = 3\n'
-    )
+    write_settings(state, free_port(), (SUBNET,), "198.51.100.176/28")
+    with (state / "settings.toml").open("a") as settings:
+        settings.write("kill_wait_s = 3\n")
     (folder / "program").mkdir()
     (folder / "program" / "train.py").write_text(PROGRAM)
     for theirs, ours in (("train.py", "digits.py"), ("networks.py", "networks.py")):
         shutil.copy(ROOT / "examples" / "digits_mxnet" / theirs, folder / "program" / ours)
-    emulator(state, "start")
+    emulator("pbs", state, "start")
     try:
-        status = json.loads(emulator(state, "status", "--json"))
+        status = json.loads(emulator("pbs", state, "status", "--json"))
         found = Site(facts_of(folder), status["account"], folder)
         wait_until("both nodes", lambda: found.says("pbsnodes -a").count("state = free") == 2, 120)
         yield found
     finally:
-        emulator(state, "reset")
+        emulator("pbs", state, "reset")
         del os.environ["MICROCLUSTER_HOME"]
-
-
-def emulator(state: Path, word: str, *more: str) -> str:
-    argv = (sys.executable, "-m", "emulator", word, "pbs", *more, "--state", str(state))
-    return subprocess.run(argv, cwd=ROOT, check=True, timeout=180, capture_output=True, text=True).stdout
 
 
 def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:

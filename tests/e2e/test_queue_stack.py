@@ -4,8 +4,8 @@ import os
 import signal
 from collections.abc import Iterator
 
-import docker
 import pytest
+from image_containers import need
 from product import Product, install
 
 from emulator.pbs.settings import QUEUE_IMAGE
@@ -19,8 +19,7 @@ UP_LIMIT_S = 900
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    if not docker.from_env().images.list(QUEUE_IMAGE):
-        pytest.skip(f"no image {QUEUE_IMAGE}: run `fab images --only queue`")
+    need(QUEUE_IMAGE, command="fab images --only queue")
     product = install(tmp_path_factory.mktemp("site"))
     write_settings(product.home / "emulator-pbs", free_port(), (SUBNET,), "198.18.68.0/28")
     product.edit_stack("maxSteps: 20", f"maxSteps: {EPOCHS}", STACK)

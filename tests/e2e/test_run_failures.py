@@ -10,7 +10,8 @@ from pathlib import Path
 
 import docker
 import pytest
-from remote_cluster import ACCOUNT, machine, processes_of, shell
+from remote_cluster import ACCOUNT, machine, shell
+from traces import processes_of
 
 from core.waiting import wait_until
 from microcluster.analysis.failure_hints import next_step

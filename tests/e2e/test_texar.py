@@ -16,7 +16,7 @@ from one_cluster import (
     take,
 )
 from product import Product
-from traces import labelled, processes_of
+from traces import processes_of
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
@@ -48,7 +48,7 @@ def finished(renter: Product, stopped: dict[str, Any]) -> dict[str, Any]:
 def test_a_run_is_stopped_on_every_machine(renter: Product, stopped: dict[str, Any]) -> None:
     now = renter.status(STACK)
     assert (stopped["stopped"], stopped["unclear"], now["state"]) == (True, {}, "stopped")
-    assert processes_of(labelled(renter, "container"), now["run"]) == []
+    assert processes_of(now["run"]) == []
 
 
 def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(renter, finished):

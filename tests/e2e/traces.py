@@ -63,11 +63,9 @@ def processes() -> Iterator[Process]:
             yield Process(words, environment, (folder / "cgroup").read_text())
 
 
-def processes_of(machines: list[str], run: str) -> list[str]:
-    """Return the processes on these machines, nested containers included, that bear the run's mark."""
-    mark = f"MICROCLUSTER_RUN={run}".encode()
-    marked = [one for one in processes() if mark in one.environment]
-    return [one.words for one in marked if any(machine in one.groups for machine in machines)]
+def processes_of(run: str) -> list[str]:
+    """Return the processes with the run's mark on this computer, those of its machines and their containers among them."""
+    return [one.words for one in processes() if f"MICROCLUSTER_RUN={run}".encode() in one.environment]
 
 
 def to_be_kept(best: set[str]) -> set[str]:
