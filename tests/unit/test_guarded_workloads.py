@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from guarded_workloads import Guests, workload
+from guarded_workloads import Guests, flaws
 from played_guard import guard, look
 
 from microcluster.guard.decision import Limits
@@ -13,7 +13,7 @@ from microcluster.guard.decision import Limits
 def test_no_workload_costs_more_than_its_budget_outlasts_its_lease_goes_on_costing_or_loses_what_could_be_fetched(
     seed, tmp_path
 ):
-    assert workload(seed, tmp_path / "account").flaw == ""
+    assert flaws(seed, tmp_path / "account") == []
 
 
 def test_case_6_two_guards_and_a_person_at_once_cancel_each_of_200_orders_once(tmp_path):
