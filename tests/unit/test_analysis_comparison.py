@@ -48,6 +48,7 @@ def test_a_second_machine_that_makes_epochs_longer_does_not_pay() -> None:
         (100.0, "5.0", "The second machine pays in time only: "),
         (60.0, "5.0", "The second machine pays in time and in money: "),
         (100.0, None, "The second machine pays in time only: "),
+        (0.0, "5.0", "Whether the second machine pays is unknown: a run has no time of an epoch."),
         (None, "5.0", "Whether the second machine pays is unknown: a run has no time of an epoch."),
     ],
 )
@@ -71,10 +72,6 @@ def test_time_and_money_are_judged_apart(seconds: float | None, per_hour: str | 
 def test_a_step_of_more_ranks_is_judged_by_its_samples(seconds: float, expected: str) -> None:
     few, many = facts("1111", 1, 1.0, "5.0", unit="step"), facts("2222", 2, seconds, "6.0", unit="step")
     assert expected in judged(few, many)[0]
-
-
-def test_a_step_that_took_no_time_is_not_judged() -> None:
-    assert "is unknown: a run has no time of an epoch" in judged(ONE | {"seconds_per_step": 0.0}, TWO)[0]
 
 
 def test_more_machines_are_compared_with_the_next_fewer_ones() -> None:

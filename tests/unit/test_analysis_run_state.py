@@ -18,6 +18,9 @@ JOB = {
 }
 
 
+OWN = {**JOB, "exit_code_decides": True, "checkpoints": "files"}
+
+
 def seen(**changes):
     """Return the observation of a run that ended well, but for ``changes``."""
     events = [{"event": "phase", "phase": "training", "t": 0.0}, {"event": "started", "t": 1.0}]
@@ -68,7 +71,7 @@ def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
         ({"events": []}, "last step in the log is 0 of 30"),
         ({"exit_code": 137}, "exit code 137"),
         ({"exit_code": 1, "failure": failure("preparing", "preparing ended with exit code 1")}, "preparing ended"),
-        ({"exit_code": None}, "supervisor is gone"),
+        ({"job": OWN, "events": losses(7.0, "nan")}, "nan"),
     ],
 )
 def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
@@ -78,7 +81,6 @@ def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
     assert re.search(reason, outcome.reason)
 
 
-OWN = {**JOB, "exit_code_decides": True, "checkpoints": "files"}
 UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
 
 
@@ -112,10 +114,6 @@ def test_a_finished_program_of_ones_own_that_saved_nothing_although_it_should_sa
         "finished",
         "none of its files is a checkpoint by the name that the stack file gives",
     )
-
-
-def test_a_program_of_ones_own_has_not_finished_well_with_a_loss_that_is_no_number():
-    assert judge(seen(job=OWN, events=losses(7.0, "nan"))).state == "failed"
 
 
 def test_steps_without_a_loss_keep_the_last_loss_and_leave_no_time_below_zero():
@@ -180,7 +178,8 @@ def test_a_failure_brings_its_cause_and_the_lines_that_matter():
 
 
 def test_a_supervisor_that_is_gone_is_a_cause_of_its_own():
-    assert judge(seen(exit_code=None)).cause == "supervisor-gone"
+    gone = judge(seen(exit_code=None))
+    assert (gone.state, gone.cause) == ("failed", "supervisor-gone")
 
 
 def test_what_was_put_aside_is_shown_until_the_next_attempt_prepares():

@@ -1,15 +1,11 @@
 from typing import Any
 
 import pytest
+from test_config import V100
 
 from microcluster.commands.guard import limits_said
 from microcluster.config import stack as config
 
-V100 = {
-    "microcluster:cluster": {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
-    "microcluster:container": {"image": "nvcr.io/nvidia/tensorflow:19.05-py3"},
-    "microcluster:job": {"kind": "openseq2seq", "model": "transformer-base", "maxSteps": 50000},
-}
 QUEUE = {
     "microcluster:cluster": {
         **{"account": "pbs", "queue": "gpu", "walltime": "08:00:00", "folder": "/home/me/runs", "processors": 4}

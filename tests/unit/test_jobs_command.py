@@ -8,7 +8,7 @@ from pathlib import Path
 
 import launching
 import pytest
-from launching import on_gpus, run_id
+from launching import on_gpus
 
 from microcluster.config import stack as config
 from microcluster.jobs.run_spec import RunFolder
@@ -64,10 +64,6 @@ def test_a_command_that_is_no_script_of_python_is_started_as_it_is() -> None:
     plan = launched(command="./train --id {node}").plan
     assert plan.processes[1].argv[-3:] == ("./train", "--id", "1")
     assert plan.imports == ()
-
-
-def test_another_command_makes_another_run() -> None:
-    assert run_id(launched()) != run_id(launched(command="python train.py"))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_every_configuration_that_we_render_may_travel(
     base = config.base
     assert base["use_horovod"] is True, "every rank would train for itself"
     assert (base["max_steps"], "num_epochs" in base) == (300, False)
-    assert (base["eval_steps"], base["save_checkpoint_steps"]) == (4001, 2000)
+    assert (base["batch_size_per_gpu"], base["eval_steps"], base["save_checkpoint_steps"]) == (16, 4001, 2000)
     assert base["print_samples_steps"] % base["print_loss_steps"] == 0, "the model refuses it"
     assert base["logdir"] == "/data/runs/x/logdir", "ranks start in their login's folder"
     assert (base["dtype"], base.get("loss_scaling")) == PRECISIONS[precision], "small gradients vanish without a scale"

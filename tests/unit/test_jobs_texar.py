@@ -70,22 +70,19 @@ def test_values_of_the_stack_file_replace_those_of_the_configuration() -> None:
     assert made.opt["optimizer"]["kwargs"]["learning_rate"] == 0.5
 
 
-@pytest.mark.parametrize("ranks", [(1, "AC1_8X60X100"), (1, "AC1_16X120X100"), (2, "AC1_16X120X100")])
-def test_the_usual_batch_is_enough_for_one_two_and_four_ranks(ranks: tuple[int, str]) -> None:
-    nodes, flavor = ranks
-    assert stack(nodes=nodes, flavor=flavor).job.global_batch == 20
-
-
-def test_more_ranks_than_rows_of_a_rank_are_refused_before_anything_is_ordered() -> None:
-    assert "job/globalBatch: 40 rows of all ranks together are 5 for each of 8 ranks" in refusal(
-        nodes=4, globalBatch=40
-    )
-    assert stack(nodes=4, globalBatch=64).job.global_batch == 64
-
-
-def test_a_batch_that_the_ranks_cannot_share_is_refused() -> None:
-    found = refusal(nodes=3, globalBatch=20)
-    assert "job/globalBatch: 20 is the batch of all ranks together, and 6 ranks cannot share it equally" in found
+@pytest.mark.parametrize(
+    ("nodes", "flavor", "job"),
+    [
+        (1, "AC1_8X60X100", {}),
+        (1, "AC1_16X120X100", {}),
+        (2, "AC1_16X120X100", {}),
+        (4, "AC1_16X120X100", {"globalBatch": 64}),
+    ],
+)
+def test_the_usual_batch_is_enough_for_up_to_four_ranks_and_a_larger_one_for_more(
+    nodes: int, flavor: str, job: dict[str, int]
+) -> None:
+    assert stack(nodes=nodes, flavor=flavor, **job).job.global_batch == job.get("globalBatch", 20)
 
 
 @pytest.mark.parametrize(("batch", "longest"), [(1024, 71), (4096, 17)])
@@ -105,6 +102,14 @@ def test_an_epoch_too_short_for_the_program_is_refused_with_the_longest_sequence
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        (
+            {"nodes": 4, "globalBatch": 40},
+            "job/globalBatch: 40 rows of all ranks together are 5 for each of 8 ranks",
+        ),
+        (
+            {"nodes": 3, "globalBatch": 20},
+            "job/globalBatch: 20 is the batch of all ranks together, and 6 ranks cannot share it equally",
+        ),
         ({"base": NGC, "trainer": "stand-in"}, "job/trainer: only the local training image"),
         ({"base": NGC, "dataset": "debian-en"}, "job/dataset: only the local training image"),
         ({"base": "nvcr.io/nvidia/tensorflow:19.05-py3"}, f"use {NGC}"),
@@ -254,14 +259,6 @@ def test_after_a_failure_only_a_program_with_checkpoints_is_said_to_go_on() -> N
     died = {"exit_code": 1, "failure": failure("rank-died", "rank 1 on gpu-0 ended")}
     assert "starts over" in next_step(outcome(epochs(6.0), **died), "texar-p100")
     assert "newest whole checkpoint" in next_step(outcome(epochs(6.0), "tensorflow", **died), "texar-local")
-
-
-def test_the_last_value_of_an_epoch_is_its_value() -> None:
-    events = [
-        {"event": "metric", "name": "perplexity", "step": 1, "value": value, "t": 1.0}
-        for value in (500.0, 400.0, 300.0)
-    ]
-    assert curves(events).metrics == {"perplexity": ((1, 300.0),)}
 
 
 def test_the_learning_rate_falls_after_the_first_epochs() -> None:

@@ -11,7 +11,6 @@ from components.cluster import TrainingClusterArgs, declare_cluster, facts_of
 from components.job import TrainingJob, TrainingJobArgs
 from microcluster.config import stack as config
 from microcluster.config.stack import Owner
-from microcluster.jobs.run_spec import decided
 
 OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 MACHINE = {"publicIp": "203.0.113.9", "privateIp": "10.64.21.3", "hostKey": "ssh-ed25519 BBBB"}
@@ -23,10 +22,6 @@ OUTPUTS = {
     "paperspace:index:SharedDrive": {"address": "10.64.21.9", "share": "sdshare", "username": "u1"},
     "paperspace:index:Ledger": {"pricePerHour": "2.09"},
 }
-
-
-def run_of(stack: config.Stack) -> str | None:
-    return decided(facts_of(stack, OWNER))[0].run
 
 
 class Account(pulumi_mocks.Mocks):
@@ -149,14 +144,6 @@ def test_more_steps_change_the_facts_and_not_the_run() -> None:
     assert short["triggers"] == long["triggers"]
 
 
-@pytest.mark.parametrize(
-    "changes", [{"job__batchPerGpu": 64}, {"cluster__nodes": 3}, {"container__image": "a.example/b:2"}]
-)
-def test_anything_else_about_the_job_makes_it_another_run(changes: dict[str, Any]) -> None:
-    one, other = (config.parse("dev", written(**these)) for these in ({}, changes))
-    assert run_of(one) != run_of(other)
-
-
 def test_a_preview_declares_the_same_resources() -> None:
     assert declare(preview=True).keys() == declare().keys()
 
@@ -181,14 +168,12 @@ def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(
     )
 
 
-def test_finished_data_reach_the_job_with_what_names_them_and_make_another_run() -> None:
+def test_finished_data_reach_the_job_with_what_names_them() -> None:
     sha256 = "ab" * 32
-    plain = config.parse("dev", written())
     named = config.parse("dev", written(job__data=f"https://example.com/wmt16.tar#sha256={sha256}"))
     data = facts_of(named, OWNER).data
     assert data is not None
     assert (data.id, data.address, data.sha256) == (sha256[:12], "https://example.com/wmt16.tar", sha256)
-    assert run_of(named) != run_of(plain)
 
 
 SHOWN = 150

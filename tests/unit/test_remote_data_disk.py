@@ -8,18 +8,13 @@ from microcluster.remote.storage import RECORD, DataDisk, DiskRefusedError, ensu
 WANTED = DataDisk(2000, "/data", "1f3a9c42")
 
 
-def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid():
+def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid_and_a_second_run_changes_nothing():
     machine = FakeMachine()
     assert ensure_data_disk(machine, WANTED)
     assert machine.disks["/dev/xvdc"].label == "mc-1f3a9c42"
     assert machine.mounts == {"/data": "/dev/xvdc"}
     assert machine.files["/etc/fstab"] == "UUID=u-1 /data ext4 defaults,noatime,nofail 0 0\n"
     assert RECORD not in machine.files
-
-
-def test_a_second_run_changes_nothing():
-    machine = FakeMachine()
-    ensure_data_disk(machine, WANTED)
     machine.changes.clear()
     assert not ensure_data_disk(machine, WANTED)
     assert machine.changes == []

@@ -232,19 +232,23 @@ def test_only_missing_packages_are_installed():
     assert machine.changes == ["update", "curl", "util-linux"]
 
 
-def test_a_machine_that_updates_itself_is_let_finish_before_anything_is_installed():
-    machine = Bare("curl")
-    machine.apt_is_free_at = 2
-    assert ensure_system(machine, lambda: 1000.0)
-    assert (machine.asked_apt, machine.changes) == (3, ["update", "curl"])
+BROKEN_OFF = "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'"
 
 
-def test_an_installation_that_somebody_else_was_faster_than_is_tried_again_at_each_step():
+@pytest.mark.parametrize(
+    ("free_at", "ends", "asked", "changes"),
+    [
+        (2, [], 3, ["update", "curl"]),
+        (1, [(0, ""), (100, LOCKED), (100, LOCKED)], 4, ["update", "curl"]),
+        (1, [(0, ""), (100, BROKEN_OFF)], 3, ["update", "configure", "curl"]),
+    ],
+    ids=["a machine that updates itself", "somebody who was faster", "an installation that was broken off"],
+)
+def test_another_installation_is_let_finish_and_completed_before_ours(free_at, ends, asked, changes):
     machine = Bare("curl")
-    machine.apt_ends = [(0, ""), (100, LOCKED), (100, LOCKED)]
+    machine.apt_is_free_at, machine.apt_ends = free_at, ends
     assert ensure_system(machine, lambda: 1000.0)
-    assert machine.changes == ["update", "curl"]
-    assert machine.asked_apt == 4
+    assert (machine.asked_apt, machine.changes) == (asked, changes)
 
 
 def test_waiting_for_other_installations_has_an_end(monkeypatch):
@@ -253,13 +257,6 @@ def test_waiting_for_other_installations_has_an_end(monkeypatch):
     machine.apt_is_free_at = 10**9
     with pytest.raises(NotReadyError, match="other installations on gpu-0"):
         ensure_system(machine, lambda: 1000.0)
-
-
-def test_an_installation_that_was_broken_off_is_completed_first():
-    machine = Bare("curl")
-    machine.apt_ends = [(0, ""), (100, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'")]
-    assert ensure_system(machine, lambda: 1000.0)
-    assert machine.changes == ["update", "configure", "curl"]
 
 
 def test_an_installation_that_fails_for_another_reason_is_an_error_at_once():

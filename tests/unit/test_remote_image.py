@@ -113,17 +113,21 @@ def test_a_registry_that_refuses_stops_a_host_without_the_image(machine, contain
         ensure_built(machine, container)
 
 
-def test_a_failed_build_reports_its_last_lines_and_what_to_do(machine, container):
-    machine.build_ends = (1, "Step 1/2 : FROM x\nStep 2/2 : RUN y\nE: no package y\n")
-    with pytest.raises(RemoteError, match=r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNo partial image.*again"):
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (
+            "Step 1/2 : FROM x\nStep 2/2 : RUN y\nE: no package y\n",
+            r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNo partial image.*again",
+        ),
+        ("write /x: no space left on device", "data disk is full: `fab ssh gpu-0 -- df -h /data`"),
+    ],
+)
+def test_a_failed_build_reports_its_last_lines_and_what_to_do(machine, container, printed, said):
+    machine.build_ends = (1, printed)
+    with pytest.raises(RemoteError, match=said):
         ensure_built(machine, container)
     assert container.tag not in machine.images
-
-
-def test_a_build_without_room_says_where_to_look(machine, container):
-    machine.build_ends = (1, "write /x: no space left on device")
-    with pytest.raises(RemoteError, match="data disk is full: `fab ssh gpu-0 -- df -h /data`"):
-        ensure_built(machine, container)
 
 
 def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster, container, rank_key):
@@ -229,13 +233,9 @@ def test_a_registry_that_does_not_answer_is_not_reported_as_a_wrong_key(said, hi
     assert _login_hint(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 
-def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container):
-    pull_base(machine, container, "of-another-account")
-    assert machine.changes == [f"pull {BASE}"]
-
-
-def test_without_a_file_the_key_is_what_the_person_has_exported(machine):
-    pull_base(machine, Container("openseq2seq", BASE), "right\n")
+@pytest.mark.parametrize(("has_file", "exported"), [(True, "of-another-account"), (False, "right\n")])
+def test_an_exported_key_is_sent_only_where_no_key_file_is_named(machine, container, has_file, exported):
+    pull_base(machine, container if has_file else Container("openseq2seq", BASE), exported)
     assert machine.changes == [f"pull {BASE}"]
 
 

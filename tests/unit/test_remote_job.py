@@ -36,11 +36,8 @@ class Losing(Host):
         return Completed(done.returncode, done.stdout, done.stderr)
 
 
-def test_one_lost_look_at_a_run_is_taken_again():
+def test_one_lost_look_at_a_run_is_taken_again_and_a_launcher_that_does_not_answer_is_reported():
     assert job.observe(Losing(1), CLUSTER).state == "absent"
-
-
-def test_a_launcher_that_does_not_answer_is_reported():
     with pytest.raises(UnreachableError, match="no answer after"):
         job.observe(Losing(2), CLUSTER)
 
