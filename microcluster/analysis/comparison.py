@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from core.plain_text import count
-
 HOUR_S = 3600
 UNKNOWN = "unknown"
+EMULATED = " The figures are those of emulated machines."
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def better_buy(runs: Sequence[Compared]) -> str:
     different = (
         "" if len({one.trains for one in runs}) == 1 else " They train different things, so compare losses with care."
     )
-    emulated = " The figures are those of emulated machines." if any(one.emulated for one in runs) else ""
+    emulated = EMULATED if any(one.emulated for one in runs) else ""
     return f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}.{different}{emulated}"
 
 
@@ -137,35 +136,26 @@ def verdicts(runs: Sequence[Compared]) -> list[str]:
 
 
 def _verdict(few: Compared, many: Compared) -> str:
-    more = "The second machine" if (few.machines, many.machines) == (1, 2) else f"{count(many.machines, 'machine')}"
-    pays, pay_not = ("pays", "does not pay") if more.startswith("The") else ("pay", "do not pay")
-    beside = "" if more.startswith("The") else f" instead of {few.machines}"
+    unit, pair = few.unit, f"{many.machines} machines instead of {few.machines}"
     if not few.seconds or not many.seconds:
-        return f"Whether {more[0].lower()}{more[1:]} {pays} is unknown: a run has no time of {_article(few.unit)} {few.unit}."
-    unit, more_samples = few.unit, 1.0 if few.unit == "epoch" else many.ranks / few.ranks
+        return f"Whether {pair} pay is unknown: a run has no seconds per {unit}."
+    more_samples = 1.0 if unit == "epoch" else many.ranks / few.ranks
     slower = many.seconds / few.seconds / more_samples
-    figures = f"{_article(unit)} {unit} takes {many.seconds:.1f} s instead of {few.seconds:.1f} s"
     with_more = "" if more_samples == 1 else f"for {more_samples:g} times the samples; for as many, "
-    figures += f" ({with_more}{slower:.2f} times as long)"
-    one, other = few.per_step, many.per_step
-    if one is not None and other is not None:
-        figures += f" and costs ${other:.4f} instead of ${one:.4f}"
+    figures = f"{many.seconds:.1f} s instead of {few.seconds:.1f} s per {unit} ({with_more}{slower:.2f} times as long)"
+    judged = "pay in time only"
+    if few.per_step is not None and many.per_step is not None:
+        figures += f", and ${many.per_step:.4f} instead of ${few.per_step:.4f}"
+        if many.per_step / more_samples <= few.per_step:
+            judged = "pay in time and in money"
     if slower >= 1:
-        judged = pay_not
-    elif one is None or other is None or other / more_samples > one:
-        judged = f"{pays} in time only"
-    else:
-        judged = f"{pays} in time and in money"
-    label = " The figures are those of emulated machines." if few.emulated or many.emulated else ""
-    return f"{more}{beside} {judged}: {figures}.{label}"
+        judged = "do not pay"
+    label = EMULATED if few.emulated or many.emulated else ""
+    return f"{pair} {judged}: {figures}.{label}"
 
 
 def _by_machines(runs: Sequence[Compared]) -> list[Compared]:
     return sorted(runs, key=lambda one: (one.machines, one.ranks))
-
-
-def _article(unit: str) -> str:
-    return "an" if unit[0] in "aeiou" else "a"
 
 
 def _number(value: str | None) -> float | None:

@@ -18,7 +18,7 @@ MUCH_MORE = 2.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """The expected run; ``bare`` is the step time on ports that carry only their nominal speed.
+    """The expected run.
 
     Attributes:
         per_hour: list price of all machines by the catalog, in dollars.
@@ -27,7 +27,6 @@ class Forecast:
     """
 
     prediction: Prediction
-    bare: Prediction
     per_hour: Decimal
     prices_as_of: str
     max_steps: int
@@ -88,7 +87,7 @@ class Forecast:
             ("plan.secondsPerStep", f"{self.prediction.seconds:.2f}", f"computed, +-{BAND:.0%}: {self._link}"),
             ("plan.hours", f"{bill.hours:.1f}", "computed: maxSteps times secondsPerStep, without preparation"),
             ("plan.dollars", f"{bill.dollars:.0f}", f"computed: hours at {self.basis}"),
-            ("plan.atRisk", _risk_text(self.risk()), f"computed: checkpointSteps at {self.basis}{self._if_bare()}"),
+            ("plan.atRisk", _risk_text(self.risk()), f"computed: checkpointSteps at {self.basis}"),
         ]
 
     @property
@@ -96,11 +95,6 @@ class Forecast:
         if not self.prediction.wire_bytes:
             return "one machine, no network between ranks"
         return f"ports that carry {self.prediction.link_mbps / 1000:g} Gb/s"
-
-    def _if_bare(self) -> str:
-        if self.bare == self.prediction:
-            return ""
-        return f"; on ports that carry no more than {self.bare.link_mbps / 1000:g} Gb/s: {_risk_text(self.risk(bare=True))}"
 
 
 def forecast_of(file: StackFile) -> Forecast | None:
@@ -120,14 +114,12 @@ def forecast_of(file: StackFile) -> Forecast | None:
         gradient_bytes=workload.gradient_bytes,
     )
     per_hour = cluster.rent_per_hour
-    prediction, bare = predict(setup), predict(setup, cluster.port_speed_mbps)
-    if per_hour is None or prediction is None or bare is None:
+    prediction = predict(setup)
+    if per_hour is None or prediction is None:
         return None
     usual = interval(prediction.seconds, per_hour)
-    # One machine needs no network.
-    bare = bare if prediction.wire_bytes else prediction
     return Forecast(
-        prediction, bare, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
+        prediction, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
     )
 
 

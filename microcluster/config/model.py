@@ -43,16 +43,12 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
 
-def _refuse_account(value: str) -> str:
-    raise ValueError(f"{value[:80]!r} is no account; one of {', '.join(ACCOUNTS)}")
-
-
 class UnknownAccount(BaseModel):
     """The ``cluster`` section of an account that does not exist: nothing else in it can be judged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    account: Annotated[StrictStr, AfterValidator(_refuse_account)]
+    account: Literal[tuple(ACCOUNTS)]
 
 
 class Container(_Section):

@@ -148,9 +148,7 @@ def read_account(stack: str) -> AccountSettings:
     cluster = values.get(f"{NAMESPACE}:cluster")
     name = name_in(cluster)
     if name is None:
-        raise _refusal(
-            stack, [f"cluster/account: {shown(cluster['account'])} is no account; one of {', '.join(ACCOUNTS)}"]
-        )
+        raise _refusal(stack, [f"cluster/account: {shown(cluster['account'])} should be one of {', '.join(ACCOUNTS)}"])
     written = _sections(values, name)
     problems = problems_of_account(name, written)
     if problems:

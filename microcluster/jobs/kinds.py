@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
+from pydantic import BaseModel, ConfigDict
 
 from microcluster.jobs.contract import Section
 
@@ -14,16 +14,12 @@ KINDS = {
 """The module of each kind, which holds its section as Job."""
 
 
-def _refuse(value: str) -> str:
-    raise ValueError(f"{value[:80]!r} is no kind of job; one of {', '.join(KINDS)}")
-
-
 class UnknownKind(BaseModel):
     """The ``job`` section of a kind that does not exist: nothing else in it can be judged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    kind: Annotated[StrictStr, AfterValidator(_refuse)]
+    kind: Literal[tuple(KINDS)]
 
 
 def kind_of(name: str) -> type[Section]:

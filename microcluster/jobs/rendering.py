@@ -16,28 +16,19 @@ def render(template: str, **inputs: object) -> str:
 
     Filters: ``sh`` quotes one word for a shell, ``py`` writes a value as a Python literal.
     """
-    return _ours(escaped=False).get_template(template).render(**inputs)
+    return environment(escaped=False).get_template(template).render(**inputs)
 
 
 def render_page(template: str, **inputs: object) -> str:
     """Return an HTML page; every value is escaped unless it is marked as safe."""
-    return _ours(escaped=True).get_template(template).render(**inputs)
+    return environment(escaped=True).get_template(template).render(**inputs)
 
 
 @cache
-def _ours(*, escaped: bool) -> jinja2.Environment:
-    """Keep what reads our templates: compiling one takes longer than all else in a plan of a run."""
-    return environment(jinja2.FileSystemLoader(TEMPLATES), escaped=escaped)
-
-
-def environment(loader: jinja2.BaseLoader, *, escaped: bool = False) -> jinja2.Environment:
-    """Return where templates are filled in: nothing may be missing, and the two filters are known.
-
-    Args:
-        escaped: for HTML; in every other file the filters "sh" and "py" quote.
-    """
+def environment(*, escaped: bool) -> jinja2.Environment:
+    """Return where templates are filled in: nothing may be missing. It is kept: compiling one takes longer than all else in a plan."""
     made = jinja2.Environment(
-        loader=loader,
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=escaped,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,

@@ -51,7 +51,7 @@ class Provided:
         return RUNTIME in (json.loads(self.runtimes or "null") or {})
 
 
-def ensure_requirements(host: Host) -> bool:
+def ensure_requirements(host: Host) -> None:
     """Raise with everything that is missing and that we cannot install; changes nothing."""
     lacking = lacks(_provided_with_docker(host))
     if lacking:
@@ -59,7 +59,6 @@ def ensure_requirements(host: Host) -> bool:
             f"checking the requirements on {host}: {'; '.join(lacking)}. Choose cluster.os UBUNTU_18_64, where we can "
             "install it, or a cluster.image that has it."
         )
-    return False
 
 
 def lacks(provided: Provided) -> list[str]:
@@ -137,7 +136,7 @@ def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
     return not (found.has_runtime and found.driver)
 
 
-def count_gpus(host: Host, slots: int) -> bool:
+def count_gpus(host: Host, slots: int) -> None:
     """Raise unless the machine shows ``slots`` GPUs; changes nothing."""
     seen = host.run(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")).stdout.split("\n")
     count = len([line for line in seen if line.strip()])
@@ -146,7 +145,6 @@ def count_gpus(host: Host, slots: int) -> bool:
             f"counting the GPUs of {host}: nvidia-smi shows {count}, the flavor has {slots}. Cancel this machine: "
             "make down, then make up orders another one."
         )
-    return False
 
 
 def _install_docker(host: Host) -> None:

@@ -24,7 +24,7 @@ def open_hosts(cluster: ClusterFacts) -> list[Host]:
     """Return the cluster's hosts in rank order, not yet connected; before a queue the one login host, which sees every run's folder."""
     key_file = cluster.key_file
     if cluster.queue:
-        return [login_host(cluster.account_config_file or "pbs:sshConfig of the stack file", key_file)]
+        return [login_host(cluster.account_config_file or "the file that the stack file has to name", key_file)]
     return [
         Host(facts, cluster.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
         for facts in cluster.hosts
@@ -155,7 +155,7 @@ def _ensure_folder(root: Host, cluster: ClusterFacts) -> bool:
     return True
 
 
-def _run(host: Host, *steps: tuple[str, Callable[[], bool]]) -> list[str]:
+def _run(host: Host, *steps: tuple[str, Callable[[], bool | None]]) -> list[str]:
     changed = []
     for name, step in steps:
         note(f"{host.facts.name}: {name} ...")

@@ -37,19 +37,18 @@ def judged(*runs: dict[str, Any]) -> list[str]:
 
 def test_a_second_machine_that_makes_epochs_longer_does_not_pay() -> None:
     assert judged(TWO, ONE) == [
-        "The second machine does not pay: an epoch takes 207.0 s instead of 137.0 s (1.51 times as long) "
-        "and costs $0.2875 instead of $0.0951."
+        "2 machines instead of 1 do not pay: 207.0 s instead of 137.0 s per epoch (1.51 times as long), and $0.2875 instead of $0.0951."
     ]
 
 
 @pytest.mark.parametrize(
     ("seconds", "per_hour", "expected"),
     [
-        (100.0, "5.0", "The second machine pays in time only: "),
-        (60.0, "5.0", "The second machine pays in time and in money: "),
-        (100.0, None, "The second machine pays in time only: "),
-        (0.0, "5.0", "Whether the second machine pays is unknown: a run has no time of an epoch."),
-        (None, "5.0", "Whether the second machine pays is unknown: a run has no time of an epoch."),
+        (100.0, "5.0", "2 machines instead of 1 pay in time only: "),
+        (60.0, "5.0", "2 machines instead of 1 pay in time and in money: "),
+        (100.0, None, "2 machines instead of 1 pay in time only: "),
+        (0.0, "5.0", "Whether 2 machines instead of 1 pay is unknown: a run has no seconds per epoch."),
+        (None, "5.0", "Whether 2 machines instead of 1 pay is unknown: a run has no seconds per epoch."),
     ],
 )
 def test_time_and_money_are_judged_apart(seconds: float | None, per_hour: str | None, expected: str) -> None:
@@ -61,11 +60,11 @@ def test_time_and_money_are_judged_apart(seconds: float | None, per_hour: str | 
     [
         (
             1.2,
-            "pays in time and in money: a step takes 1.2 s instead of 1.0 s (for 2 times the samples; for as many, 0.60 times",
+            "pay in time and in money: 1.2 s instead of 1.0 s per step (for 2 times the samples; for as many, 0.60 times",
         ),
         (
             2.4,
-            "does not pay: a step takes 2.4 s instead of 1.0 s (for 2 times the samples; for as many, 1.20 times as long)",
+            "do not pay: 2.4 s instead of 1.0 s per step (for 2 times the samples; for as many, 1.20 times as long)",
         ),
     ],
 )
@@ -77,7 +76,7 @@ def test_a_step_of_more_ranks_is_judged_by_its_samples(seconds: float, expected:
 def test_more_machines_are_compared_with_the_next_fewer_ones() -> None:
     found = judged(facts("4444dddddddd", 4, 80.0, "10.0"), ONE, TWO)
     assert [one.partition(":")[0] for one in found] == [
-        "The second machine does not pay",
+        "2 machines instead of 1 do not pay",
         "4 machines instead of 2 pay in time and in money",
     ]
 
@@ -144,7 +143,7 @@ def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_runs_are_found_by_how_their_names_begin(artifacts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.compare.code(runs=["2222", "1111"]) == 0
     said = capsys.readouterr().out
-    assert "207.0" in said and "The second machine does not pay" in said and "The better buy is 1111aaaaaaaa" in said
+    assert "207.0" in said and "2 machines instead of 1 do not pay" in said and "The better buy is 1111aaaaaaaa" in said
     assert command.compare.code(runs=["2222", "1111"], as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["machines"] == 2
 

@@ -153,7 +153,7 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
         ({"container__image": "$(reboot)"}, "container/image: '$(reboot)' is not a full image reference"),
         ({"container__name": "a;b"}, "container/name: 'a;b' String should match pattern"),
         ({"job__kind": None}, "job/kind: is required"),
-        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' is no kind of job; one of openseq2seq, horovod"),
+        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' should be 'openseq2seq', 'horovod', "),
     ],
 )  # fmt: skip
 def test_bad_input_is_named_with_its_path(changes: dict[str, Any], expected: str) -> None:

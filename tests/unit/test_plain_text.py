@@ -88,8 +88,8 @@ def test_json_for_a_program_shows_no_control_character(capsys: pytest.CaptureFix
 
 
 def test_a_page_shows_what_others_wrote_as_text(tmp_path: Path) -> None:
-    page = rendering.environment(rendering.jinja2.DictLoader({"p": "{{ a }}{{ b | safe }}"}), escaped=True)
-    assert page.get_template("p").render(a=f"<b>{NASTY}", b="<svg>\x1b[2J</svg>") == f"&lt;b&gt;{CLEAN}<svg></svg>"
+    page = rendering.environment(escaped=True).from_string("{{ a }}{{ b | safe }}")
+    assert page.render(a=f"<b>{NASTY}", b="<svg>\x1b[2J</svg>") == f"&lt;b&gt;{CLEAN}<svg></svg>"
 
 
 def test_errors_of_the_account_are_plain_before_the_engine_prints_them() -> None:
