@@ -67,8 +67,8 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 class Fetcher:
     """Fetches archives into a folder; ``records`` is the file that remembers what each address gave."""
 
-    def __init__(self, folder, records, schemes=("https",), sleep=time.sleep, clock=time.monotonic):
-        self.folder, self.records, self.schemes, self.sleep, self.clock = folder, records, schemes, sleep, clock
+    def __init__(self, folder, records, schemes=("https",), sleep=time.sleep):
+        self.folder, self.records, self.schemes, self.sleep = folder, records, schemes, sleep
         self.opener = urllib.request.build_opener(Redirects(schemes))
         os.makedirs(folder, exist_ok=True)
 
@@ -133,7 +133,7 @@ class Fetcher:
         what, source = "fetching " + archive["name"], without_query(archive["address"])
         if size_of(part) and size_of(part) == read_json(part + ".of").get("bytes"):
             return  # Only its check had not come.
-        idle, deadline, broken = 0, self.clock() + LONGEST_S, ""
+        idle, deadline, broken = 0, time.monotonic() + LONGEST_S, ""
         progress = Progress(what, None, "MB", MEGABYTE)
         while True:
             before = size_of(part)
@@ -150,7 +150,7 @@ class Fetcher:
             except BROKEN as error:
                 broken = str(getattr(error, "reason", None) or error) or type(error).__name__
             idle = 0 if size_of(part) > before else idle + 1
-            if idle >= TRIES or self.clock() >= deadline:
+            if idle >= TRIES or time.monotonic() >= deadline:
                 gave_up = "{} from {}: gave up at {} bytes, last: {}. The next start goes on there."
                 raise Refused(gave_up.format(what, source, size_of(part), broken))
             say("{}: {} at {} bytes; going on there".format(what, broken, size_of(part)))
@@ -187,32 +187,28 @@ class Fetcher:
             progress.total = total
             with open(part, "ab") as file:
                 file.truncate(start)
-                while True:
-                    piece = answer.read(PIECE)
-                    if not piece:
-                        break
+                for piece in iter(lambda: answer.read(PIECE), b""):
                     file.write(piece)
                     progress.at(file.tell())
                     if file.tell() > archive["most_bytes"]:
                         raise Refused(too_large(archive, file.tell()))
-                    if self.clock() >= deadline:
+                    if time.monotonic() >= deadline:
                         return False
         return total is None or size_of(part) >= total
 
     def _begin(self, answer, part, start, known):
         """Return where the bytes of an answer belong, and how many there are in all if it says so."""
-        validator = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
-        if validator and validator.startswith("W/"):  # It is not for the bytes.
-            validator = None
-        length = answer.headers.get("Content-Length")
-        total = int(length) if length and length.isdigit() else None
+        validator = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+        length = answer.headers.get("Content-Length") or ""
+        total = int(length) if length.isdigit() else None
         if answer.getcode() == 206:
             match = RANGE.match(answer.headers.get("Content-Range") or "")
             if not match or int(match.group(1)) != start or match.group(2) != str(known.get("bytes")):
                 self._forget(part)
                 raise OSError("it answered with another part than was asked for")
             return start, known["bytes"]
-        write_json(part + ".of", {"validator": validator if total is not None else None, "bytes": total})
+        is_weak = validator.startswith("W/")  # It is not for the bytes.
+        write_json(part + ".of", {"validator": "" if is_weak or total is None else validator, "bytes": total})
         return 0, total
 
 
@@ -226,66 +222,46 @@ def size_of(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
-def name_of(member):
-    return os.path.normpath(member.name)
+def leads_out(name):
+    return name.startswith("/") or ".." in name.split("/")
 
 
 def flaw(member):
-    """Return why a member must not be unpacked, or an empty text."""
-    if member.name.startswith("/") or ".." in member.name.split("/"):
-        return "its path leads out of the folder"
-    if not (member.isfile() or member.isdir()):
+    """Return why a member must not be written, or an empty text."""
+    if not member.isfile():
         return "it is no plain file"
-    if member.size > LARGEST_MEMBER_BYTES:
-        return "it has " + str(member.size) + " bytes"
-    return ""
+    return "it has {} bytes".format(member.size) if member.size > LARGEST_MEMBER_BYTES else ""
 
 
 def members(path):
-    """Yield (archive, member) of a tar in one pass, compressed or not."""
+    """Yield (archive, member, its path) of a tar in one pass, compressed or not; none leads out of the folder."""
     try:
         with tarfile.open(path, "r|*") as archive:
             for member in archive:
-                yield archive, member
+                if leads_out(member.name):
+                    raise refusal(path, member, "its path leads out of the folder")
+                yield archive, member, os.path.normpath(member.name)
     except BROKEN_TAR as error:
         raise broken(path, error) from error
 
 
-def take(path, wanted):
-    """Write the members that {name: path} names to their paths; every one of them has to be there, as a plain file."""
-    left = dict(wanted)
+def take(path, target_of, needed):
+    """Write each member of a tar to where ``target_of`` says by its path, or nowhere; all targets ``needed`` have to come, each once."""
+    written = set()
     say("unpacking " + os.path.basename(path) + " ...")
-    for archive, member in members(path):
-        target = left.get(name_of(member))
+    for archive, member, name in members(path):
+        target = target_of(name)
         if target is None:
             continue
-        if flaw(member) or not member.isfile():
-            raise refusal(path, member)
-        write(path, archive, member, target)
-        del left[name_of(member)]
-        if not left:
-            return
-    raise Refused("unpacking " + os.path.basename(path) + ": it does not hold " + ", ".join(sorted(left)))
-
-
-def take_flat(path, required, optional, folder):
-    """Write the named files of a tar, from whatever folder in it, to ``folder``; one bad member and nothing is used."""
-    found = {}
-    say("unpacking " + os.path.basename(path) + " ...")
-    for archive, member in members(path):
         if flaw(member):
-            raise refusal(path, member)
-        name = os.path.basename(name_of(member))
-        if not member.isfile() or name not in required + optional:
-            continue
-        if name in found:
-            raise Refused("unpacking " + os.path.basename(path) + ": it holds " + name + " twice")
-        found[name] = os.path.join(folder, name)
-        write(path, archive, member, found[name])
-    missing = sorted(set(required) - set(found))
+            raise refusal(path, member, flaw(member))
+        if target in written:
+            raise Refused("unpacking {}: it holds {} twice".format(os.path.basename(path), os.path.basename(name)))
+        write(path, archive, member, target)
+        written.add(target)
+    missing = sorted(os.path.basename(target) for target in set(needed) - written)
     if missing:
-        raise Refused("unpacking " + os.path.basename(path) + ": it does not hold " + ", ".join(missing))
-    return sorted(found)
+        raise Refused("unpacking {}: it does not hold {}".format(os.path.basename(path), ", ".join(missing)))
 
 
 def write(path, archive, member, target):
@@ -309,7 +285,6 @@ def broken(path, why):
     return Refused("unpacking " + os.path.basename(path) + ": it is no whole tar (" + str(why) + ")")
 
 
-def refusal(path, member):
-    why = flaw(member) or "it is no file"
+def refusal(path, member, why):
     refused = "unpacking {}: {!r} is refused, for {}. Nothing of it is used."
     return Refused(refused.format(os.path.basename(path), member.name, why))

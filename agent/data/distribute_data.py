@@ -14,7 +14,6 @@ import time
 from agent.machine import parallel
 from agent.nodes import chain_copy
 
-MARK = "microcluster-spread "
 LIST = "SHA256SUMS"
 SSH_FAILED = 255
 TRIES, PAUSE_S = 3, 5
@@ -68,7 +67,7 @@ class Spread:
             return []
         broken = self.chain(lacking)
         for machine, output in broken:
-            emit({"event": "chain_broken", "to": [machine], "text": output})
+            say("the way to {} broke: {}".format(machine, output))
         rest = self.lacking(lacking)
         named = dict(broken)
         for group in [[one for one in rest if one not in named]] + [[one] for one in rest if one in named]:
@@ -76,14 +75,14 @@ class Spread:
                 named.update(self.chain(group))
         rest = self.lacking(rest)
         size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
-        got = [one for one in lacking if one not in rest]
-        emit({"event": "spread", "bytes": size, "to": got, "seconds": round(time.monotonic() - began, 1)})
+        got = " and ".join(one for one in lacking if one not in rest)
+        say("brought {} bytes to {} in {:.1f} s".format(size, got, time.monotonic() - began))
         named = dict(named, **self.silent)
         return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
 
 
-def emit(event):
-    print(MARK + json.dumps(event, sort_keys=True))
+def say(text):
+    print(text)
     sys.stdout.flush()
 
 

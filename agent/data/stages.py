@@ -27,14 +27,21 @@ def say(text):
 class Progress:
     """Tells every few seconds how far a piece of work is, and at its end how long it took."""
 
-    def __init__(self, what, total, unit, scale=1, clock=time.monotonic):
-        self.what, self.total, self.unit, self.scale, self.clock = what, total, unit, scale, clock
-        self.began = self.printed_at = clock()
+    def __init__(self, what, total, unit, scale=1):
+        self.what, self.total, self.unit, self.scale = what, total, unit, scale
+        self.began = self.printed_at = time.monotonic()
+        self.done = 0
         say(what + " ...")
 
+    def count(self, items):
+        """Yield items as they are, and count them."""
+        for self.done, item in enumerate(items, 1):
+            self.at(self.done)
+            yield item
+
     def at(self, done):
-        if self.clock() - self.printed_at >= SAY_EVERY_S:
-            self.printed_at = self.clock()
+        if time.monotonic() - self.printed_at >= SAY_EVERY_S:
+            self.printed_at = time.monotonic()
             say(self.what + ": " + self._amount(done) + ", " + self._age() + " so far")
 
     def over(self, done):
@@ -46,7 +53,7 @@ class Progress:
         return " ".join(parts + [self.unit])
 
     def _age(self):
-        return str(int(self.clock() - self.began)) + " s"
+        return str(int(time.monotonic() - self.began)) + " s"
 
 
 def write_json(path, value):
@@ -65,41 +72,18 @@ class Stages:
 
         What the results follow from, as JSON, has to change when they do: the hashes of what goes in, and every setting.
         """
-        made = self.made(name, follows_from, results)
-        if made is None:
-            make()
-            made = self.stamp(name, follows_from, results)
-        return made
-
-    def made(self, name, follows_from, results):
-        """Return {path: sha256} of results that are whole and follow from this, else None and have room made for them."""
-        stamp = self._path(name)
+        stamp = os.path.join(self.folder, name + ".json")
         known = read_json(stamp)
-        stamped = known.get("results", {})
-        if (
-            known.get("from") == follows_from
-            and sorted(stamped) == sorted(results)
-            and all(map(is_as, stamped.items()))
-        ):
+        if known.get("from") == follows_from and known["results"] == hashes_of(results):
             say(name + ": is there already")
-            return dict((path, stamped[path]["sha256"]) for path in results)
-        if os.path.exists(stamp):
-            os.remove(stamp)
+            return known["results"]
         for path in results:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        return None
-
-    def stamp(self, name, follows_from, results):
-        """Write down that the results are made; return {path: sha256} of them."""
-        found = dict((path, {"bytes": os.path.getsize(path), "sha256": hash_of(path)}) for path in results)
-        write_json(self._path(name), {"from": follows_from, "results": found})
-        return dict((path, found[path]["sha256"]) for path in results)
-
-    def _path(self, name):
-        return os.path.join(self.folder, name + ".json")
+        make()
+        made = hashes_of(results)
+        write_json(stamp, {"from": follows_from, "results": made})
+        return made
 
 
-def is_as(stamped):
-    """Return whether a file still is what its stamp says."""
-    path, known = stamped
-    return os.path.isfile(path) and os.path.getsize(path) == known["bytes"] and hash_of(path) == known["sha256"]
+def hashes_of(paths):
+    return dict((path, hash_of(path)) for path in paths)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 
 from agent.data import archives, text_cleaning
 from agent.data.archives import Fetcher
@@ -52,14 +53,11 @@ class Staging:
 
     def _make(self):
         """Make the files from archives of raw texts."""
-        texts, hashes = self._texts(), {}
-        train = self.plan["train"]
-        hashes.update(texts)
+        texts, train = self._texts(), self.plan["train"]
         cleaned = self._pass("cleaned", train, texts, self.plan["lengths"], text_cleaning.clean)
         mixed = self._pass("shuffled", train, cleaned, self.plan["seed"], text_cleaning.shuffle)
         self._compare_with_usual(mixed)
-        hashes.update(mixed)
-        self._encode(hashes, self._learn(mixed))
+        self._encode(dict(texts, **mixed), *self._learn(mixed))
 
     def _texts(self):
         """Return {name: (path, sha256)} of the raw texts."""
@@ -70,21 +68,16 @@ class Staging:
         for archive in self.plan["archives"]:
             path, members = self.fetcher.fetch(archive), wanted.get(archive["name"], {})
             follows_from = {"archive": hash_of(path), "members": sorted(members)}
-            name = "unpacked-" + archive["name"]
-            known.update(self._unpacked(name, follows_from, path, members))
+            results = sorted(members.values())
+            unpack = partial(archives.take, path, members.get, results)
+            known.update(self.stages.run("unpacked-" + archive["name"], follows_from, results, unpack))
         found = {}
         for name, sources in sorted(self.plan["texts"].items()):
-            paths = [wanted[archive][member] for archive, member in sources]
-            target = self._at("texts", name)
-            follows_from = [known[path] for path in paths]
-            made = self.stages.run(
-                "text-" + name, follows_from, [target], lambda p=paths, t=target: text_cleaning.gather(p, t)
-            )
+            paths, target = [wanted[archive][member] for archive, member in sources], self._at("texts", name)
+            gather = partial(text_cleaning.gather, paths, target)
+            made = self.stages.run("text-" + name, [known[path] for path in paths], [target], gather)
             found[name] = (target, made[target])
         return found
-
-    def _unpacked(self, name, follows_from, path, members):
-        return self.stages.run(name, follows_from, sorted(members.values()), lambda: archives.take(path, members))
 
     def _pass(self, what, names, before, setting, make):
         """Make files of equal names from some, all in one go; return {name: (path, sha256)}."""
@@ -107,28 +100,24 @@ class Staging:
         size = str(self.plan["vocabulary"][1])
         flags = " ".join(self.plan["pieces"])
         follows_from = {"files": [mixed[name][1] for name in self.plan["train"]], "size": size, "flags": flags}
-        results = [prefix + ".model", prefix + ".vocab"]
-        made = self.stages.run(
-            "pieces", follows_from, results, lambda: self.tool.run([["learn", prefix, size, flags] + files])
-        )
-        return results[0], made[results[0]]
+        model, learn = prefix + ".model", partial(self.tool.run, [["learn", prefix, size, flags] + files])
+        return model, self.stages.run("pieces", follows_from, [model, prefix + ".vocab"], learn)[model]
 
-    def _encode(self, texts, model):
-        """Cut every text into pieces, side by side, each with a stamp of its own."""
-        missing = []
+    def _encode(self, texts, model, sha256):
+        """Cut every text into pieces, side by side."""
+        jobs, follows_from = [], [sha256]
         for name, text in sorted(self.plan["encode"].items()):
-            target, (source, sha256) = os.path.join(self.folder, name), texts[text]
-            follows_from = [sha256, model[1]]
-            if self.stages.made("encoded-" + name, follows_from, [target]) is None:
-                missing.append((name, follows_from, source, target))
-        self.tool.run([["encode", model[0], source, target] for _, _, source, target in missing])
-        for name, follows_from, _, target in missing:
-            self.stages.stamp("encoded-" + name, follows_from, [target])
+            source, source_sha256 = texts[text]
+            follows_from.append(source_sha256)
+            jobs.append(["encode", model, source, os.path.join(self.folder, name)])
+        self.stages.run("encoded", follows_from, [job[-1] for job in jobs], partial(self.tool.run, jobs))
 
     def _unpack(self):
-        """Take finished files out of one tar."""
-        path = self.fetcher.fetch(self.plan["archives"][0])
-        archives.take_flat(path, self.plan["files"], self.plan["optional"], self.folder)
+        """Take finished files out of one tar, from whatever folder in it."""
+        path, folder = self.fetcher.fetch(self.plan["archives"][0]), self.folder
+        targets = dict((name, os.path.join(folder, name)) for name in self.plan["files"] + self.plan["optional"])
+        needed = [targets[name] for name in self.plan["files"]]
+        archives.take(path, lambda name: targets.get(os.path.basename(name)), needed)
 
     def _take(self):
         """Take finished files that were sent here."""

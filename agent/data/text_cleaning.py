@@ -10,6 +10,7 @@ import os
 import random
 import re
 from array import array
+from itertools import chain
 
 from agent.data.stages import Progress, Refused
 
@@ -19,8 +20,6 @@ RUN_OF_SPACES = re.compile("[" + SPACES + "]+")
 SEGMENT = re.compile(r"<seg.*?>(.*)</seg>.*?")
 LONGEST_RATIO = 9
 LONGEST_WORD = 1000
-LOOK_EVERY = 10000
-LOOK_EVERY = 10000
 
 
 def lines_of(path):
@@ -42,15 +41,11 @@ def count_lines(path):
 def gather(sources, target):
     """Write the lines of some files into one, of SGML its segments alone."""
     progress = Progress("gathering " + os.path.basename(target), None, "lines")
-    done = 0
+    texts = (segments_of(source) if source.endswith(".sgm") else lines_of(source) for source in sources)
     with open(target, "wb") as out:
-        for source in sources:
-            for line in segments_of(source) if source.endswith(".sgm") else lines_of(source):
-                out.write(line.encode("utf-8") + b"\n")
-                done += 1
-                if done % LOOK_EVERY == 0:
-                    progress.at(done)
-    progress.over(done)
+        for line in progress.count(chain.from_iterable(texts)):
+            out.write(line.encode("utf-8") + b"\n")
+    progress.over(progress.done)
 
 
 def segments_of(path):
@@ -69,16 +64,13 @@ def clean(sources, targets, lengths):
         )
     progress, kept = Progress("cleaning", counts[0], "pairs"), 0
     with open(targets[0], "wb") as first, open(targets[1], "wb") as second:
-        for number, pair in enumerate(zip(lines_of(sources[0]), lines_of(sources[1]))):
+        for pair in progress.count(zip(lines_of(sources[0]), lines_of(sources[1]))):
             one, other = (squeezed(line) for line in pair)
             if is_kept(one, other, lengths):
                 first.write(one.encode("utf-8") + b"\n")
                 second.write(other.encode("utf-8") + b"\n")
                 kept += 1
-            if number % LOOK_EVERY == 0:
-                progress.at(number)
     progress.over(kept)
-    return kept
 
 
 def squeezed(line):
@@ -129,14 +121,10 @@ def encode(model, source, target):
     pieces = sentencepiece.SentencePieceProcessor()
     pieces.Load(model)
     progress = Progress("cutting " + os.path.basename(target) + " into pieces", count_lines(source), "lines")
-    done = 0
     with open(target, "wb") as out:
-        for line in lines_of(source):
+        for line in progress.count(lines_of(source)):
             out.write(" ".join(pieces.EncodeAsPieces(line.strip())).encode("utf-8") + b"\n")
-            done += 1
-            if done % LOOK_EVERY == 0:
-                progress.at(done)
-    progress.over(done)
+    progress.over(progress.done)
 
 
 def main(verb, *arguments):

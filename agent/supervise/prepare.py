@@ -11,7 +11,7 @@ import time
 
 from agent import kill_run
 from agent.checkpoints import resume
-from agent.data import distribute_data, ensure_data
+from agent.data import ensure_data
 from agent.launch import script_imports
 from agent.machine import parallel
 from agent.supervise import health_rules, shared_folder
@@ -86,10 +86,6 @@ def place(run, checkpoint):
     run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
     words = [run.spec.data, json.dumps(run.spec.ssh)] + others
     code = run.do(run.program("data.distribute_data", *words), lines.append) if others and run.spec.data else 0
-    for event in (
-        json.loads(line[len(distribute_data.MARK) :]) for line in lines if line.startswith(distribute_data.MARK)
-    ):
-        run.emit(dict(event, to=[run.name_of(address) for address in event["to"]]))
     if code:
         output = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
         raise Failed(
