@@ -1,8 +1,8 @@
 """Checkpoints as TensorFlow writes them: ``model.ckpt-100``, or ``best_models/val_loss=1.6-step-101`` of an evaluation, which holds all variables too.
 
-A checkpoint is `NAME.index`, a sorted table of blocks with a checksum each (LevelDB's format, uncompressed), and the data files of which it
-gives every tensor's place. So a torn write shows without TensorFlow and without reading the tensors. As a program in the container it reads
-every tensor with the framework, which compares their checksums. Argument: the path without ending.
+A checkpoint is `NAME.index`, a sorted table of blocks (LevelDB's format, uncompressed), and the data files of which it gives every
+tensor's place. So a torn write shows without TensorFlow and without reading the tensors. As a program in the container it reads
+every tensor with the framework, which compares all checksums. Argument: the path without ending.
 """
 
 import os
@@ -24,8 +24,10 @@ POINTER = "checkpoint"
 FOOTER_BYTES = 48
 MAGIC = 0xDB4775248B80FB57
 BLOCK_TRAILER_BYTES = 5
-MASK = 0xA282EAD8
-"""LevelDB rotates its checksums and adds this, so that a checksum of data that holds checksums stays a good one."""
+SHARD, OFFSET, SIZE, SHARDS = 3, 4, 5, 1
+"""Fields of a tensor's place, and of the entry without a name, which stands for the checkpoint."""
+FIXED_BYTES = {1: 8, 5: 4}
+"""Of the kinds of fields in a protocol buffer that always are as long."""
 GLOBAL_STEP = b"global_step"
 DATA = "{}.data-{:05d}-of-{:05d}"
 
@@ -106,7 +108,7 @@ def flaw(prefix):
             if there != wanted:
                 found = "missing" if there is None else str(there) + " bytes"
                 return os.path.basename(path) + " is " + found + " instead of " + str(wanted) + " bytes"
-    except (Torn, OSError, IndexError, struct.error) as error:
+    except (Torn, OSError, LookupError, TypeError, struct.error) as error:
         return os.path.basename(prefix) + ".index: " + str(error)
     return ""
 
@@ -114,21 +116,21 @@ def flaw(prefix):
 def data_sizes(prefix):
     """Return {path of a data file: its size in bytes} as the index says."""
     tensors, ends = table_of(prefix), {}
-    shards = tensors.pop(b"", {}).get(1, 1)
-    for fields in tensors.values():
-        shard = fields.get(3, 0)
-        ends[shard] = max(ends.get(shard, 0), fields.get(4, 0) + fields.get(5, 0))
-    return dict((DATA.format(prefix, shard, shards), ends.get(shard, 0)) for shard in range(shards))
+    shards = tensors.pop(b"", {}).get(SHARDS, 1)
+    for place in tensors.values():
+        shard = place.get(SHARD, 0)
+        ends[shard] = max(ends.get(shard, 0), place.get(OFFSET, 0) + place.get(SIZE, 0))
+    return dict((DATA.format(prefix, shard, shards), end) for shard, end in ends.items())
 
 
 def global_step(prefix):
     """Return the number of updates that a checkpoint holds; there is a KeyError where it does not say."""
     tensors = table_of(prefix)
     place = tensors[GLOBAL_STEP]
-    with open(DATA.format(prefix, place.get(3, 0), tensors.get(b"", {}).get(1, 1)), "rb") as file:
-        file.seek(place.get(4, 0))
+    with open(DATA.format(prefix, place.get(SHARD, 0), tensors.get(b"", {}).get(SHARDS, 1)), "rb") as file:
+        file.seek(place.get(OFFSET, 0))
         written = file.read(8)
-    if place.get(5, 0) != 8 or len(written) != 8:
+    if place.get(SIZE, 0) != 8 or len(written) != 8:
         raise Torn("its step is no whole number")
     return struct.unpack("<q", written)[0]
 
@@ -142,21 +144,16 @@ def table_of(prefix):
     footer = table[-FOOTER_BYTES:]
     _, at = varint(footer, varint(footer, 0)[1])
     blocks = [entries(block(table, handle, 0)) for _, handle in entries(block(table, footer, at))]
-    return dict((key, message(value)) for found in blocks for key, value in found)
+    return dict((key, dict(fields(value))) for found in blocks for key, value in found)
 
 
 def block(table, handle, at):
-    """Return the content of the block that a handle (offset, size) points to, after a look at its checksum."""
+    """Return the content of the block that a handle (offset, size) points to."""
     offset, at = varint(handle, at)
     size, at = varint(handle, at)
-    whole = table[offset : offset + size + BLOCK_TRAILER_BYTES]
-    if len(whole) != size + BLOCK_TRAILER_BYTES:
+    if offset + size + BLOCK_TRAILER_BYTES > len(table):
         raise Torn("a block is cut short")
-    crc = crc32c(whole[: size + 1])
-    masked = (((crc >> 15) | (crc << 17)) + MASK) & 0xFFFFFFFF
-    if masked != struct.unpack("<I", whole[size + 1 :])[0]:
-        raise Torn("a checksum is wrong")
-    return whole[:size]
+    return table[offset : offset + size]
 
 
 def entries(content):
@@ -174,20 +171,18 @@ def entries(content):
     return found
 
 
-def message(content):
-    """Return the numbers of a protocol buffer by field; what is no varint is passed over."""
-    at, fields = 0, {}
+def fields(content):
+    """Yield (number, value) of a protocol buffer: numbers for varints, bytes for all else."""
+    at = 0
     while at < len(content):
         tag, at = varint(content, at)
         kind = tag & 7
         if kind == 0:
-            fields[tag >> 3], at = varint(content, at)
-        elif kind == 2:
-            size, at = varint(content, at)
-            at += size
+            value, at = varint(content, at)
         else:
-            at += {1: 8, 5: 4}[kind]
-    return fields
+            size, at = varint(content, at) if kind == 2 else (FIXED_BYTES[kind], at)
+            value, at = content[at : at + size], at + size
+        yield tag >> 3, value
 
 
 def varint(content, at):
@@ -199,23 +194,6 @@ def varint(content, at):
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return value, at
-
-
-def crc32c(content):
-    """Return Castagnoli's checksum; the standard library has only the other polynomial."""
-    crc = 0xFFFFFFFF
-    for byte in content:
-        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
-
-
-def _crc_of_byte(value):
-    for _ in range(8):
-        value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-    return value
-
-
-CRC_TABLE = [_crc_of_byte(byte) for byte in range(256)]
 
 
 def main(prefix):

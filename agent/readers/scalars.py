@@ -10,7 +10,7 @@ import math
 import os
 import struct
 
-from agent.checkpoints.tensorflow import varint
+from agent.checkpoints.tensorflow import fields
 
 HEADER, TRAILER_BYTES, FLOAT = struct.Struct("<QI"), 4, struct.Struct("<f")
 LONGEST_BYTES = 1 << 16
@@ -49,20 +49,6 @@ def points(event, tag):
             values = [dict(fields(value)) for number, value in fields(content) if number == VALUE]
             found += [FLOAT.unpack(value[SIMPLE_VALUE])[0] for value in values if value.get(TAG) == tag.encode()]
     return [(step, value) for value in found if math.isfinite(value)]
-
-
-def fields(content):
-    """Yield (number, value) of a protocol buffer: numbers for varints, bytes for all else."""
-    at = 0
-    while at < len(content):
-        tag, at = varint(content, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = varint(content, at)
-        else:
-            size, at = varint(content, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
-            value, at = content[at : at + size], at + size
-        yield tag >> 3, value
 
 
 def main(logdir, tag):
