@@ -4,7 +4,6 @@ Arguments: the run's folder and ``gather STEP NODE...``, which brings what is mi
 OVER while no rank trains), or ``give NODE FILE...``, which lets the log folder of a node hold these files and no other part of a checkpoint.
 """
 
-import contextlib
 import fcntl
 import inspect
 import json
@@ -15,7 +14,7 @@ import sys
 
 from agent import spec
 from agent.checkpoints import checkpoints_in, written_files
-from agent.checkpoints.replica import MARK, CopyFailed, answer, beyond, send_files
+from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files
 from agent.machine import read_json, write_whole
 
 OVER = "over"
@@ -80,18 +79,7 @@ def bring(run, node, names):
     logdir, arriving = os.path.join(run, "logdir"), os.path.join(run, "gathered")
     shutil.rmtree(arriving, ignore_errors=True)
     os.mkdir(arriving)
-    given = subprocess.Popen(
-        beyond(run, node, ["tar", "-C", logdir, "--null", "-T", "-", "-cf", "-"]),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    sink = subprocess.Popen(["tar", "-C", arriving, "-xf", "-"], stdin=given.stdout)
-    given.stdout.close()
-    with contextlib.suppress(BrokenPipeError):
-        given.stdin.write("\0".join(names).encode())
-        given.stdin.close()
-    if sink.wait() or given.wait():
-        raise CopyFailed("the parts of a checkpoint that {} has written did not arrive whole".format(node))
+    receive_files(run, node, logdir, names, arriving)
     for name in names:
         home = os.path.join(logdir, name)
         os.makedirs(os.path.dirname(home), exist_ok=True)
@@ -105,10 +93,10 @@ def give(run, node, *names):
     checkpoints = checkpoints_in(run)
     if checkpoints.any_node_writes:  # What the program has written there beside its checkpoints is nowhere else.
         others = [name for name in others if checkpoints.part_of(name)]
-    on_machine(run, node, ["sh", "-c", REMOVE, os.path.join(run, "logdir")], "\0".join(others))
+    ask(run, node, "rm", ["sh", "-c", REMOVE, os.path.join(run, "logdir")], "\0".join(others))
     absent = [name for name in names if there.get(name[len("logdir/") :], [])[:2] != same(os.path.join(run, name))]
     if absent:
-        send_files(run, absent, lambda archive: on_machine(run, node, ["tar", "-C", run, "-xf", "-"], archive))
+        send_files(run, node, absent, "tar", ["tar", "-C", run, "-xf", "-"])
 
 
 def same(path):
@@ -120,12 +108,7 @@ def same(path):
 def listed(run, node):
     """Return what lies in a node's log folder, see `agent.checkpoints.written_files`; the node need not have this program yet."""
     argv = ["python", "-", os.path.join(run, "logdir")]
-    return json.loads(on_machine(run, node, argv, inspect.getsource(written_files)).splitlines()[-1])
-
-
-def on_machine(run, node, argv, given):
-    """Return what a command printed on another machine."""
-    return answer(beyond(run, node, argv), node, argv[0], given)
+    return json.loads(ask(run, node, "list", argv, inspect.getsource(written_files)).splitlines()[-1])
 
 
 VERBS = {"gather": gather, "give": give}

@@ -3,11 +3,12 @@
 A replica is a folder of files with a manifest. A new one grows beside it, shares by hard links what both hold, and takes its place by
 renaming one symbolic link: at any moment one whole replica is there, and files that the program has removed since go with the older folder.
 
-Arguments: the run's folder; then on the node ``missing``, ``receive``, ``step`` or ``send``, and on the launcher ``copy NODE STEP FILE...``,
+Arguments: the run's folder; then on the node ``missing`` or ``receive``, and on the launcher ``copy NODE STEP FILE...``,
 ``copied NODE`` (prints the step of its replica) or ``fetch NODE``. The run's records go with the checkpoint as they stand at that moment:
 events, samples, and the files for TensorBoard.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -37,15 +38,18 @@ SUMS = "sums.json"
 BROUGHT = "brought"
 """Where a replica arrives. It is still there after a fetch that was killed, which may have put half a checkpoint in its place."""
 LOOK = """
-import os, sys
+import json, os, sys
+link, mark, none = sys.argv[1:]
 try:
-    os.lstat(sys.argv[1])
-except FileNotFoundError:
-    print(sys.argv[2])
-else:
-    os.execvp(sys.argv[3], sys.argv[3:])
-"""
-"""Looks whether there is a replica; a disk that cannot be read is another error than a file that is not there."""
+    os.lstat(link)
+    with open(link + "/{}") as file:
+        print(mark + str(json.load(file)["step"]))
+except FileNotFoundError as error:
+    if error.filename != link:
+        raise
+    print(mark + none)
+""".format(MANIFEST)
+"""Prints the step of the replica; a disk that cannot be read, or a replica without a manifest, is another error than none."""
 
 
 class CopyFailed(Exception):
@@ -99,17 +103,6 @@ def receive(run):
     shutil.rmtree(os.path.join(run, free_slot(run)), ignore_errors=True)
 
 
-def step(run):
-    """Print the step of the replica that is here."""
-    if os.path.exists(os.path.join(run, LINK)):
-        print(MARK + str(read_manifest(os.path.join(run, LINK))["step"]))
-
-
-def send(run):
-    """Print the replica as an archive."""
-    subprocess.check_call(["tar", "-C", os.path.join(run, LINK), "-cf", "-", "."])
-
-
 def free_slot(run):
     """Return the folder in which the next replica grows: the one that the link does not name."""
     link = os.path.join(run, LINK)
@@ -125,16 +118,16 @@ def copy(run, node, step, *names):
     """Let ``node`` have the files and no other ones; what it has already is not sent again."""
     files = described(run, list(names) + frozen_records(run))
     manifest = {"step": int(step), "files": files}
-    absent = json.loads(on(run, node, ["missing"], json.dumps(manifest)).splitlines()[-1])
-    send_files(run, absent, lambda archive: on(run, node, ["receive"], archive))
+    absent = json.loads(ask(run, node, "missing", own(run, "missing"), json.dumps(manifest)).splitlines()[-1])
+    send_files(run, node, absent, "receive", own(run, "receive"))
     print(MARK + json.dumps({"bytes": sum(files[name][0] for name in absent), "files": len(absent)}))
 
 
-def send_files(run, names, receive):
-    """Let ``receive`` read an archive of files."""
-    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + names, stdout=subprocess.PIPE)
+def send_files(run, node, names, what, argv):
+    """Let a command on another machine read an archive of files."""
+    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + list(names), stdout=subprocess.PIPE)
     try:
-        receive(tar.stdout)
+        ask(run, node, what, argv, tar.stdout)
     finally:
         tar.stdout.close()
         code = tar.wait()
@@ -144,10 +137,7 @@ def send_files(run, names, receive):
 
 def copied(run, node):
     """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
-    look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(
-        run, "checkpoints.replica", run, "step"
-    )
-    print(answer(beyond(run, node, look), node, "step"))
+    print(ask(run, node, "step", ["python3", "-c", LOOK, os.path.join(run, LINK), MARK, NONE]))
 
 
 def fetch(run, node):
@@ -163,11 +153,9 @@ def fetch(run, node):
 
 def take_over(run, node, brought):
     """Receive the copy in the folder ``brought``, and put what is sound of it where it belongs."""
-    given = subprocess.Popen(words(run, node, ["send"]), stdout=subprocess.PIPE)
-    code = subprocess.call(["tar", "-C", brought, "-xf", "-"], stdin=given.stdout)
-    given.stdout.close()
-    files = {} if given.wait() or code else read_manifest(brought)["files"]
-    if not files or not all(os.path.exists(os.path.join(brought, name)) for name in files):
+    receive_files(run, node, os.path.join(run, LINK), ["."], brought)
+    files = read_manifest(brought)["files"]
+    if not all(os.path.exists(os.path.join(brought, name)) for name in files):
         raise CopyFailed("the copy of " + node + " did not arrive whole")
     whose = owners(run)
     spoilt = set(whose.get(name, name) for name in files if hash_of(os.path.join(brought, name)) != files[name][1])
@@ -249,34 +237,41 @@ def beyond(run, node, argv):
     return runtime_of(spec.read(os.path.join(run, spec.FILE))).beyond(node, argv, True)
 
 
-def words(run, node, argv):
-    """Return the words that run this program on another machine, where everything lies at the same place."""
-    return beyond(run, node, program(run, "checkpoints.replica", run, *argv))
+def own(run, verb):
+    """Return the words that run this program on a machine, where everything lies at the same place."""
+    return program(run, "checkpoints.replica", run, verb)
 
 
-def on(run, node, argv, given=None):
-    """Return what this program printed on another machine; ``given`` is its standard input, a text or a file."""
-    return answer(words(run, node, argv), node, argv[0], given)
-
-
-def answer(command, node, verb, given=None):
-    """Return what a command printed; raise when it failed, whatever the reason."""
+def ask(run, node, what, argv, given=None):
+    """Return what a command printed on another machine; raise when it failed. ``given`` is its standard input, a text or a file."""
     text = given.encode() if isinstance(given, str) else None
     source = given if hasattr(given, "fileno") else subprocess.PIPE
-    child = subprocess.Popen(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+    options = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "bufsize": 0}
+    child = subprocess.Popen(beyond(run, node, argv), **options)
     out, _ = child.communicate(text)
     printed = out.decode("utf-8", "replace").strip()
     if child.returncode:
         last = (printed.splitlines() or ["no output"])[-1]
-        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, verb, child.returncode, last))
+        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, what, child.returncode, last))
     return printed
+
+
+def receive_files(run, node, source, names, target):
+    """Bring what ``names`` say of a folder of another machine into one here."""
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    given = subprocess.Popen(beyond(run, node, ["tar", "-C", source, "--null", "-T", "-", "-cf", "-"]), **options)
+    sink = subprocess.Popen(["tar", "-C", target, "-xf", "-"], stdin=given.stdout)
+    given.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        given.stdin.write("\0".join(names).encode())
+        given.stdin.close()
+    if sink.wait() or given.wait():
+        raise CopyFailed("the copy of " + node + " did not arrive whole")
 
 
 VERBS = {
     "missing": missing,
     "receive": receive,
-    "step": step,
-    "send": send,
     "copy": copy,
     "copied": copied,
     "fetch": fetch,

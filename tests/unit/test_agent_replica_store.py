@@ -136,7 +136,7 @@ def test_a_record_that_was_spoilt_there_holds_up_no_checkpoint(here):
 
 def test_a_copy_that_does_not_arrive_leaves_the_disk_as_it_was(here):
     copy(here, 20, NEWEST, OLD)
-    way(here, 'case $2 in *send*) set -- $1 "$2 | head -c 12000";; esac')
+    way(here, 'case $2 in *--null*) set -- $1 "$2 | head -c 12000";; esac')
     lost(here)
     done = call(here, "fetch")
     assert done.returncode == 1
