@@ -156,14 +156,20 @@ def docker_folder():
 
 
 def asked(argv, timeout_s, cwd=None):
-    """Return (exit code, what was printed), TOO_SLOW after the limit; what hangs in the kernel is left behind."""
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": cwd}
+    """Do the same as :func:`ask`, where a program that cannot be started is an answer too."""
     try:
-        child = subprocess.Popen(argv, **options)
+        return ask(argv, timeout_s, cwd=cwd)
     except FileNotFoundError:
         return NOT_FOUND, ""
     except OSError as error:
         return 1, str(error)
+
+
+def ask(argv, timeout_s, **options):
+    """Return (exit code, what was printed), TOO_SLOW after the limit; what hangs in the kernel is left behind."""
+    child = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
+    )
     try:
         out, _ = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:

@@ -7,10 +7,11 @@ import time
 from agent.checkpoints import UNREADABLE
 from agent.checkpoints.parts import OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, SPOILT
+from agent.kill_run import TOO_SLOW
 from agent.machine import parallel, read_json
 from agent.supervise import shared_folder
 from agent.supervise.health_rules import Failed
-from agent.supervise.run_context import ASK_TRIES, TOO_SLOW
+from agent.supervise.run_context import ASK_TRIES
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800

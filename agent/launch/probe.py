@@ -14,7 +14,7 @@ import sys
 import time
 
 from agent.machine import hash_of
-from agent.nodes.links import connected
+from agent.nodes.links import connected, listening
 from agent.nodes.node_facts import address_of
 
 FLOAT_BYTES = 4
@@ -159,11 +159,7 @@ class NodeWorld:
 
     def admit(self, where, nodes):
         """Wait for every other node, and tell each how many there are."""
-        with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.settimeout(JOIN_TIMEOUT_S)
-            listener.bind(where)
-            listener.listen(nodes)
+        with listening(*where, nodes, JOIN_TIMEOUT_S) as listener:
             others = [listener.accept()[0] for _ in range(nodes - 1)]
         for other in others:
             with other:
@@ -171,7 +167,7 @@ class NodeWorld:
 
     def join(self, where, nodes):
         """Connect to the first node, which may still be starting, and compare what it counts."""
-        first = connected(where[0], where[1], JOIN_TIMEOUT_S)
+        first = connected(*where, JOIN_TIMEOUT_S)
         with first, first.makefile("rb") as answer:
             found = answer.read().decode()
         if found != str(nodes):

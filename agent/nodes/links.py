@@ -1,7 +1,7 @@
 """Measure how fast one node sends to another over plain sockets, and prove that other nodes reach a port of this one.
 
 ``receive ADDRESS PORT STREAMS`` takes in and throws away; ``send ADDRESS PORT STREAMS`` sends for a while and prints the megabits per second
-that had arrived when the other side closed. ``listen ADDRESS PORT COUNT`` takes so many connections; ``connect ADDRESS PORT`` makes one.
+that had arrived when the other side closed. ``connect ADDRESS PORT`` only makes a connection.
 """
 
 import socket
@@ -13,15 +13,20 @@ CHUNK = b"\0" * (1 << 18)
 SEND_S = 2.0
 CONNECT_TIMEOUT_S = 15
 QUIET_TIMEOUT_S = 20
-REACH_TIMEOUT_S = 10
+
+
+def listening(address, port, count, timeout_s):
+    """Return a socket that takes so many connections, each within a time."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, port))
+    listener.listen(count)
+    listener.settimeout(timeout_s)
+    return listener
 
 
 def receive(address, port, streams):
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen(streams)
-        listener.settimeout(QUIET_TIMEOUT_S)
+    with listening(address, port, streams, QUIET_TIMEOUT_S) as listener:
         threads = []
         for _ in range(streams):
             threads.append(threading.Thread(target=drain, args=(listener.accept()[0],)))
@@ -72,21 +77,11 @@ def pour(connection, until, sent):
     sent.append(count)
 
 
-def listen(address, port, count):
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen(count)
-        listener.settimeout(REACH_TIMEOUT_S)
-        for _ in range(count):
-            listener.accept()[0].close()
-
-
 def connect(address, port):
-    connected(address, port, REACH_TIMEOUT_S).close()
+    connected(address, port).close()
 
 
-VERBS = {"receive": receive, "send": send, "listen": listen, "connect": connect}
+VERBS = {"receive": receive, "send": send, "connect": connect}
 
 
 def main(verb, address, *numbers):

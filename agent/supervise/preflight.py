@@ -19,7 +19,7 @@ from agent.supervise.processes import run_all
 STREAMS = (1, 8)
 SSH_TIMEOUT_S = 15
 FACTS_TIMEOUT_S = 30
-BANDWIDTH_TIMEOUT_S = 25
+LINKS_TIMEOUT_S = 25
 TOGETHER_TIMEOUT_S = 300
 """An allreduce of the larger model takes some ten seconds at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
 TIMED_OUT = (124, 137)
@@ -117,21 +117,17 @@ def nodes(run):
 
 def bandwidth(run, streams):
     """Let every node send to the next one at the same time, as the ring of an allreduce does."""
-    addresses, port = run.spec.addresses, str(run.spec.probe_port)
+    addresses = run.spec.addresses
     pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
 
-    def words(verb, address):
-        return run.program("nodes.links", verb, address, port, str(streams))
+    def ask(node, verb, address):
+        return ask_links(run, node, verb, address, run.spec.probe_port, streams)
 
     def measure(pair):
         sender, receiver = pair
-        drain = threading.Thread(
-            target=run.ask,
-            args=(words("receive", receiver), BANDWIDTH_TIMEOUT_S, receiver, False),
-            daemon=True,
-        )
+        drain = threading.Thread(target=ask, args=(receiver, "receive", receiver), daemon=True)
         drain.start()
-        code, output = run.ask(words("send", receiver), BANDWIDTH_TIMEOUT_S, sender, marked=False)
+        code, output = ask(sender, "send", receiver)
         drain.join()
         names = {"from": run.name_of(sender), "to": run.name_of(receiver), "streams": streams}
         last = (output.splitlines() or ["no answer"])[-1]
@@ -140,27 +136,23 @@ def bandwidth(run, streams):
     return parallel(measure, pairs)
 
 
+def ask_links(run, node, *words):
+    return run.ask(run.program("nodes.links", *map(str, words)), LINKS_TIMEOUT_S, node, marked=False)
+
+
 def meeting(run):
     """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
-    host, others = run.spec.addresses[0], run.spec.addresses[1:]
-    words, said = [host, str(run.spec.meeting_port)], []
+    host, port, others = run.spec.addresses[0], run.spec.meeting_port, run.spec.addresses[1:]
 
-    def listen():
-        said.append(
-            run.ask(run.program("nodes.links", "listen", *words, str(len(others))), SSH_TIMEOUT_S, host, marked=False)
-        )
+    def ask(address):
+        if address == host:
+            return ask_links(run, host, "receive", host, port, len(others))
+        return ask_links(run, address, "connect", host, port)
 
-    listening = threading.Thread(target=listen, daemon=True)
-    listening.start()
-
-    def connect(address):
-        return run.ask(run.program("nodes.links", "connect", *words), SSH_TIMEOUT_S, address, marked=False)
-
-    answers = list(zip(others, parallel(connect, others)))
-    listening.join()
-    return meeting_row(
-        run.spec.meeting_port, [(run.name_of(address), answer) for address, answer in [(host, said[0])] + answers]
-    )
+    answers = zip(run.spec.names, parallel(ask, run.spec.addresses))
+    bad = ["{}: {}".format(name, (output.splitlines() or ["no word"])[-1]) for name, (code, output) in answers if code]
+    found = ", ".join(bad) or "reached by all"
+    return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), _if(bad))
 
 
 def together(run, found):
@@ -234,13 +226,6 @@ def _software(ranks, wanted):
         elif wanted.gpu and seen < wanted.slots:
             rows.append(row("GPUs of the program", who, seen, "{} or more".format(wanted.slots), STOP))
     return rows
-
-
-def meeting_row(port, answers):
-    """Return the row on the port where the processes meet; ``answers`` are (node, (exit code, output)), the first node's first."""
-    bad = ["{}: {}".format(node, (output.splitlines() or ["no word"])[-1]) for node, (code, output) in answers if code]
-    found = ", ".join(bad) or "reached by all"
-    return row("meeting port", answers[0][0], found, "{} reached by all".format(port), _if(bad))
 
 
 def row(check, where, found, wanted, verdict):

@@ -3,7 +3,6 @@
 ``runtime`` in the specification chooses one of the two, and nothing else of the agent knows which it is.
 """
 
-import contextlib
 import json
 import os
 import shlex
@@ -11,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from agent import program, spec
+from agent import kill_run, program, spec
 from agent.checkpoints import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.machine import write_whole
@@ -21,8 +20,6 @@ from agent.supervise.processes import LINE_BYTES
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
-TOO_SLOW = 124
-KILLED_TIMEOUT_S = 5
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
@@ -128,20 +125,12 @@ class Run:
                 child.terminate()
 
     def ask(self, argv, timeout_s, node=None, marked=True):
-        """Run ``argv`` on a node, the launcher where none is named; return (exit code, output), TOO_SLOW after ``timeout_s``."""
+        """Run ``argv`` on a node, the launcher where none is named; return (exit code, output)."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
         environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         words = self.on_node(node or self.spec.addresses[0], argv, marked)
-        child = subprocess.Popen(words, env=environment, **options)
-        try:
-            out, _ = child.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # On a disk that hangs not even that ends a process.
-                child.communicate(timeout=KILLED_TIMEOUT_S)
-            return TOO_SLOW, "no answer after " + str(timeout_s) + " s"
-        return child.returncode, out.decode("utf-8", "replace").strip()
+        code, output = kill_run.ask(words, timeout_s, env=environment)
+        return code, output.strip()
 
     def ask_again(self, argv, timeout_s, answers):
         """Ask until the exit code is one of ``answers``, a limited number of times; any other code is no answer."""

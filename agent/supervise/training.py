@@ -158,19 +158,14 @@ class Monitor:
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
-        answers = ask_all(self.run, node_facts.argv_of(self.run))
-        lost = sorted(self.run.name_of(address) for address, (code, _) in answers if code)
+        lost = sorted(name for name, facts in sampled(self.run) if facts is None)
         if not lost:
             return None
         return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
 
     def drive_lost(self):
         """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
-        answers = [
-            (self.run.name_of(address), words_in(out))
-            for address, (code, out) in ask_all(self.run, node_facts.argv_of(self.run))
-        ]
-        reasons = dict((name, found[-1]["drive"]) for name, found in answers if found and found[-1].get("drive"))
+        reasons = dict((name, facts["drive"]) for name, facts in sampled(self.run) if facts and facts.get("drive"))
         return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
 
     def read_exit_notes(self):
@@ -178,15 +173,11 @@ class Monitor:
 
         mpirun has nothing to say of it when it crashes over a rank's death itself.
         """
-        first = self._first_note(told=False)
-        if not first:
+        name, note = self._first_note(told=False)
+        if not note:
             return None
-        name, first = first
-        event = self._explained(
-            # In one folder for all nodes each of them shows the words of all.
-            dict(first, event=health_rules.RANK_DIED),
-            None if self.run.is_shared else name,
-        )
+        # In one folder for all nodes each of them shows the notes of all.
+        event = self._explained(dict(note, event=health_rules.RANK_DIED), None if self.run.is_shared else name)
         self.run.emit(event)
         return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
 
@@ -195,23 +186,18 @@ class Monitor:
 
         Some programs end with exit code 0 on TERM, done or not.
         """
-        first = self._first_note(told=True)
-        if not first:
+        name, note = self._first_note(told=True)
+        if not note:
             return None
-        name, note = first
-        who = note.get("process") or "rank {}".format(note["rank"])
         text = "{} on {} was told to end (signal {}), not by this run, and ended with exit code 0"
-        return health_rules.TOLD_TO_END, text.format(who, name, note["told"]), self.lines()
+        return health_rules.TOLD_TO_END, text.format(who_is(note), name, note["told"]), self.lines()
 
     def _first_note(self, told):
-        """Return (name of the machine, its first note of a rank that had been told to end, or had not), or None."""
-        answers = [
-            (self.run.name_of(address), out)
-            for address, (code, out) in ask_all(self.run, ["cat", self.run.path("ranks_ended.jsonl")])
-            if code == 0
-        ]
-        notes = [(name, note) for name, out in answers for note in words_in(out) if ("told" in note) == told]
-        return min(notes, key=lambda note: note[1]["t"]) if notes else None
+        """Return (name of the machine, its note) of the first rank that had been told to end, or had not; the note is None where no rank had."""
+        answers = ask_all(self.run, ["cat", self.run.path("ranks_ended.jsonl")])
+        notes = [(self.run.name_of(address), note) for address, (code, out) in answers for note in words_in(out)]
+        of_kind = [pair for pair in notes if ("told" in pair[1]) == told]
+        return min(of_kind, key=lambda pair: pair[1]["t"], default=(None, None))
 
     def _explained(self, event, node=None):
         """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""
@@ -224,8 +210,7 @@ class Monitor:
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
             self.dead = event.get("process", event.get("rank"))
             self.killed = "signal" in event
-            who = event.get("process") or "rank {}".format(event["rank"])
-            return dict(event, node=node, text="{} on {} ended with {}".format(who, node, how))
+            return dict(event, node=node, text="{} on {} ended with {}".format(who_is(event), node, how))
         if event["event"] == health_rules.NODE_LOST:
             node = self.run.name_of(event["node"])
             return dict(event, node=node, text=node + " is lost to the other machines")
@@ -327,6 +312,10 @@ class Monitor:
             self.idleness.see_checkpoint(self.rules.newest)
             known = {"idle_s": self.idleness.idle_s(), "armed": self.rules.step is not None}
         self.run.write(guard.ACTIVITY, json.dumps(known))
+
+
+def who_is(event):
+    return event.get("process") or "rank {}".format(event["rank"])
 
 
 def ask_all(run, argv):

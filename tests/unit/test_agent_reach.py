@@ -1,8 +1,11 @@
 """The port where the processes of all nodes meet: reached by every node before anything is started, or named."""
 
+import shutil
 import socket
 
-from supervised_run import start, wait_for_end, write_job
+from supervised_run import hurry, start, wait_for_end, write_job
+
+from microcluster.remote.job import AGENT
 
 
 def port() -> int:
@@ -12,8 +15,10 @@ def port() -> int:
 
 
 def rows_of(folder, **changes):
-    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "meeting_port": port()}
+    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "probe_port": port(), "meeting_port": port()}
     write_job(folder, **{**here, **changes})
+    shutil.copy(AGENT / "nodes" / "links.py", folder / "agent" / "nodes" / "links.py")
+    hurry(folder, "nodes/links.py", "SEND_S = 2.0", "SEND_S = 0.1")
     start(folder)
     outcome = wait_for_end(folder)
     return {row["check"]: row for row in outcome.checks}, outcome

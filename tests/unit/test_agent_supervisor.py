@@ -140,7 +140,7 @@ def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
 
 def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
     checks = folder / "agent" / "supervise" / "preflight.py"
-    checks.write_text(checks.read_text().replace("BANDWIDTH_TIMEOUT_S = 25", "BANDWIDTH_TIMEOUT_S = 300"))
+    checks.write_text(checks.read_text().replace("LINKS_TIMEOUT_S = 25", "LINKS_TIMEOUT_S = 300"))
     asked = folder / "asked"
     write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
     start(folder)
