@@ -5,12 +5,11 @@ when it cannot, the next node does. On a drive that all nodes mount there is not
 checkpoint, since a mount may take a file and write it to the drive later, or never when the drive is full.
 """
 
-import json
 import os
 import time
 
 from agent.checkpoints.parts import OVER
-from agent.checkpoints.replica import MARK, CopyFailed
+from agent.checkpoints.replica import CopyFailed
 from agent.supervise import shared_folder
 
 COPY_TIMEOUT_S = 1800
@@ -64,10 +63,14 @@ class CheckpointWatch:
         is_due = last or is_new or time.monotonic() - self.gathered_at >= GATHER_S
         if self.keepers and self.run.checkpoints.any_node_writes and is_due:
             self.gathered_at = time.monotonic()
-            words = [self.run.folder, "gather", OVER if last else str(kept)] + self.run.spec.addresses[1:]
-            argv = LIMITED + self.run.program("checkpoints.parts", *words)
-            code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
-            self.not_gathered = output[-300:] if code else ""
+            others = self.run.spec.addresses[1:]
+            self.not_gathered = self._ask("checkpoints.parts", "gather", OVER if last else str(kept), *others)
+
+    def _ask(self, module, *words):
+        """Return why a program on the launcher has failed, or an empty text."""
+        argv = LIMITED + self.run.program(module, self.run.folder, *words)
+        code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+        return (output or "exit code " + str(code))[-300:] if code else ""
 
     def _announce_and_copy(self, newest, best, last):
         if newest != self.announced:
@@ -90,8 +93,7 @@ class CheckpointWatch:
     def _prove_taken(self, state, last):
         """Let another node look for the checkpoint on the drive; at the end of a run wait until it is there."""
         (step, _), best, names = state
-        names = names + [file for one in best for file in self._files(one)]
-        files = [os.path.join(self.run.spec.shared, file) for file in names]
+        files = [os.path.join(self.run.spec.shared, file) for file in names + self._files_of_all(best)]
         sizes, written = [os.path.getsize(file) for file in files], last_write(files)
         found = shared_folder.lengths_elsewhere(self.run, files)
         began = time.monotonic()
@@ -99,39 +101,40 @@ class CheckpointWatch:
             time.sleep(1)
             found = shared_folder.lengths_elsewhere(self.run, files)
         if found == sizes:
-            self.kept, self.rules.not_copied = state, ""
-            lag = {"seconds": 0.0, "lag_s": round(time.time() - written, 1)}
-            self.run.emit(dict(lag, event="copied", step=step, to="the drive", best=[]))
+            self._taken(state, "the drive", [], written)
         elif last or time.time() - written > TAKEN_S:
             self.rules.not_copied = not_taken(step, sizes, found)
 
     def _copy(self, state):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
-        (step, name), best, files = state
-        files = files + self.run.checkpoints.shared_files(name)
-        files += [file for one in best for file in self._files(one)]
+        (step, name), best, names = state
+        files = names + self.run.checkpoints.shared_files(name) + self._files_of_all(best)
         if best:
             files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.path("logdir", one))]
-        written = last_write([self.run.path("logdir", file) for file in state[2]])
+        written = last_write([self.run.path("logdir", file) for file in names])
         before, refused = self._as_they_are(files), []
         for address in list(self.keepers):
-            began, node = time.monotonic(), self.run.name_of(address)
-            words = [self.run.folder, "copy", address, str(step)] + ["logdir/" + file for file in files]
-            argv = LIMITED + self.run.program("checkpoints.replica", *words)
-            code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
-            if not code:
+            words = ["copy", address, str(step)] + ["logdir/" + file for file in files]
+            why = self._ask("checkpoints.replica", *words)
+            if not why:
                 self.keepers.remove(address)
                 self.keepers.insert(0, address)
-                self.kept, self.failed_at, self.rules.not_copied = state, None, ""
-                event = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
-                lag = {"seconds": round(time.monotonic() - began, 1), "lag_s": round(time.time() - written, 1)}
-                self.run.emit(dict(event, **dict(lag, **sent(output))))
+                self._taken(state, self.run.name_of(address), best, written)
                 return
             if self._as_they_are(files) != before:
                 return  # The framework has written meanwhile; the next look takes what is there then.
-            refused.append("to " + node + ": " + output[-300:])
+            refused.append("to " + self.run.name_of(address) + ": " + why)
         self.failed_at = time.monotonic()
         self.rules.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
+
+    def _taken(self, state, to, best, written):
+        """Note that a checkpoint is safe, and how long after its last byte."""
+        self.kept, self.failed_at, self.rules.not_copied = state, None, ""
+        event = {"event": "copied", "step": state[0][0], "to": to, "best": [os.path.basename(one) for one in best]}
+        self.run.emit(dict(event, lag_s=round(time.time() - written, 1)))
+
+    def _files_of_all(self, names):
+        return [file for name in names for file in self._files(name)]
 
     def _files(self, name):
         return self.run.checkpoints.files_of(name)
@@ -152,8 +155,3 @@ def not_taken(step, sizes, found):
         return "whether the drive has taken checkpoint {} is not known: the other machine does not answer".format(step)
     text = "the drive has not taken checkpoint {}: another machine sees {} of its {} bytes there; is it full?"
     return text.format(step, sum(found), sum(sizes))
-
-
-def sent(output):
-    """Return what the copying says that it has sent: bytes, and how many files."""
-    return json.loads(output.partition(MARK)[2].splitlines()[0]) if MARK in output else {}

@@ -4,7 +4,6 @@ import re
 
 from agent.readers.ranks import COUNT, NUMBER, PATTERNS, TAG, RankReader, event_alone, event_with, number
 
-CHECKPOINT = r"\S*?(?:model\.ckpt|-step)-"
 SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:")
 """A sentence that is printed beside its translation, on every rank at each batch of an evaluation."""
 
@@ -26,9 +25,6 @@ class Reader(RankReader):
         seconds = int(match.group(1)) * 3600 + int(match.group(2)) * 60 + float(match.group(3))
         return [{"event": "time", "step": self.step, "seconds_per_step": round(seconds, 3)}]
 
-    def batches(self, match):
-        return [{"event": "batches", "done": int(match.group(1)), "of": int(match.group(2))}]
-
 
 OWN_PATTERNS = [
     (re.compile(pattern), take)
@@ -43,15 +39,11 @@ OWN_PATTERNS = [
         (r"Validation loss: " + NUMBER, event_with("validation", "loss", number)),
         (r"Eval BLUE score: " + NUMBER, event_with("bleu", "score", number)),
         (r"Starting training from scratch", event_alone("started")),
-        (r"Restored checkpoint from " + CHECKPOINT + COUNT, event_with("restored", "step", int)),
+        (r"Restored checkpoint from \S*?(?:model\.ckpt|-step)-" + COUNT, event_with("restored", "step", int)),
         (r"\*\*\* Finished training", event_alone("finished")),
-        (r"\*\*\* Not enough steps for benchmarking", event_alone("not_measured")),
-        (r"Processed " + COUNT + "/" + COUNT + " batches", Reader.batches),
         (r"Avg time per step: " + NUMBER + "s", event_with("average_seconds_per_step", "value", number)),
         (r"Avg objects per second: " + NUMBER, event_with("average_objects_per_second", "value", number)),
         (r"Total trainable parameters: " + COUNT, event_with("parameters", "value", int)),
-        (r"\*\*\* Finished (evaluation|inference)", event_with("read", "value", str)),
-        (r"Loading model from (" + CHECKPOINT + r"\d+)", event_with("loaded", "value", str)),
         (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
         (r"\*\*\* (OpenSeq2Seq .+ through our compatibility module)", event_with("trainer", "value", str)),
     )

@@ -43,10 +43,7 @@ def activity(folder):
 def observe(folder):
     silent = why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
     alive = is_alive(folder)  # Before the exit code: a supervisor that is gone has written its own by then.
-    job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
-    failure = text_of(os.path.join(folder, "failure.json"))
-    checked = text_of(os.path.join(folder, "preflight.json"))
     checkpoints, found = None, []
     if not silent:
         with contextlib.suppress(FileNotFoundError, spec.SpecError):  # One of another version is seen by who looks.
@@ -54,14 +51,14 @@ def observe(folder):
             found = checkpoints.found()
     return {
         "now": time.time(),
-        "exists": job is not None,
+        "exists": os.path.exists(os.path.join(folder, "job.json")),
         "alive": alive,
         "phase": text_of(os.path.join(folder, "phase")),
         "exit_code": int(code) if code else None,
         "stopped": os.path.exists(os.path.join(folder, "stopped")),
-        "failure": json.loads(failure) if failure else None,
-        "job": json.loads(job) if job else None,
-        "preflight": json.loads(checked) if checked else None,
+        "failure": read_json(os.path.join(folder, "failure.json")) or None,
+        "job": read_json(os.path.join(folder, "job.json")) or None,
+        "preflight": read_json(os.path.join(folder, "preflight.json")) or None,
         "events": event_summary.read(folder)[1],
         "silent_s": silence(folder),
         "activity": activity(folder),

@@ -51,17 +51,11 @@ FULL_EXPLAINS_S = 120.0
 class HealthRules:
     """What was observed of one training phase, and what is wrong with it."""
 
-    def __init__(
-        self, now, stall_s, *, expected=None, checkpoint_bytes=0, mixed=False, per_hour=None, max_steps=0, print_steps=0
-    ):
-        """Begin to watch.
-
-        ``expected`` is {seconds, source} of a step or None, ``per_hour`` what all machines cost in dollars or None; a line
-        of the log comes every ``print_steps``.
-        """
-        self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
-        self.per_hour, self.max_steps, self.print_steps = per_hour, max_steps, print_steps
-        self.checkpoint_bytes, self.newest, self.saved_at = checkpoint_bytes, None, now
+    def __init__(self, now, spec, expected=None):
+        """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""
+        self.stall_s, self.mixed, self.expected = spec.stall_s, spec.mixed, expected
+        self.per_hour, self.max_steps, self.print_steps = spec.per_hour, spec.max_steps, spec.print_steps
+        self.checkpoint_bytes, self.newest, self.saved_at = 0, None, now
         self.progressed, self.lived, self.gaps, self.longest = now, now, [], 0.0
         self.paces, self.clean, self.evaluating = [], False, False
         self.step = None

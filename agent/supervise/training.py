@@ -85,15 +85,7 @@ class Monitor:
         expected = expected_step(spec, read_json(run.path("preflight.json")))
         if expected:
             run.emit(dict(expected, event="prediction"))
-        self.rules = health_rules.HealthRules(
-            time.monotonic(),
-            spec.stall_s,
-            expected=expected,
-            mixed=spec.mixed,
-            per_hour=spec.per_hour,
-            max_steps=spec.max_steps,
-            print_steps=spec.print_steps,
-        )
+        self.rules = health_rules.HealthRules(time.monotonic(), spec, expected)
         self.idleness = idleness_of(spec)
         self.guard = guard.Guard(run)
         granted = grant.read(run.folder)

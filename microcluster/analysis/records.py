@@ -30,7 +30,6 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """The keys that readers of each event need."""
 MEASURES = ("metric", "average_seconds_per_step", "average_objects_per_second", "parameters")
-NAMES = ("read", "loaded", "trainer")
 
 
 def sound(values: Iterable[object]) -> tuple[tuple[Event, ...], int]:
@@ -66,7 +65,7 @@ def _is_sound(event: dict[str, Any]) -> bool:
 def _is_value(kind: str, event: Event) -> bool:
     if kind in MEASURES:
         return _is_number(event.get("value"))
-    return kind not in NAMES or isinstance(event.get("value"), str)
+    return kind != "trainer" or isinstance(event.get("value"), str)
 
 
 def _is_number(value: object) -> bool:

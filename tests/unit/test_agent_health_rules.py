@@ -1,5 +1,7 @@
 """What is wrong with a run, decided from what it says and shows."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from agent.supervise.health_rules import HealthRules, ending
@@ -7,8 +9,9 @@ from agent.supervise.health_rules import HealthRules, ending
 GPUS = [{"utilisation": 90}, {"utilisation": 80}]
 
 
-def watched(**settings):
-    return HealthRules(0.0, 900, **settings)
+def watched(expected=None, **settings):
+    usual = {"stall_s": 900, "mixed": False, "per_hour": None, "max_steps": 0, "print_steps": 0}
+    return HealthRules(0.0, SimpleNamespace(**{**usual, **settings}), expected)
 
 
 def fact(used=90, free=1 << 40):
@@ -221,7 +224,8 @@ def test_where_no_gpu_says_how_busy_it_is_nothing_is_said_about_it():
 
 
 def test_a_disk_that_does_not_hold_three_more_checkpoints_is_nearly_full():
-    rules = watched(checkpoint_bytes=1 << 30)
+    rules = watched()
+    rules.see_checkpoint((10, "model"), 1 << 30, 0.0)
     rules.observe_sample("gpu-0", fact(free=2 << 30), 1.0)
     assert "gpu-0 2048 MB left" in rules.active(1.0)["disk-low"]
     rules.observe_sample("gpu-0", fact(free=4 << 30), 2.0)

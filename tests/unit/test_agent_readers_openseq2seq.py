@@ -39,12 +39,6 @@ EVENTS = {
     "*** Avg time per step: 0.186s": [{"event": "average_seconds_per_step", "value": 0.186}],
     "*** Avg time per step: 0.0271s": [{"event": "average_seconds_per_step", "value": 0.0271}],
     "*** Avg objects per second: 12006.374": [{"event": "average_objects_per_second", "value": 12006.374}],
-    "*** Not enough steps for benchmarking": [{"event": "not_measured"}],
-    "*** Loading model from /data/x/model.ckpt-60": [{"event": "loaded", "value": "/data/x/model.ckpt-60"}],
-    "*** Processed 1/3 batches on worker 0": [{"event": "batches", "done": 1, "of": 3}],
-    "*** Processed 2/3 batches": [{"event": "batches", "done": 2, "of": 3}],
-    "*** Finished evaluation": [{"event": "read", "value": "evaluation"}],
-    "*** Finished inference": [{"event": "read", "value": "inference"}],
     "*** stand-in trainer, not OpenSeq2Seq (version 3)": [
         {"event": "trainer", "value": "stand-in trainer, not OpenSeq2Seq (version 3)"}
     ],

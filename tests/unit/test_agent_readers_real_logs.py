@@ -73,16 +73,6 @@ def test_a_diverged_training_shows_nan_and_finishes_as_if_all_were_well():
     assert values("nan", "finished") == [()]
 
 
-def test_an_evaluation_of_its_own_counts_its_batches_on_every_rank():
-    assert sorted(values("evaluation", "batches", "done", "of")) == [(1, 3), (1, 3), (3, 3), (3, 3)]
-    assert values("evaluation", "read", "value") == ["evaluation"]
-
-
-def test_a_translation_ends_with_a_count_in_batches_of_its_last_size():
-    assert values("translation", "batches", "done", "of") == [(1, 3), (3, 8)]
-    assert values("translation", "loaded", "value") == ["/data/runs/0123456789ab/logdir/model.ckpt-45"]
-
-
 def test_a_killed_rank_is_named_with_its_signal():
     assert values("killed_rank", "rank-died", "rank", "node", "signal") == [(0, "gpu-0", 9)]
 

@@ -4,10 +4,11 @@ import json
 import os
 
 from supervised_run import folder, start, wait_for_end, write_job  # noqa: F401 - fixture
+from test_agent_health_rules import watched
 
 from agent import machine
 from agent.supervise import health_rules
-from agent.supervise.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, HealthRules, ending
+from agent.supervise.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, ending
 
 
 def sampled(drive, gpus=({"utilisation": 90},)):
@@ -29,7 +30,7 @@ def test_a_drive_that_hangs_is_told_within_the_limit(tmp_path, monkeypatch):
 
 
 def test_a_drive_that_stays_silent_ends_the_run_and_explains_the_death_of_a_rank():
-    rules = HealthRules(0.0, 900)
+    rules = watched()
     rules.observe_sample("gpu-0", sampled("no answer for 8 s"), 0.0)
     rules.observe_sample("gpu-1", sampled(""), 0.0)
     rules.observe({"event": RANK_DIED, "text": "rank 0 on gpu-0 ended with exit code 1"}, 1.0)
@@ -42,7 +43,7 @@ def test_a_drive_that_stays_silent_ends_the_run_and_explains_the_death_of_a_rank
 
 
 def test_a_drive_that_answers_again_in_time_ends_nothing():
-    rules = HealthRules(0.0, 900)
+    rules = watched()
     rules.observe_sample("gpu-0", sampled("no answer for 8 s"), 0.0)
     rules.observe_sample("gpu-0", sampled(""), DRIVE_LOST_S - 1)
     rules.observe_sample("gpu-0", sampled("no answer for 8 s"), DRIVE_LOST_S)

@@ -21,7 +21,7 @@ from microcluster.jobs.openseq2seq import METRICS
 from microcluster.remote.job import AGENT
 
 RUN = SampledRun(steps=300).events()
-KINDS = sorted({*records.NEEDED, *records.MEASURES, *records.NAMES, "started", "finished", "evaluation"})
+KINDS = sorted({*records.NEEDED, *records.MEASURES, "trainer", "started", "finished", "evaluation"})
 KEYS = sorted({"event", "value", "to", *records.TYPES})
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400),
