@@ -193,6 +193,14 @@ def wait_for_end(folder, limit_s=240):
     return judge(run_snapshot.observe(str(folder)))
 
 
+def carry_out(folder, **job):
+    """Write the job where anything of it is given, start the run, and return how it has ended."""
+    if job:
+        write_job(folder, **job)
+    start(folder)
+    return wait_for_end(folder)
+
+
 def pid_of(folder, limit_s=120):
     """Return the supervisor's number, which it writes right after it has the lock that `start` waits for."""
     deadline = time.monotonic() + limit_s

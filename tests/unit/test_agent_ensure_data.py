@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from supervised_run import hurry, start, wait_for_end, write_job
+from supervised_run import carry_out, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
 from core.waiting import wait_until
@@ -38,8 +38,7 @@ def staging_texts(folder):
 
 
 def ended(folder):
-    start(folder)
-    return wait_for_end(folder)
+    return carry_out(folder)
 
 
 def test_data_that_are_whole_are_used_as_they_are_and_nobody_is_asked(folder):

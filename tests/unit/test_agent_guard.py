@@ -5,7 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from supervised_run import end_run, hurry, shell_wait, start, wait_for_end, write_job
+from supervised_run import carry_out, end_run, hurry, shell_wait, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
 from agent.supervise import guard
@@ -127,9 +127,7 @@ def test_a_program_that_looks_for_the_word_saves_and_ends_by_itself_when_the_lea
 
 
 def test_a_preparation_ends_with_the_lease(folder):
-    write_job(folder, data=["false"], stage=["sleep", "60"], guard=soon(folder, stop_at=time.time() + 1))
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, data=["false"], stage=["sleep", "60"], guard=soon(folder, stop_at=time.time() + 1))
     assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)
 
 
@@ -151,9 +149,7 @@ def test_machines_that_are_kept_after_a_run_are_watched_until_it_is_stopped_or_g
 
     wait_until("the count of machines at rest", seen, timeout_s=120, every_s=0.1)
     assert end_run(folder, patience_s=600)["left"] == []
-    write_job(folder, last=6, sample_every_s=1)
-    start(folder)
-    assert wait_for_end(folder).step == 6
+    assert carry_out(folder, last=6, sample_every_s=1).step == 6
     assert end_run(folder)["ended"] == 0, "without a guard nobody watches"
 
 
@@ -162,8 +158,7 @@ def test_the_supervisor_stops_a_run_on_whose_machines_nothing_happens_and_says_f
     quiet = "until grep -q idle_s $0/activity.json && ! grep -q null $0/activity.json; do sleep 0.1; done; cp $0/activity.json $0/seen; sleep 60"
     write_job(folder, train=["sh", "-c", quiet, str(folder)], guard=soon(folder, idle_s=1.0), sample_every_s=3)
     rests(folder)
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder)
     assert (outcome.state, outcome.cause) == ("stopped", guard.IDLE)
     assert set(json.loads((folder / "seen").read_text())) == {"idle_s", "armed"}
     assert run_snapshot.activity(str(folder))["idle_s"] >= 1.0

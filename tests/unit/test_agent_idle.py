@@ -1,7 +1,7 @@
 """A preparation in which nothing moves is ended."""
 
 import pytest
-from supervised_run import end_run, hurry, start, wait_for_end, write_job
+from supervised_run import carry_out, end_run, hurry
 
 SLEEPS = ["sh", "-c", "exec sleep 60"]
 
@@ -27,9 +27,7 @@ def impatient(folder, idle_s=2):
 def test_a_preparation_in_which_nothing_moves_ends_with_the_step_and_the_node(folder, step, doing):
     impatient(folder)
     way = 'case $2 in *conv=fsync*) exec sleep 60 ;; *) eval "$2" ;; esac'
-    write_job(folder, ssh=["sh", "-c", way, "ssh"], **step)
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, ssh=["sh", "-c", way, "ssh"], **step)
     assert (outcome.state, outcome.cause) == ("failed", "preparing-stalled")
     assert outcome.reason == f"{doing}: nothing was read, written or computed for 2 s; no write ends on gpu-1"
     assert end_run(folder)["ended"] == 0
@@ -38,6 +36,4 @@ def test_a_preparation_in_which_nothing_moves_ends_with_the_step_and_the_node(fo
 def test_a_preparation_that_is_slow_but_moves_is_left_alone(folder):
     impatient(folder, idle_s=4)
     moves = "for n in 1 2 3 4 5 6; do head -c 2000000 /dev/zero > /dev/null; sleep 1; done"
-    write_job(folder, spread=["sh", "-c", moves])
-    start(folder)
-    assert wait_for_end(folder).state == "finished"
+    assert carry_out(folder, spread=["sh", "-c", moves]).state == "finished"

@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from supervised_run import FACTS, end_run, start, wait_for_end, write_job
+from supervised_run import FACTS, carry_out, end_run
 
 from agent.supervise import preflight
 from microcluster.remote import job as remote_job
@@ -121,9 +121,7 @@ def test_ranks_that_read_different_configurations_are_named():
 
 
 def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder):
-    write_job(folder, bandwidth=["sh", "-c", "echo 94.1"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, bandwidth=["sh", "-c", "echo 94.1"])
     assert outcome.cause == "preflight"
     assert "94 Mb/s instead of 1000 Mb/s" in outcome.reason
     assert [row["check"] for row in outcome.checks if row["verdict"] == "stop"] == ["bandwidth", "bandwidth"]
@@ -131,17 +129,14 @@ def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder
 
 
 def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):
-    write_job(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
-    start(folder)
-    assert "gpu-0 to gpu-1: Permission denied" in wait_for_end(folder).reason
+    outcome = carry_out(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
+    assert "gpu-0 to gpu-1: Permission denied" in outcome.reason
 
 
 def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):
     checks = folder / "agent" / "supervise" / "preflight.py"
     checks.write_text(checks.read_text().replace("TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1"))
-    write_job(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
     assert outcome.cause == "preflight"
     assert "not over after 1 s" in outcome.reason and "every port of eth0" in outcome.reason
     assert outcome.last_lines == ("waiting for the others",)
@@ -149,9 +144,7 @@ def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(fold
 
 
 def test_a_preflight_that_is_skipped_leaves_its_reason(folder):
-    write_job(folder, bandwidth=["false"], preflight_skipped="the port is being repaired")
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, bandwidth=["false"], preflight_skipped="the port is being repaired")
     assert outcome.state == "finished"
     assert outcome.checks[0]["wanted"] == "the port is being repaired"
 
@@ -171,24 +164,18 @@ def test_the_sender_measures_what_has_arrived():
 
 def test_every_node_logs_in_to_every_other_one(folder):
     three = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.2"], "names": ["a", "b", "c"], "images": ["sha256:1"] * 3}
-    write_job(folder, **three)
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder, **three)
     mesh = json.loads((folder / "preflight.json").read_text())["mesh"]
     assert sorted(pair["from"] + pair["to"] for pair in mesh) == ["ab", "ac", "ba", "bc", "ca", "cb"]
 
 
 def test_the_bandwidth_of_every_way_is_measured_with_one_stream_and_with_eight(folder):
-    write_job(folder)
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder)
     measured = json.loads((folder / "preflight.json").read_text())["bandwidth"]
     ways = {(one["from"], one["to"], one["streams"]) for one in measured}
     assert ways == {("gpu-0", "gpu-1", 1), ("gpu-1", "gpu-0", 1), ("gpu-0", "gpu-1", 8), ("gpu-1", "gpu-0", 8)}
 
 
 def test_the_allreduce_that_was_timed_is_in_the_table(folder):
-    write_job(folder, model_bytes=243_000_000)
-    start(folder)
-    rows = [row for row in wait_for_end(folder).checks if row["check"] == "allreduce"]
+    rows = [row for row in carry_out(folder, model_bytes=243_000_000).checks if row["check"] == "allreduce"]
     assert [(row["found"], row["wanted"]) for row in rows] == [("0.10 s", "243 MB summed")]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from sample_spec import process
-from supervised_run import end_run, events_of, start, wait_for_end, write_job
+from supervised_run import carry_out, end_run, events_of, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
 from agent.supervise import processes, run_context
@@ -17,9 +17,7 @@ STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
 
 def carried_out(folder, *processes):
-    write_job(folder, processes=list(processes), preflight_skipped="not needed here", end=["true"])
-    start(folder)
-    return wait_for_end(folder)
+    return carry_out(folder, processes=list(processes), preflight_skipped="not needed here", end=["true"])
 
 
 def test_processes_start_by_their_order_on_their_nodes_with_their_environment(folder):
@@ -50,8 +48,7 @@ def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(fo
         processes=[waits, dies],
         preflight_skipped="not needed here",
     )
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder)
     assert (outcome.cause, outcome.reason[:8]) == ("rank-died", "server 1")
     assert outcome.reason.endswith("ended with signal 9")
     assert "[worker 0] hello" in (folder / "job.log").read_text().splitlines()

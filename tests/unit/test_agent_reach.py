@@ -3,7 +3,7 @@
 import shutil
 import socket
 
-from supervised_run import hurry, start, wait_for_end, write_job
+from supervised_run import carry_out, hurry, write_job
 
 from microcluster.remote.job import AGENT
 
@@ -19,8 +19,7 @@ def rows_of(folder, **changes):
     write_job(folder, **{**here, **changes})
     shutil.copy(AGENT / "nodes" / "links.py", folder / "agent" / "nodes" / "links.py")
     hurry(folder, "nodes/links.py", "SEND_S = 2.0", "SEND_S = 0.1")
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder)
     return {row["check"]: row for row in outcome.checks}, outcome
 
 

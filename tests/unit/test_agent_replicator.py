@@ -2,7 +2,7 @@
 
 import time
 
-from supervised_run import events_of, hold, hurry, shell_wait, start, wait_for_end, write_job
+from supervised_run import carry_out, events_of, hold, hurry, shell_wait, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
 from core.waiting import wait_until
@@ -16,9 +16,7 @@ def files_of(name):
 
 
 def test_every_new_checkpoint_is_announced_and_copied_to_the_next_machine(folder):
-    write_job(folder, last=3, pace=0.1)
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder, last=3, pace=0.1)
     assert (folder / "copies").read_text() == f"10.0.0.1 3 {files_of('model.ckpt-3')}\n"
     assert [event["step"] for event in events_of(folder, "checkpoint")] == [3]
     (copied,) = events_of(folder, "copied")
@@ -45,9 +43,7 @@ def test_whole_best_models_go_with_the_checkpoint_and_torn_ones_do_not(folder):
     save(folder / "logdir", "best_models/val_loss=2.0000-step-2")
     save(folder / "logdir", "best_models/val_loss=1.0000-step-1", data=b"")
     (folder / "logdir" / "best_models" / "checkpoint").write_text("the framework's list")
-    write_job(folder, last=3, pace=0.1)
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder, last=3, pace=0.1)
     best = files_of("best_models/val_loss=2.0000-step-2")
     line = f"10.0.0.1 3 {files_of('model.ckpt-3')} {best} logdir/best_models/checkpoint\n"
     assert (folder / "copies").read_text().splitlines(keepends=True)[-1] == line
@@ -60,18 +56,15 @@ def test_a_new_best_model_alone_is_copied_too(folder):
     made = f"mkdir {folder}/logdir/best_models; for part in .meta .data-00000-of-00001 .index; do"
     made = f"{made} cp {folder}/logdir/model.ckpt-1$part {folder}/logdir/{best}$part; done"
     first, second = shell_wait(folder, '"event": "copied"'), shell_wait(folder, f'"best": ."{best.rpartition("/")[2]}')
-    write_job(folder, resume=["sh", "-c", f"{first}; {made}; {second}; exit 1"])
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder, resume=["sh", "-c", f"{first}; {made}; {second}; exit 1"])
     assert [event["best"] for event in events_of(folder, "copied")] == [[], ["val_loss=2.0000-step-2"]]
     assert len(events_of(folder, "checkpoint")) == 1
 
 
 def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):
     save(folder / "logdir", "model.ckpt-1")
-    write_job(folder, last=20, pace=0.1, copy=["sh", "-c", "echo no route to host; exit 255"])
-    start(folder)
-    assert wait_for_end(folder).state == "finished"
+    outcome = carry_out(folder, last=20, pace=0.1, copy=["sh", "-c", "echo no route to host; exit 255"])
+    assert outcome.state == "finished"
     assert any("no route to host" in alarm["text"] for alarm in events_of(folder, "alarm"))
 
 
@@ -83,9 +76,7 @@ def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):
     fails = f'open("{folder}/failed", "x").close(); raise OSError(24, "Too many open files")'
     hurry(folder, "checkpoints/__init__.py", usual, f"        if {training}:\n            {fails}\n{usual}")
     told = shell_wait(folder, '"event": "copied"')
-    write_job(folder, train=["sh", "-c", "exit 3"], resume=["sh", "-c", told.replace("1200", "100") + "; exit 3"])
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder, train=["sh", "-c", "exit 3"], resume=["sh", "-c", told.replace("1200", "100") + "; exit 3"])
     assert [event["step"] for event in events_of(folder, "copied")][:1] == [1]
 
 
@@ -103,8 +94,7 @@ def test_a_copy_that_takes_too_long_is_ended_before_the_next_one_begins(folder):
         resume=["sh", "-c", shell_wait(folder, '"event": "copied"').replace("1200", "400") + "; exit 3"],
         copy=["sh", str(script)],
     )
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder)
     assert [event["step"] for event in events_of(folder, "copied")][:1] == [1]
 
 
@@ -118,9 +108,7 @@ def test_when_the_next_machine_takes_no_copy_the_one_after_it_does_and_goes_on_d
         "preflight_skipped": "three machines are two here",
         "ssh": ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"],
     }
-    write_job(folder, last=20, copy=["sh", "-c", tried, "copy"], **changes)
-    start(folder)
-    assert wait_for_end(folder).state == "finished"
+    assert carry_out(folder, last=20, copy=["sh", "-c", tried, "copy"], **changes).state == "finished"
     assert (folder / "copies").read_text() == "10.0.0.1 1\n10.0.0.9 1\n10.0.0.9 20\n"
     assert [event["to"] for event in events_of(folder, "copied")] == ["gpu-2", "gpu-2"]
 
@@ -144,8 +132,7 @@ def test_the_parts_that_another_machine_has_written_are_gathered_and_copied_with
         checkpoints="files",
         checkpoint_options={"pattern": r"step-(?P<step>\d+)"},
     )
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder)
     copies = (folder / "copies").read_text().splitlines()
     assert copies[-1] == "10.0.0.1 3 logdir/step-3/rank0.pt logdir/step-3/rank1.pt", (
         "a part saved after a look is in the next copy"
@@ -164,7 +151,6 @@ def test_when_a_machine_does_not_hand_over_its_parts_what_is_here_is_copied_and_
         checkpoints="files",
         checkpoint_options={"pattern": r"model-(?P<step>\d+)\.pt"},
     )
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder)
     assert (folder / "copies").read_text().startswith("10.0.0.1 3 logdir/model-3.pt\n")
     assert any("no route to host" in event["text"] for event in events_of(folder, "alarm"))

@@ -8,7 +8,7 @@ import time
 import types
 
 import pytest
-from supervised_run import hurry, let_run, start, wait_for_end, write_job
+from supervised_run import carry_out, hurry, let_run, write_job
 
 from agent.checkpoints import resume, tensorflow
 from agent.supervise import health_rules, run_context
@@ -35,9 +35,7 @@ def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):
     kept = folder.parent / "kept"
     save(kept, "model.ckpt-3")
     bring = ["sh", "-c", f"cp {kept}/* {folder}/logdir"]
-    write_job(folder, last=6, copied=["echo", f"{resume.MARK}3"], bring=bring)
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, last=6, copied=["echo", f"{resume.MARK}3"], bring=bring)
     assert (outcome.state, outcome.step) == ("finished", 6)
     events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     assert [event["step"] for event in events if event["event"] in ("brought_back", "resuming", "restored")] == [
@@ -126,9 +124,7 @@ def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monke
 
 
 def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder):
-    write_job(folder, copied=["sh", "-c", REFUSED, "copied", "10.0.0.1"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, copied=["sh", "-c", REFUSED, "copied", "10.0.0.1"])
     assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
     assert "ssh: connect to host" in outcome.reason
     assert not (folder / "placed").exists()
@@ -137,9 +133,7 @@ def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder):
 
 @pytest.mark.parametrize("code", [1, resume.SPOILT], ids=["cut off", "spoilt"])
 def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder, code):
-    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
     assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
     assert "of step 3 " in outcome.reason
     assert "gpu-1: said why" in outcome.reason
@@ -148,9 +142,8 @@ def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_writ
 
 def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_the_copy_is_spoilt(folder):
     save(folder / "logdir", "model.ckpt-2")
-    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"exit {resume.SPOILT}"])
-    start(folder)
-    assert wait_for_end(folder).state == "finished"
+    outcome = carry_out(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"exit {resume.SPOILT}"])
+    assert outcome.state == "finished"
 
 
 def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):
@@ -191,9 +184,7 @@ def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_sam
 def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder):
     save(folder / "logdir", "model.ckpt-3")
     unread = ["sh", "-c", f"exit {resume.UNREADABLE}"]
-    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
     assert (outcome.cause, outcome.step) == ("not-brought-back", None)
 
 
@@ -226,18 +217,14 @@ def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_ru
     write = 'file.write(b"\\0" * BALLAST_BYTES)'
     full = f'os.path.exists("{first}") and os.write(os.open("/dev/full", os.O_WRONLY), b"x")'
     hurry(folder, "supervise/run_context.py", write, full)
-    write_job(folder, last=6)
-    start(folder)
-    assert wait_for_end(folder).state == "finished"
+    assert carry_out(folder, last=6).state == "finished"
 
 
 def test_the_step_of_a_resume_is_the_one_in_the_checkpoint_and_not_that_of_its_name(folder):
     best = "best_models/val_loss=0.0488-step-300"
     save(folder / "logdir", best, data=DATA[:12] + struct.pack("<q", 299))
     said = f"[1,0]<stdout>:*** Restored checkpoint from {folder}/logdir/{best}. Resuming training"
-    write_job(folder, resume=["sh", "-c", f"echo '{said}'; exit 3"])
-    start(folder)
-    wait_for_end(folder)
+    carry_out(folder, resume=["sh", "-c", f"echo '{said}'; exit 3"])
     told = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     assert [event["step"] for event in told if event["event"] in ("resuming", "restored")] == [299, 299]
 
@@ -261,8 +248,7 @@ def reason(folder):
 
 def attempts(folder, count):
     for _ in range(count):
-        start(folder)
-        wait_for_end(folder)
+        carry_out(folder)
     return [line.rpartition("/")[2] for line in (folder / "tried").read_text().split()]
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 import sample_spec
 from sample_spec import process
-from supervised_run import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from supervised_run import carry_out, end_run, folder, hurry, start  # noqa: F401 - a fixture
 from test_agent_processes import STEP
 
 from agent import spec
@@ -70,9 +70,9 @@ def machine_run(folder, *processes, **changes):  # noqa: F811
     }
     changes.setdefault("ssh", ["sh", "-c", 'eval "$2"', "ssh"])
     changes.setdefault("end", ["sh", "-c", "echo '{\"left\": []}'"])
-    write_job(folder, processes=list(processes), preflight_skipped="not here", **{**ON_THE_MACHINE, **own, **changes})
-    start(folder)
-    return wait_for_end(folder)
+    return carry_out(
+        folder, processes=list(processes), preflight_skipped="not here", **{**ON_THE_MACHINE, **own, **changes}
+    )
 
 
 def test_a_run_without_containers_makes_its_environment_on_every_node_and_trains_in_it(folder):  # noqa: F811

@@ -3,7 +3,7 @@
 import json
 import os
 
-from supervised_run import folder, start, wait_for_end, write_job  # noqa: F401 - fixture
+from supervised_run import carry_out, folder, write_job  # noqa: F401 - fixture
 from test_agent_health_rules import watched
 
 from agent import machine
@@ -55,8 +55,7 @@ def test_ranks_that_ended_while_the_drive_does_not_answer_name_the_drive(folder,
     write_job(folder, train=["sh", "-c", "echo cannot save; exit 1"], shared=str(drive), preflight_skipped="not here")
     facts = json.loads((folder / "facts.json").read_text())
     (folder / "facts.json").write_text(json.dumps({**facts, "drive": "Transport endpoint is not connected"}))
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder)
     assert outcome.cause == health_rules.DRIVE_LOST
     assert "does not answer gpu-0 and gpu-1 (Transport endpoint is not connected)" in outcome.reason
     assert outcome.last_lines[-1] == "cannot save"

@@ -13,7 +13,7 @@ import types
 
 import pytest
 import sample_spec
-from supervised_run import end_run, hold, pid_of, start, wait_for_end, write_job
+from supervised_run import carry_out, end_run, hold, pid_of, start, wait_for_end, write_job
 
 from agent.records import event_summary
 from agent.supervise import supervisor
@@ -58,11 +58,8 @@ def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, mon
 
 
 def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
-    start(folder)
-    wait_for_end(folder)
-    write_job(folder, last=6)
-    start(folder)
-    outcome = wait_for_end(folder)
+    carry_out(folder)
+    outcome = carry_out(folder, last=6)
     assert (outcome.state, outcome.step) == ("finished", 6)
     assert "Restored checkpoint" in (folder / "job.log").read_text()
     assert (folder / "placed").read_text().splitlines()[-1] == "10.0.0.1 logdir/checkpoint logdir/model.ckpt-3.index"
@@ -80,18 +77,14 @@ def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(fold
 
 
 def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
-    write_job(folder, data=["false"], stage=["sh", "-c", "echo no space left; exit 28"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, data=["false"], stage=["sh", "-c", "echo no space left; exit 28"])
     assert outcome.state == "failed"
     assert "preparing the data set ended with exit code 28" in outcome.reason
     assert "no space left" in (folder / "job.log").read_text()
 
 
 def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(folder):
-    write_job(folder, spread=["sh", "-c", "echo the data did not arrive whole on 10.0.0.1; exit 1"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, spread=["sh", "-c", "echo the data did not arrive whole on 10.0.0.1; exit 1"])
     assert (outcome.cause, outcome.reason) == (
         "placing",
         "bringing the data to the other machines: the data did not arrive whole on gpu-1",
@@ -100,9 +93,7 @@ def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(fold
 
 def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
     said = "the data did not arrive whole on 10.0.0.1 (tar: a: Cannot write: No space left on device)"
-    write_job(folder, spread=["sh", "-c", f"echo '{said}'; exit 1"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, spread=["sh", "-c", f"echo '{said}'; exit 1"])
     assert outcome.cause == "disk-full"
     assert "whole on gpu-1 (tar: a: Cannot write" in outcome.reason
 
@@ -113,26 +104,20 @@ def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
         program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
     )
     ranks = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo a line; sleep 60"]
-    write_job(folder, train=ranks, end=["touch", str(folder / "swept")])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, train=ranks, end=["touch", str(folder / "swept")])
     assert (outcome.cause, outcome.reason) == ("supervisor-failed", "the supervisor failed: ValueError('a line')")
     assert (folder / "swept").exists()
     assert end_run(folder)["ended"] == 0
 
 
 def test_a_machine_that_lets_nobody_in_is_named_with_what_ssh_said(folder):
-    write_job(folder, place=["sh", "-c", "echo 'root@10.0.0.1: Permission denied (publickey).'; exit 255"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, place=["sh", "-c", "echo 'root@10.0.0.1: Permission denied (publickey).'; exit 255"])
     assert outcome.cause == "placing"
     assert outcome.reason.endswith("to gpu-1: root@10.0.0.1: Permission denied (publickey).")
 
 
 def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
-    write_job(folder, ranks=["10.0.0.0", "10.0.0.0", "10.0.0.9", "10.0.0.9"])
-    start(folder)
-    outcome = wait_for_end(folder)
+    outcome = carry_out(folder, ranks=["10.0.0.0", "10.0.0.0", "10.0.0.9", "10.0.0.9"])
     assert outcome.cause == "preflight"
     assert "10.0.0.1" in outcome.reason
     assert not list((folder / "logdir").iterdir())
