@@ -52,10 +52,10 @@ class Checkpoints:
 
     def files_of(self, name):
         """Return those of its files that are there, relative to the log folder."""
-        return []
+        return [file for files in self.kinds_of(name).values() for file in files if os.path.exists(self.path(file))]
 
     def kinds_of(self, name):
-        """Return {kind of file: names}."""
+        """Return {kind of file: names}, which need not be there."""
         return {}
 
     def flaw_of(self, name):

@@ -31,9 +31,6 @@ class Format(Checkpoints):
         found = sorted((-int(one.group(2)), int(one.group(1) or 0), one.group(0)) for one in matches)
         return [(-epochs, name) for epochs, _, name in found]
 
-    def files_of(self, name):
-        return [name] if os.path.exists(self.path(name)) else []
-
     def shared_files(self, name):
         return [name for name in [symbol_of(name)] if os.path.exists(self.path(name))]
 

@@ -22,10 +22,6 @@ NOT_LOADED = "not_loaded.json"
 """{step: when an attempt that went on from its checkpoint ended without a step}; what is written later is another checkpoint."""
 
 
-class NoAnswer(Exception):
-    """A machine did not answer; the argument says what came instead."""
-
-
 def bring_back(run):
     """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced.
 
@@ -36,22 +32,19 @@ def bring_back(run):
     own = None if os.path.isdir(run.path(BROUGHT)) else run.checkpoints.newest_whole()
     others = run.spec.addresses[1:]
     run.doing = "asking the other machines for their copies"
-    steps = parallel(lambda address: asked(run, address), others)
-    silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
+    found = parallel(lambda address: asked(run, address), others)
+    silent = "; ".join(why for _, why in found if why)
     if silent:
-        raise Failed(NOT_BROUGHT_BACK, "; ".join(unknown(run, *one) for one in silent))
-    newer = [pair for pair in zip(steps, others) if pair[0] is not None and pair[0] > (own[0] if own else -1)]
+        raise Failed(NOT_BROUGHT_BACK, silent)
+    newest = own[0] if own else -1
+    newer = [(step, address) for (step, _), address in zip(found, others) if step is not None and step > newest]
     refused = []
     for step, address in sorted(newer, reverse=True):
         if brought(run, step, address, refused):
             return
     if refused and not own:
-        raise Failed(
-            NOT_BROUGHT_BACK,
-            "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again".format(
-                "; ".join(refused), run.path("copy")
-            ),
-        )
+        sentence = "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again"
+        raise Failed(NOT_BROUGHT_BACK, sentence.format("; ".join(refused), run.path("copy")))
 
 
 def gather(run):
@@ -59,46 +52,40 @@ def gather(run):
     others = run.spec.addresses[1:]
     if others and run.checkpoints.any_node_writes:
         run.doing = "asking the other machines for their parts of the checkpoints"
-        code, output = run.ask_again(
-            run.program("checkpoints.parts", run.folder, "gather", OVER, *others), BRING_TIMEOUT_S, (0, TOO_SLOW)
-        )
+        argv = run.program("checkpoints.parts", run.folder, "gather", OVER, *others)
+        code, output = run.ask_again(argv, BRING_TIMEOUT_S, (0, TOO_SLOW))
         if code:
             raise Failed(NOT_BROUGHT_BACK, "{}: {}".format(run.doing, output[-300:]))
-
-
-def unknown(run, address, output):
-    sentence = (
-        "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
-    )
-    return sentence.format(run.name_of(address), ASK_TRIES, output, run.path("copy"))
 
 
 def brought(run, step, address, refused):
     """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
     name = run.name_of(address)
     run.doing = "fetching the copy of step {} from {}".format(step, name)
-    code, output = run.ask_again(
-        run.program("checkpoints.replica", run.folder, "fetch", address), BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW)
-    )
-    run.emit(
-        {"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": output[-300:]}
-    )
-    if code not in (0, SPOILT):
-        raise Failed(NOT_BROUGHT_BACK, "fetching the copy of step {} from {}: {}".format(step, name, output[-300:]))
-    if code:
+    argv = run.program("checkpoints.replica", run.folder, "fetch", address)
+    code, output = run.ask_again(argv, BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
+    event = {"event": "not_brought_back" if code else "brought_back", "step": step, "from": name}
+    run.emit(dict(event, text=output[-300:]))
+    if code == SPOILT:
         refused.append("that of step {} on {}: {}".format(step, name, output[-300:]))
+    elif code:
+        raise Failed(NOT_BROUGHT_BACK, "{}: {}".format(run.doing, output[-300:]))
     return not code
 
 
 def asked(run, address):
-    """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
+    """Return the step of the checkpoint that a machine has the copy of, None where it has none; and why that is not known, or an empty text."""
     code, output = run.ask_again(run.program("checkpoints.replica", run.folder, "copied", address), ASK_TIMEOUT_S, (0,))
     word = (output.partition(MARK)[2].split() or [""])[0]
     if code == 0 and word == NONE:
-        return None
+        return None, ""
     if code == 0 and word.isdigit():
-        return int(word)
-    return NoAnswer((output.splitlines() or ["exit code " + str(code)])[-1][-300:])
+        return int(word), ""
+    sentence = (
+        "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
+    )
+    last = (output.splitlines() or ["exit code " + str(code)])[-1][-300:]
+    return None, sentence.format(run.name_of(address), ASK_TRIES, last, run.path("copy"))
 
 
 def latest_checkpoint(run):

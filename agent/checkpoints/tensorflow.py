@@ -8,6 +8,7 @@ every tensor with the framework, which compares all checksums. Argument: the pat
 import os
 import re
 import struct
+from collections import OrderedDict
 
 from agent.checkpoints import UNREADABLE, Checkpoints
 from agent.machine import write_whole
@@ -51,11 +52,8 @@ class Format(Checkpoints):
         path = self.path(folder)
         return os.listdir(path) if os.path.isdir(path) else []
 
-    def files_of(self, name):
-        return [name + part for part in PARTS if os.path.exists(self.path(name + part))]
-
     def kinds_of(self, name):
-        return dict((kind, [name + part]) for kind, part in zip(KINDS, PARTS))
+        return OrderedDict((kind, [name + part]) for kind, part in zip(KINDS, PARTS))
 
     def flaw_of(self, name):
         missing = [part for part in PARTS if not os.path.exists(self.path(name + part))]

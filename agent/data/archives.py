@@ -33,6 +33,10 @@ MEGABYTE = 10**6
 RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)$")
 AGAIN = (408, 416, 429)
 """Too slow; nothing more to give from where we asked; too often."""
+CHANGED = (
+    "checking {} of {}: {}. Nothing of it is used. If its publisher has changed it on purpose, remove its entry from {} or "
+    "change what is pinned."
+)
 BROKEN = (OSError, HTTPException, socket.timeout, ssl.SSLError)
 LARGEST_MEMBER_BYTES = 8 * 10**9
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -78,25 +82,21 @@ class Fetcher:
         if os.path.exists(path) and not self._flaw(archive, path):
             say(archive["name"] + ": is there already")
             return path
-        fresh = not os.path.exists(path + ".part")
-        self._bring(archive, path + ".part")
-        flaw = self._flaw(archive, path + ".part")
-        if flaw and not fresh:  # What an earlier try has left may be of another day.
+        part = path + ".part"
+        for is_rest in (os.path.exists(part), False):
+            self._bring(archive, part)
+            flaw = self._flaw(archive, part)
+            if not flaw:
+                break
+            self._forget(part)
+            if not is_rest:
+                what, source = archive["name"], without_query(archive["address"])
+                raise Refused(CHANGED.format(what, source, flaw, self.records))
+            # What an earlier try has left may be of another day.
             say(archive["name"] + ": " + flaw + "; once more from its beginning")
-            self._forget(path + ".part")
-            self._bring(archive, path + ".part")
-            flaw = self._flaw(archive, path + ".part")
-        if flaw:
-            self._forget(path + ".part")
-            raise Refused(
-                "checking {} of {}: {}. Nothing of it is used. If its publisher has changed it on purpose, remove its entry "
-                "from {} or change what is pinned.".format(
-                    archive["name"], without_query(archive["address"]), flaw, self.records
-                )
-            )
-        self._remember(archive, path + ".part")
-        os.rename(path + ".part", path)
-        self._forget(path + ".part")
+        self._remember(archive, part)
+        os.rename(part, path)
+        self._forget(part)
         return path
 
     def _flaw(self, archive, path):

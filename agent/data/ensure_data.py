@@ -3,7 +3,7 @@
 from agent import kill_run
 from agent.data.stages import MARK
 from agent.machine import parallel
-from agent.supervise.health_rules import Failed, cause_of
+from agent.supervise.health_rules import Failed, step_failed
 
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
@@ -11,13 +11,6 @@ REMOVE_TIMEOUT_S = 60
 TRIES = 2
 WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""
-
-
-def failed(what, code, lines):
-    """Return the failure of a step: a staging says what it refuses as its last line, which is the reason and not only a sign of it."""
-    refusal = [": " + line[len(MARK) :] for line in lines[-1:] if line.startswith(MARK)]
-    sentence = "{} ended with exit code {}{}".format(what, code, "".join(refusal))
-    return Failed(cause_of(lines, "preparing"), sentence, code, lines[-20:])
 
 
 def ensure(run):
@@ -28,9 +21,9 @@ def ensure(run):
     lines = []
     code = stage(run, lines)
     if code:
-        raise failed("preparing the data set", code, lines)
+        raise step_failed("preparing", "preparing the data set", code, lines)
     if not is_whole(run):
-        raise failed("comparing the data that were made with their sums", 1, lines)
+        raise step_failed("preparing", "comparing the data that were made with their sums", LACKING, lines)
 
 
 def is_whole(run):
@@ -42,7 +35,7 @@ def answer(run, words, what):
     run.doing = what
     code, output = run.ask_again(["sh", run.path("data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
-        raise failed(what + last_line(output.splitlines()), code, output.splitlines())
+        raise step_failed("preparing", what, code, output.splitlines())
     return code == WHOLE
 
 
@@ -85,21 +78,18 @@ def arrived(run, address):
             return True
         note(run, "the data of " + name + (" did not arrive" if code else " arrived with other bytes"))
     if code:
-        raise failed("bringing the data from " + name + last_line(lines), code, lines)
+        raise step_failed("preparing", run.doing, code, lines)
     return False
-
-
-def last_line(lines):
-    return ": " + lines[-1] if lines else ""
 
 
 def stage(run, lines):
     """Make the data in a container of their own, which is gone afterwards; return the exit code."""
 
     def show(line):
-        lines.append(line)
         if line.startswith(MARK):
-            run.emit({"event": "staging", "text": line[len(MARK) :]})
+            line = line[len(MARK) :]
+            run.emit({"event": "staging", "text": line})
+        lines.append(line)
 
     run.doing = "preparing the data set"
     kill_run.remove_staging(timeout_s=REMOVE_TIMEOUT_S)  # A killed launcher may have left one.

@@ -30,11 +30,10 @@ EIGHT = 8
 class Staging:
     """One plan in its folders; ``tool`` runs the program that knows sentence pieces, and may be another in tests."""
 
-    def __init__(self, plan, fetcher=None, tool=None):
+    def __init__(self, plan, tool=None):
         self.plan, self.work, self.folder = plan, plan["work"], plan["folder"]
         self.stages = Stages(self._at("stamps"))
-        records = os.path.join(self.folder, RECORDS)
-        self.fetcher = fetcher or Fetcher(self._at("archives"), records)
+        self.fetcher = Fetcher(self._at("archives"), os.path.join(self.folder, RECORDS))
         self.tool = tool or Tool(self.work)
         os.makedirs(self.folder, exist_ok=True)
 

@@ -9,7 +9,6 @@ import fnmatch
 import json
 import os
 import stat
-import subprocess
 import sys
 from operator import itemgetter
 
@@ -61,16 +60,10 @@ def gather(folder):
     run = spec.read(os.path.join(folder, spec.FILE))
     others = run.addresses[1:]
     if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
-        argv = runtime_of(run).here(
-            LIMITED + program(folder, "checkpoints.parts", folder, "gather", OVER, *others), False
-        )
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        done = subprocess.run(argv, check=False, **options)
-        if done.returncode:
-            print(
-                "what other machines have of the newest checkpoint is not here: " + done.stdout.decode()[-300:],
-                file=sys.stderr,
-            )
+        argv = program(folder, "checkpoints.parts", folder, "gather", OVER, *others)
+        code, output = kill_run.ask(runtime_of(run).here(LIMITED + argv, False), timeout_s=None)
+        if code:
+            print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
 
 def below_logdir(run, logdir, asked):

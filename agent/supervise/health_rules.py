@@ -261,6 +261,12 @@ def cause_of(lines, usual):
     return DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
 
 
+def step_failed(usual, what, code, lines):
+    """Return the failure of a step before the training; what it has printed last, often by ssh or tar, is the reason."""
+    sentence = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
+    return Failed(cause_of(lines, usual), sentence, code, lines[-20:])
+
+
 def median(values):
     return sorted(values)[len(values) // 2]
 

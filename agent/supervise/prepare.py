@@ -16,10 +16,8 @@ from agent.launch import script_imports
 from agent.machine import parallel
 from agent.supervise import health_rules, shared_folder
 from agent.supervise.guard import Guard
-from agent.supervise.health_rules import Failed, cause_of
+from agent.supervise.health_rules import Failed, step_failed
 
-SSH_FAILED = 255
-"""What ssh ends with when it could not reach or log in to the other machine; its last line says why."""
 IMPORTS_TIMEOUT_S = 300
 IDLE_S = 900
 """Longer than the download of an archive goes on trying without one more byte."""
@@ -61,9 +59,7 @@ def make_environment(run):
     addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
     for address, (code, lines) in zip(addresses, parallel(make, addresses)):
         if code:
-            what = "{} on {} ended with exit code {}".format(run.doing, run.name_of(address), code)
-            what += ": " + lines[-1] if lines else ""
-            raise Failed(cause_of(lines, "environment"), what, code, lines[-20:])
+            raise step_failed("environment", run.doing + " on " + run.name_of(address), code, lines)
 
 
 def try_imports(run):
@@ -81,25 +77,19 @@ def place(run, checkpoint):
     others = [] if run.is_shared else run.spec.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
-        must(run, "placing", run.doing, ["sh", run.path("place.sh"), address] + checkpoint)
-    lines = []
-    run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
-    words = [run.spec.data, json.dumps(run.spec.ssh)] + others
-    code = run.do(run.program("data.distribute_data", *words), lines.append) if others and run.spec.data else 0
-    if code:
-        output = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
-        raise Failed(
-            cause_of(lines, "placing"), "bringing the data to the other machines: " + output, code, lines[-20:]
-        )
+        must(run, ["sh", run.path("place.sh"), address] + checkpoint)
+    if others and run.spec.data:
+        run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
+        must(run, run.program("data.distribute_data", run.spec.data, json.dumps(run.spec.ssh), *others))
 
 
-def must(run, cause, what, argv):
-    """Run a step; what it printed last goes with its failure."""
+def must(run, argv):
+    """Run a step; what it printed last goes with its failure, with the names of the machines."""
     lines = []
     code = run.do(argv, lines.append)
     if code:
-        how = ": " + lines[-1] if code == SSH_FAILED and lines else " ended with exit code " + str(code)
-        raise Failed(cause, what + how, code, lines[-20:])
+        named = [" ".join(run.name_of(word) for word in line.split(" ")) for line in lines]
+        raise step_failed("placing", run.doing, code, named)
 
 
 class IdleWatch:

@@ -143,13 +143,8 @@ class Run:
         return code, output
 
     def keep_ballast(self):
-        if not os.path.exists(self.path("ballast")):
-            try:
-                with open(self.path("ballast"), "wb") as file:
-                    file.write(b"\0" * BALLAST_BYTES)
-            except OSError:
-                self.remove("ballast")
-                raise
+        with open(self.path("ballast"), "ab") as file:
+            os.posix_fallocate(file.fileno(), 0, BALLAST_BYTES)
 
 
 def is_cut_off(path):

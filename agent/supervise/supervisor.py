@@ -91,32 +91,24 @@ def started_as_unit(run, argv, log):
         return False
 
 
-class Liveness:
-    """Writes the clock into one small file, always in the same place: a full disk still takes it, a disk that hangs does not.
+def show_life(path, over):
+    """Write the clock into one small file, always in the same place, until all is over: a full disk still takes it, a disk that hangs does not.
 
     It is the machine's monotonic clock, which no change of the time of day moves and which all processes of the machine share.
     """
+    file = open(path, "wb", 0)  # noqa: SIM115 - as long as the run
 
-    def __init__(self, path):
-        self.path, self.file = path, None
-        self.over = threading.Event()
+    def mark():
+        os.pwrite(file.fileno(), "{:020.3f}\n".format(time.monotonic()).encode(), 0)
+        os.fdatasync(file.fileno())
 
-    def begin(self):
-        self.file = open(self.path, "wb", 0)  # noqa: SIM115 - as long as the run
-        self._mark()
-        threading.Thread(target=self._go_on, daemon=True).start()
-
-    def stop(self):
-        self.over.set()
-
-    def _go_on(self):
-        while not self.over.wait(ALIVE_EVERY_S):
+    def go_on():
+        while not over.wait(ALIVE_EVERY_S):
             with contextlib.suppress(OSError):  # A sign that is missing is what those who look shall see.
-                self._mark()
+                mark()
 
-    def _mark(self):
-        os.pwrite(self.file.fileno(), "{:020.3f}\n".format(time.monotonic()).encode(), 0)
-        os.fdatasync(self.file.fileno())
+    mark()
+    threading.Thread(target=go_on, daemon=True).start()
 
 
 def carry_out(run):
@@ -161,10 +153,10 @@ def supervise(folder):
 
 def end(run):
     """Carry out the run and leave behind how it ended."""
-    code, failure, liveness = 0, None, Liveness(run.path("alive_at"))
+    code, failure, over = 0, None, threading.Event()
     try:
         run.write("supervisor.pid", str(os.getpid()) + "\n")
-        liveness.begin()
+        show_life(run.path("alive_at"), over)
         carry_out(run)
     except Failed as failed:
         cause, sentence, code, lines = failed.args
@@ -176,7 +168,7 @@ def end(run):
         run.write(STOP_FILE, "")
     except Exception as error:  # noqa: BLE001 - nobody else could tell
         code, failure = 1, explained(error)
-    liveness.stop()
+    over.set()
     run.remove("ballast")  # There may be no room for the words that follow.
     if failure:
         run.write("failure.json", json.dumps(failure) + "\n")

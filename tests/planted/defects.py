@@ -262,8 +262,8 @@ RESULTS = (
         "silent machine has no copy",
         "the run begins again and writes over the newest copy",
         "agent/checkpoints/resume.py",
-        "return NoAnswer(",
-        "return None and NoAnswer(",
+        "return None, sentence.format(",
+        'return None, "" and sentence.format(',
         "tests/unit/test_agent_resume.py::test_a_silent_machine_is_not_taken_for_one_without_a_copy",
     ),
     Defect(

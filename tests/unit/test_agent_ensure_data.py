@@ -83,7 +83,7 @@ def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_bei
     hurry(folder, "data/ensure_data.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
     outcome = ended(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing")
-    assert "asking gpu-1 for the data: " in outcome.reason
+    assert "asking gpu-1 for the data ended with exit code " in outcome.reason
     assert ("no answer after 1 s" if "sleep" in trouble else "Connection refused") in outcome.reason
     assert not (folder / "stagings").exists()
 
@@ -100,14 +100,17 @@ def test_data_whose_way_breaks_are_not_made_anew(folder):
     (folder / "there").write_text("good")
     outcome = ended(folder)
     assert outcome.cause == "preparing"
-    assert "bringing the data from gpu-1: ssh: Broken pipe" in outcome.reason
+    assert "bringing the data from gpu-1 ended with exit code 255: ssh: Broken pipe" in outcome.reason
     assert not (folder / "stagings").exists()
 
 
 def test_data_of_this_machine_that_cannot_be_compared_are_not_made_anew(folder):
     write_job(folder, data=["sh", "-c", "echo OCI runtime exec failed; exit 126"])
     outcome = ended(folder)
-    assert "comparing the data of gpu-0 with their sums: OCI runtime exec failed" in outcome.reason
+    assert (
+        "comparing the data of gpu-0 with their sums ended with exit code 126: OCI runtime exec failed"
+        in outcome.reason
+    )
 
 
 def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder):

@@ -214,7 +214,7 @@ def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_ru
     for step in (1, 2, 3):
         save(folder / "logdir", f"model.ckpt-{step}")
     first = folder / "logdir" / "model.ckpt-1.index"
-    write = 'file.write(b"\\0" * BALLAST_BYTES)'
+    write = "os.posix_fallocate(file.fileno(), 0, BALLAST_BYTES)"
     full = f'os.path.exists("{first}") and os.write(os.open("/dev/full", os.O_WRONLY), b"x")'
     hurry(folder, "supervise/run_context.py", write, full)
     assert carry_out(folder, last=6).state == "finished"

@@ -87,7 +87,7 @@ def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(fold
     outcome = carry_out(folder, spread=["sh", "-c", "echo the data did not arrive whole on 10.0.0.1; exit 1"])
     assert (outcome.cause, outcome.reason) == (
         "placing",
-        "bringing the data to the other machines: the data did not arrive whole on gpu-1",
+        "bringing the data to gpu-1 ended with exit code 1: the data did not arrive whole on gpu-1",
     )
 
 
@@ -113,7 +113,7 @@ def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
 def test_a_machine_that_lets_nobody_in_is_named_with_what_ssh_said(folder):
     outcome = carry_out(folder, place=["sh", "-c", "echo 'root@10.0.0.1: Permission denied (publickey).'; exit 255"])
     assert outcome.cause == "placing"
-    assert outcome.reason.endswith("to gpu-1: root@10.0.0.1: Permission denied (publickey).")
+    assert outcome.reason.endswith("to gpu-1 ended with exit code 255: root@10.0.0.1: Permission denied (publickey).")
 
 
 def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
