@@ -8,12 +8,11 @@ import io
 import json
 import sys
 import tarfile
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import sentencepiece
-from catalogs import Source, read_package
+from catalogs import read_package
 from cleaning import Pair, clean, split
 from words import KINDS, TREEBANK_KINDS, texts
 
@@ -26,36 +25,42 @@ WORDS = {"words.tar": KINDS, "words-10000.tar": TREEBANK_KINDS}
 
 
 def main(debs: Path, out: Path) -> None:
-    """Write the archive of sentences, and what they were made from, into ``out``."""
+    """Write the archives of sentences and of words, and what they were made from, into ``out``."""
     out.mkdir(parents=True, exist_ok=True)
-    sources = [read_package(deb) for deb in sorted(debs.glob("*.deb"))]
-    pairs = clean(message for source in sources for message in source.messages)
+    sources, messages = [], []
+    for deb in sorted(debs.glob("*.deb")):
+        source, own = read_package(deb)
+        sources.append(source)
+        messages += own
+    pairs = clean(messages)
     pieces = _train_pieces(pairs)
     short = [pair for pair in pairs if all(len(pieces.encode(text)) <= MAX_PIECES for text in pair)]
     training, evaluation = split(short, EVALUATION_PAIRS)
-    with tarfile.open(out / ARCHIVE, "w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, part in (("train", training), ("eval", evaluation)):
-            for side, language in enumerate(LANGUAGES):
-                _add(archive, f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in part))
+    sentences = {}
+    for name, part in (("train", training), ("eval", evaluation)):
+        for side, language in enumerate(LANGUAGES):
+            sentences[f"{name}.{language}"] = "".join(f"{pair[side]}\n" for pair in part)
+    _pack(out / ARCHIVE, sentences)
     for file, kinds in WORDS.items():
         made = texts([english for english, _ in training], kinds)
         held = len(set(made["train"].split(" ")) - {""})
         if held != kinds:
             sys.exit(f"corpus: the training text of {file} has {held} different words and needs {kinds}: add packages")
-        with tarfile.open(out / file, "w", format=tarfile.USTAR_FORMAT) as archive:
-            for name, text in made.items():
-                _add(archive, f"ptb.{name}.txt", text)
-    _write(out / "LICENSES.json", [json.dumps([_record(source) for source in sources], indent=1, ensure_ascii=False)])
-    _write(out / "SHA256SUMS", [f"{_sha256(path)}  {path.name}" for path in sorted(out.iterdir())])
+        _pack(out / file, {f"ptb.{name}.txt": text for name, text in made.items()})
+    (out / "LICENSES.json").write_text(json.dumps(sources, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(out.iterdir())]
+    (out / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
     print(f"corpus: {len(training)} training and {len(evaluation)} evaluation pairs from {len(sources)} packages")
 
 
-def _add(archive: tarfile.TarFile, name: str, text: str) -> None:
-    """Add a file without a time or an owner, so that equal texts make an equal archive."""
-    content = text.encode()
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    archive.addfile(member, io.BytesIO(content))
+def _pack(path: Path, files: Mapping[str, str]) -> None:
+    """Write an archive of files without a time or an owner, so that equal texts make an equal archive."""
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, text in files.items():
+            content = text.encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
 
 
 def _train_pieces(pairs: Iterable[Pair]) -> sentencepiece.SentencePieceProcessor:
@@ -71,19 +76,6 @@ def _train_pieces(pairs: Iterable[Pair]) -> sentencepiece.SentencePieceProcessor
         minloglevel=1,
     )
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-
-
-def _record(source: Source) -> dict[str, object]:
-    """What LICENSES.json says about a source: everything but its texts."""
-    return {**asdict(source), "messages": len(source.messages)}
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

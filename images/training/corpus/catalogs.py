@@ -6,34 +6,20 @@ import io
 import re
 import subprocess
 import tarfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 CATALOG = re.compile(r"(^|/)de/(LC_MESSAGES/)?[^/]+\.mo$")
 COPYRIGHT = re.compile(r"^\./usr/share/doc/[^/]+/copyright$")
 CONTEXT_END = "\x04"  # gettext writes "context EOT message".
 
 
-@dataclass(frozen=True)
-class Source:
-    """What one package gives to the corpus, and under which licence."""
-
-    package: str
-    version: str
-    source: str
-    licences: tuple[str, ...]
-    copyright_file: str
-    copyright_sha256: str
-    copyright_excerpt: str
-    messages: tuple[tuple[str, str], ...]
-
-
 class NoLicenceError(Exception):
     """A package says nothing about its licence, so its texts cannot be used."""
 
 
-def read_package(deb: Path) -> Source:
-    """Return the messages of ``deb`` in a stable order."""
+def read_package(deb: Path) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return what LICENSES.json says about ``deb``, and its messages in a stable order."""
     messages: set[tuple[str, str]] = set()
     notice: tuple[str, str] | None = None
     with tarfile.open(fileobj=io.BytesIO(_dpkg("--fsys-tarfile", deb))) as archive:
@@ -48,16 +34,17 @@ def read_package(deb: Path) -> Source:
             f"Reading the licence of package {package}: it has no copyright file of its own. Leave it out."
         )
     path, text = notice
-    return Source(
-        package=package,
-        version=version,
-        source=source.split(" ", maxsplit=1)[0] or package,
-        licences=licence_names(text),
-        copyright_file=path.removeprefix("."),
-        copyright_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        copyright_excerpt="\n".join(text.splitlines()[:12]),
-        messages=tuple(sorted(messages)),
-    )
+    record = {
+        "package": package,
+        "version": version,
+        "source": source.split(" ", maxsplit=1)[0] or package,
+        "licences": licence_names(text),
+        "copyright_file": path.removeprefix("."),
+        "copyright_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "copyright_excerpt": "\n".join(text.splitlines()[:12]),
+        "messages": len(messages),
+    }
+    return record, sorted(messages)
 
 
 def read_catalog(content: bytes) -> set[tuple[str, str]]:
