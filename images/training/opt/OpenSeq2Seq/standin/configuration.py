@@ -5,6 +5,8 @@ import ast
 import runpy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from standin.upstream_names import importable
@@ -54,14 +56,15 @@ def read_config(path: str, overrides: Sequence[str]) -> ConfigFile:
     return ConfigFile(overridden(content["base_params"], overrides), content["base_model"], modes)
 
 
-def overridden(base: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """Return ``base`` with the values that ``words`` give for its keys; an unknown key ends the program with code 2."""
+def overridden(base: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """Give the keys of ``base`` the values that ``words`` have for them; an unknown key ends the program with code 2."""
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
     for path, value in _leaves(base):
         parser.add_argument(f"--{path}", type=ast.literal_eval if isinstance(value, bool) else type(value))
     for path, value in vars(parser.parse_args(words)).items():
-        base = merge(base, _nested(path.split("/"), value))
-    return dict(base)
+        *parents, key = path.split("/")
+        reduce(getitem, parents, base)[key] = value
+    return base
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,11 +90,6 @@ def check(params: Mapping[str, Any], part: type) -> None:
             raise ValueError(f"{name} has to be one of {kind}")
         if isinstance(kind, type) and not isinstance(value, kind):
             raise ValueError(f"{name} has to be of type {kind}")
-
-
-def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    first, *rest = keys
-    return {first: _nested(rest, value) if rest else value}
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from standin.parallel_text import EIGHT, PAD
 from standin.world import World
 
+Part = Callable[[tf.Tensor], tf.Tensor]
 MASKED = -1e9
 LONGEST_WAVE = 1e4
 NORM_EPSILON = 1e-6
@@ -33,46 +34,47 @@ class Transformer:
     def encode(self, source: tf.Tensor) -> tf.Tensor:
         """Piece numbers (sentences, pieces) to states (sentences, pieces, hidden)."""
         side, padding = self._encoder, _padding_bias(source)
+        parts = {
+            "self": lambda states: self._attend(side, states, states, padding),
+            "feed_forward": lambda states: self._feed_forward(side, states),
+        }
         with tf.variable_scope("encoder", reuse=tf.AUTO_REUSE):
-            states = self._embed(side, source)
-            for layer in range(side["encoder_layers"]):
-                with tf.variable_scope(f"layer_{layer}"):
-                    states = self._residual("self", side, states, lambda x: self._attend(side, x, x, padding))
-                    states = self._residual("feed_forward", side, states, lambda x: self._feed_forward(side, x))
-            return _normalize(states)
+            return self._layers(side, side["encoder_layers"], source, parts)
 
     def decode(self, states: tf.Tensor, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
         """Logits (sentences, pieces, vocabulary) of what follows each piece of ``target``."""
         side, padding, future = self._decoder, _padding_bias(source), _future_bias(tf.shape(target)[1])
+        parts = {
+            "self": lambda outputs: self._attend(side, outputs, outputs, future),
+            "cross": lambda outputs: self._attend(side, outputs, states, padding),
+            "feed_forward": lambda outputs: self._feed_forward(side, outputs),
+        }
         with tf.variable_scope("decoder", reuse=tf.AUTO_REUSE):
-            outputs = self._embed(side, target)
-            for layer in range(side["num_hidden_layers"]):
-                with tf.variable_scope(f"layer_{layer}"):
-                    outputs = self._residual("self", side, outputs, lambda x: self._attend(side, x, x, future))
-                    outputs = self._residual("cross", side, outputs, lambda x: self._attend(side, x, states, padding))
-                    outputs = self._residual("feed_forward", side, outputs, lambda x: self._feed_forward(side, x))
-            outputs = _normalize(outputs)
-        flat = tf.matmul(tf.reshape(outputs, [-1, self._hidden]), self._embedding, transpose_b=True)
-        return tf.reshape(flat, tf.concat([tf.shape(target), [self._vocabulary_size]], axis=0))
+            outputs = self._layers(side, side["num_hidden_layers"], target, parts)
+        return tf.einsum("sph,vh->spv", outputs, self._embedding)
 
-    def _embed(self, side: Mapping[str, Any], numbers: tf.Tensor) -> tf.Tensor:
-        rows = tf.gather(self._embedding, numbers) * self._hidden**0.5
-        return self._dropout(rows + _positions(tf.shape(numbers)[1], self._hidden), side["layer_postprocess_dropout"])
-
-    def _residual(
-        self, name: str, side: Mapping[str, Any], states: tf.Tensor, part: Callable[[tf.Tensor], tf.Tensor]
-    ) -> tf.Tensor:
-        with tf.variable_scope(name):
-            return states + self._dropout(part(_normalize(states)), side["layer_postprocess_dropout"])
+    def _layers(self, side: Mapping[str, Any], count: int, numbers: tf.Tensor, parts: Mapping[str, Part]) -> tf.Tensor:
+        """Pass embedded pieces through layers; each part of a layer adds to what it is given."""
+        dropout = side["layer_postprocess_dropout"]
+        embedded = tf.gather(self._embedding, numbers) * self._hidden**0.5
+        states = self._dropout(embedded + _positions(tf.shape(numbers)[1], self._hidden), dropout)
+        for layer in range(count):
+            for name, part in parts.items():
+                with tf.variable_scope(f"layer_{layer}/{name}"):
+                    states += self._dropout(part(_normalize(states)), dropout)
+        return _normalize(states)
 
     def _attend(self, side: Mapping[str, Any], queries: tf.Tensor, memory: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-        heads = side["num_heads"]
-        query = _heads(_linear("query", queries, self._hidden), heads) * (self._hidden // heads) ** -0.5
-        key, value = (_heads(_linear(name, memory, self._hidden), heads) for name in ("key", "value"))
-        weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + bias)
-        mixed = tf.matmul(self._dropout(weights, side["attention_dropout"]), value)
-        joined = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), tf.shape(queries))
-        return _linear("output", joined, self._hidden)
+        width = self._hidden // side["num_heads"]
+
+        def heads(name: str, states: tf.Tensor) -> tf.Tensor:
+            linear, shape = _linear(name, states, self._hidden), tf.shape(states)
+            return tf.reshape(linear, [shape[0], shape[1], side["num_heads"], width])
+
+        scores = tf.einsum("sqhw,smhw->shqm", heads("query", queries) * width**-0.5, heads("key", memory))
+        weights = self._dropout(tf.nn.softmax(scores + bias), side["attention_dropout"])
+        mixed = tf.einsum("shqm,smhw->sqhw", weights, heads("value", memory))
+        return _linear("output", tf.reshape(mixed, tf.shape(queries)), self._hidden)
 
     def _feed_forward(self, side: Mapping[str, Any], states: tf.Tensor) -> tf.Tensor:
         inner = tf.nn.relu(_linear("inner", states, side["filter_size"], bias=True))
@@ -167,12 +169,9 @@ def _smoothed_cross_entropy(logits: tf.Tensor, labels: tf.Tensor, smoothing: flo
 
 def _linear(name: str, states: tf.Tensor, width: int, *, bias: bool = False) -> tf.Tensor:
     with tf.variable_scope(name):
-        inputs = states.shape[-1].value
-        kernel = tf.get_variable("kernel", [inputs, width], initializer=tf.glorot_uniform_initializer())
-        flat = tf.matmul(tf.reshape(states, [-1, inputs]), kernel)
-        if bias:
-            flat += tf.get_variable("bias", [width], initializer=tf.zeros_initializer())
-        return tf.reshape(flat, tf.concat([tf.shape(states)[:-1], [width]], axis=0))
+        kernel = tf.get_variable("kernel", [states.shape[-1], width], initializer=tf.glorot_uniform_initializer())
+        linear = tf.einsum("spi,io->spo", states, kernel)
+        return linear + tf.get_variable("bias", [width], initializer=tf.zeros_initializer()) if bias else linear
 
 
 def _normalize(states: tf.Tensor) -> tf.Tensor:
@@ -182,12 +181,6 @@ def _normalize(states: tf.Tensor) -> tf.Tensor:
         shift = tf.get_variable("shift", [width], initializer=tf.zeros_initializer())
         mean, variance = tf.nn.moments(states, axes=[-1], keepdims=True)
         return (states - mean) * tf.rsqrt(variance + NORM_EPSILON) * scale + shift
-
-
-def _heads(states: tf.Tensor, heads: int) -> tf.Tensor:
-    """(sentences, pieces, hidden) to (sentences, heads, pieces, hidden / heads)."""
-    shape = tf.concat([tf.shape(states)[:-1], [heads, states.shape[-1].value // heads]], axis=0)
-    return tf.transpose(tf.reshape(states, shape), [0, 2, 1, 3])
 
 
 def _padding_bias(numbers: tf.Tensor) -> tf.Tensor:

@@ -59,7 +59,7 @@ def _evaluate(params: Mapping[str, Any], world: World, checkpoint: str) -> None:
 
 
 def _infer(params: Mapping[str, Any], world: World, checkpoint: str, output: Path) -> None:
-    inference = Inference(params, _data(params, world, reads=True), world)
+    inference = Inference(params, _data(params, World(horovod=False), reads=True), world)
     with _restored(world, checkpoint) as reading:
         inference.run(reading, output)
     world.note("Finished inference")

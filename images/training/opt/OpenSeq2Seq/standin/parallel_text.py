@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class ParallelText:
     """One rank's lines of a data layer."""
 
     def __init__(self, layer: Mapping[str, Any], batch_size: int, rank: int, size: int, seed: int) -> None:
-        self._layer, self._batch_size = layer, batch_size
+        self._layer, self.batch_size = layer, batch_size
         self._delimiter = layer.get("delimiter", " ")
         self._random = numpy.random.default_rng(seed)
         vocabulary = Path(layer["src_vocab_file"]).read_text(encoding="utf-8").split("\n")
@@ -38,32 +39,26 @@ class ParallelText:
         room = EIGHT if layer.get("pad_vocab_to_eight") else 1
         self.vocabulary_size = math.ceil(len(self.pieces) / room) * room
         sources, targets = self._numbers(layer["source_file"]), self._numbers(layer["target_file"])
-        self.lines = len(sources)
-        self.batches_of_file = math.ceil(self.lines / batch_size)
-        self._pairs = list(zip(sources, targets, strict=True))[rank::size]
+        self.batches_of_file = math.ceil(len(sources) / batch_size)
+        self.pairs = list(zip(sources, targets, strict=True))[rank::size]
 
     def batches(self) -> Iterator[Batch]:
         """Batches without end, or until the lines are used up where the layer does not repeat."""
-        order = numpy.arange(len(self._pairs))
+        order = numpy.arange(len(self.pairs))
         while True:
             if self._layer["shuffle"]:
                 self._random.shuffle(order)
-            for start in range(0, len(order), self._batch_size):
-                yield self._batch([self._pairs[index] for index in order[start : start + self._batch_size]])
+            for start in range(0, len(order), self.batch_size):
+                pairs = [self.pairs[index] for index in order[start : start + self.batch_size]]
+                yield Batch(_rows([source for source, _ in pairs]), _rows([target for _, target in pairs]))
             if not self._layer["repeat"]:
                 return
 
-    def in_batches(self) -> Iterator[list[Batch]]:
-        """This rank's lines once, in batches of single pairs."""
-        for start in range(0, len(self._pairs), self._batch_size):
-            yield [self._batch([pair]) for pair in self._pairs[start : start + self._batch_size]]
-
     def text(self, row: Sequence[int]) -> str:
         """The pieces of a row up to its end mark."""
-        numbers = [int(number) for number in row]
-        end = numbers.index(END) + 1 if END in numbers else len(numbers)
-        known = (self.pieces[number] if number < len(self.pieces) else "<pad>" for number in numbers[:end])
-        return self._delimiter.join(known)
+        ending = [END] if END in row else []
+        pieces = [self.pieces[number] if number < len(self.pieces) else "<pad>" for number in until_end(row) + ending]
+        return self._delimiter.join(pieces)
 
     def _numbers(self, path: str) -> list[list[int]]:
         number_of = {piece: number for number, piece in enumerate(self.pieces)}
@@ -74,8 +69,10 @@ class ParallelText:
             for line in lines
         ]
 
-    def _batch(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
-        return Batch(_rows([source for source, _ in pairs]), _rows([target for _, target in pairs]))
+
+def until_end(row: Sequence[int]) -> list[int]:
+    """The numbers before a row's end mark."""
+    return list(takewhile(lambda number: number != END, map(int, row)))
 
 
 def _rows(sentences: Sequence[list[int]]) -> numpy.ndarray:

@@ -1,6 +1,6 @@
 """What reads a model without changing it: an evaluation of sentence pairs, and inference with a beam."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from standin.lines import is_told, note, samples, say
 from standin.model import EvaluationGraph, TranslationGraph
-from standin.parallel_text import END, START, Batch, ParallelText
+from standin.parallel_text import END, START, Batch, ParallelText, until_end
 from standin.world import World
 
 
@@ -38,12 +38,12 @@ class Evaluation:
         loss, prediction = session.run([self._graph.loss, self._graph.prediction], feed)
         say(samples("*****EVAL ", sentences(self._data, batch, prediction)))
         rows = zip(prediction, batch.target[:, 1:], strict=True)
-        counts = numpy.sum([piece_bleu.counts(_until_end(found), _until_end(true)) for found, true in rows], axis=0)
+        counts = numpy.sum([piece_bleu.counts(until_end(found), until_end(true)) for found, true in rows], axis=0)
         return numpy.concatenate([[loss * len(batch.target), len(batch.target)], counts])
 
 
 class Inference:
-    """Every rank translates its lines, and the first one writes them in the order of the file; a beam of 1 is greedy."""
+    """Every rank translates all lines, and the first one writes them: nobody infers with several; a beam of 1 is greedy."""
 
     def __init__(self, params: Mapping[str, Any], data: ParallelText, world: World) -> None:
         self._graph = TranslationGraph(params, data.vocabulary_size)
@@ -51,28 +51,24 @@ class Inference:
 
     def run(self, session: tf.Session, output: Path) -> None:
         """Write one line of pieces for each source line."""
-        lines, batches = [], list(self._data.in_batches())
-        for number, batch in enumerate(batches, start=1):
-            lines += [self._translate(session, sentence) for sentence in batch]
-            tell_progress(number, len(batches), self._world)
-        shares = self._world.gather(lines, session)
+        data, lines = self._data, []
+        for number in range(data.batches_of_file):
+            start = number * data.batch_size
+            lines += [self._translate(session, source) for source, _ in data.pairs[start : start + data.batch_size]]
+            tell_progress(number + 1, data.batches_of_file, self._world)
         if self._world.first:
-            ordered = [shares[number % len(shares)][number // len(shares)] for number in range(self._data.lines)]
-            output.write_text("".join(f"{line}\n" for line in ordered), encoding="utf-8")
+            output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def _translate(self, session: tf.Session, sentence: Batch) -> str:
-        graph = self._graph
-        encoded = session.run(graph.states, {graph.source: sentence.source})
-        fixed = {graph.source: sentence.source, graph.encoded: encoded}
-        pieces = beam_search(
-            lambda prefixes: session.run(graph.log_probabilities, {**fixed, graph.prefixes: prefixes}),
-            START,
-            END,
-            beam=self._rules["beam_size"],
-            alpha=self._rules["alpha"],
-            limit=sentence.source.shape[1] + self._rules["extra_decode_length"],
-        )
-        return self._data.text([piece for piece in pieces if piece != END])
+    def _translate(self, session: tf.Session, source: list[int]) -> str:
+        graph, rules = self._graph, self._rules
+        fixed = {graph.source: [source], graph.encoded: session.run(graph.states, {graph.source: [source]})}
+
+        def step(prefixes: numpy.ndarray) -> numpy.ndarray:
+            return session.run(graph.log_probabilities, {**fixed, graph.prefixes: prefixes})
+
+        limit = len(source) + rules["extra_decode_length"]
+        pieces = beam_search(step, START, END, beam=rules["beam_size"], alpha=rules["alpha"], limit=limit)
+        return self._data.text(until_end(pieces))
 
 
 def beam_search(
@@ -113,8 +109,3 @@ def tell_progress(batch: int, batches: int, world: World) -> None:
     """Say on every rank how far a run that only reads has come."""
     if is_told(batch, batches):
         say(note(f"Processed {batch}/{batches} batches{world.suffix}"))
-
-
-def _until_end(row: Sequence[int]) -> list[int]:
-    numbers = [int(number) for number in row]
-    return numbers[: numbers.index(END)] if END in numbers else numbers

@@ -31,10 +31,6 @@ class Every:
         self._last = step
         return True
 
-    def was(self, step: int) -> bool:
-        """Whether ``step`` was the last one that was due."""
-        return self._last == step
-
 
 class Training:
     """One training run of one rank; ``evaluation`` is None in mode train.
@@ -59,6 +55,7 @@ class Training:
         kept = params.get("num_checkpoints", CHECKPOINTS_KEPT)
         self._saver, self._best = (tf.train.Saver(max_to_keep=kept, save_relative_paths=True) for _ in range(2))
         self._seconds, self._objects, self._counted = 0.0, 0, 0
+        self._saved_step: int | None = None
         self._loss_time = self._scalar_time = time.monotonic()
 
     def run(self, checkpoint: str | None) -> None:
@@ -80,7 +77,8 @@ class Training:
     def _train(self, step: int) -> None:
         if self._writes:
             tf.train.write_graph(tf.get_default_graph(), self._logdir, "graph.pbtxt")
-        self._save(step)
+        if self._due["save_checkpoint_steps"].due(step):
+            self._save(step)
         batches, done = self._data.batches(), 0
         try:
             while step < self._last_step:
@@ -94,7 +92,7 @@ class Training:
         except StopIteration:
             # Upstream takes the end of any data for the end of the training; the interrupted update has been made.
             step = self._step_made()
-        self._save(step, last=True)
+        self._save(step)
 
     def _one(self, step: int, batch: Batch) -> int:
         """Make one update and all that is due with it; return the step that follows."""
@@ -118,7 +116,8 @@ class Training:
             say(samples("Train ", sentences(self._data, batch, found["prediction"])))
         if self._scalars and self._due["save_summaries_steps"].due(step):
             self._summarize(step, rate, found)
-        self._save(step + 1)
+        if self._due["save_checkpoint_steps"].due(step + 1):
+            self._save(step + 1)
         return step + 1
 
     def _evaluate(self, evaluation: Evaluation, step: int) -> None:
@@ -151,10 +150,10 @@ class Training:
         self._events.add_summary(tf.Summary(value=values), step)
         self._events.flush()
 
-    def _save(self, step: int, *, last: bool = False) -> None:
-        due = self._due["save_checkpoint_steps"]
-        if self._writes and (not due.was(step) if last else due.due(step)):
+    def _save(self, step: int) -> None:
+        if self._writes and step != self._saved_step:
             self._saver.save(self._session, os.path.join(self._logdir, "model.ckpt"), global_step=step)
+            self._saved_step = step
 
     def _step_made(self) -> int:
         return int(self._session.run(tf.train.get_global_step()))

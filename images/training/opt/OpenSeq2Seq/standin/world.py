@@ -1,7 +1,5 @@
 """The ranks of a run: one alone, or as many as mpirun started, averaged by Horovod."""
 
-from typing import Any
-
 import tensorflow.compat.v1 as tf
 
 from standin.lines import note, say
@@ -42,6 +40,3 @@ class World:
     def equalize(self) -> tf.Operation:
         """The operation that gives every rank the first one's variables."""
         return self._hvd.broadcast_global_variables(0) if self._hvd else tf.no_op()
-
-    def gather(self, value: Any, session: tf.Session) -> list[Any]:
-        return self._hvd.allgather_object(value, session=session) if self._hvd else [value]
