@@ -6,8 +6,7 @@ they leave what each of their files did in ``artifacts/e2e.json``. Without a new
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,9 @@ def stack_file() -> str:
 def systems(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the page of what was run where; ``results`` are new ones by the path of the test's file."""
     known = {found["stack"]: found["result"] for found in RESULT.finditer(SYSTEMS.read_text())}
-    rows = sorted((_system(name, known.get(name, "none"), results) for name in config.stacks()), key=_place)
-    return _with_table(SYSTEMS, "\n".join([*SYSTEMS_HEAD, *(row.text() for row in rows)]))
+    stacks = sorted(map(config.read_file, config.stacks()), key=_place)
+    rows = [_system(stack, known.get(stack.name, "none"), results) for stack in stacks]
+    return _with_table(SYSTEMS, "\n".join([*SYSTEMS_HEAD, *rows]))
 
 
 def _with_table(page: Path, table: str) -> str:
@@ -81,33 +81,30 @@ def _keys() -> str:
     """Return the tables of all sections: `cluster` has one for each account, `job` one for each kind."""
     text = []
     for name in ACCOUNTS:
-        account, own = account_of(name), _origins(STACKS[name]) if name in STACKS else {}
-        text += [
-            f"With `account: {name}`:",
-            "",
-            *KEYS_HEAD,
-            *_rows("cluster", account.section, own),
-            *_settings(name),
-            "",
-        ]
-    text += ["The container:", "", *KEYS_HEAD, *_rows("container", Container, _origins("v100"))]
-    text += ["", "The guard, a section that may be left out:", "", *KEYS_HEAD, *_rows("guard", Guard, {})]
-    of_kinds = {
-        kind: list(_rows("job", kind_of(kind), _origins(STACKS[kind]) if kind in STACKS else {})) for kind in KINDS
-    }
+        rows = _rows("cluster", account_of(name).section, _origins(STACKS.get(name)))
+        text += _table(f"With `account: {name}`:", [*rows, *_settings(name)])
+    text += _table("The container:", _rows("container", Container, _origins("v100")))
+    text += _table("The guard, a section that may be left out:", _rows("guard", Guard, {}))
+    of_kinds = {kind: list(_rows("job", kind_of(kind), _origins(STACKS.get(kind)))) for kind in KINDS}
     shared = [row for row in of_kinds["horovod"] if all(row in rows for rows in of_kinds.values())]
-    text += ["", "With every `kind`:", "", *KEYS_HEAD, *shared]
+    text += _table("With every `kind`:", shared)
     own_programs: list[str] = []
     for kind, all_rows in of_kinds.items():
+        title = f"With `kind: {kind}`"
         rows = [row for row in all_rows if "`job.kind`" not in row and row not in shared]
+        other = [row for row in rows if row not in own_programs]
         if not issubclass(kind_of(kind), OwnProgram):
-            text += ["", f"With `kind: {kind}`:", "", *KEYS_HEAD, *rows]
+            text += _table(f"{title}:", rows)
         elif not own_programs:
             own_programs = rows
-            text += ["", f"With `kind: {kind}`, and every other kind for your own program:", "", *KEYS_HEAD, *rows]
-        elif other := [row for row in rows if row not in own_programs]:
-            text += ["", f"With `kind: {kind}` these instead, or besides:", "", *KEYS_HEAD, *other]
-    return "\n".join(text)
+            text += _table(f"{title}, and every other kind for your own program:", rows)
+        elif other:
+            text += _table(f"{title} these instead, or besides:", other)
+    return "\n".join(text).strip()
+
+
+def _table(title: str, rows: Iterable[str]) -> list[str]:
+    return ["", title, "", *KEYS_HEAD, *rows]
 
 
 def _settings(account: str) -> list[str]:
@@ -117,8 +114,8 @@ def _settings(account: str) -> list[str]:
     return [f"| `{account}:{name}` | {row} |" for name, row in rows.items()]
 
 
-def _origins(stack: str) -> dict[str, tuple[Any, str]]:
-    return {path: (value, source) for path, value, source in config.read_file(stack).origins}
+def _origins(stack: str | None) -> dict[str, tuple[Any, str]]:
+    return {path: (value, source) for path, value, source in config.read_file(stack).origins} if stack else {}
 
 
 def _rows(section: str, model: type[BaseModel], origins: Mapping[str, tuple[Any, str]]) -> Iterator[str]:
@@ -156,33 +153,23 @@ def _range(schema: Mapping[str, Any]) -> str:
     return f"{schema['minimum']:,} to {schema['maximum']:,}" if "maximum" in schema else ""
 
 
-@dataclass(frozen=True)
-class System:
-    """One stack of the table, with the e2e test that brings it up and how that ended."""
-
-    stack: Stack
-    emulated: bool
-    test: str
-    result: str
-
-    def text(self) -> str:
-        """Return the row."""
-        account, name = account_of(self.stack.cluster.account), self.stack.name
-        price = self.stack.cluster.rent_per_hour
-        dollars = "node hours" if price is None else "0" if self.emulated else f"{price:.2f}"
-        runs = "emulated" if self.emulated else "[never run](never-run.md)"
-        tried = f"`{self.test}`" if self.test else "nothing"
-        return (
-            f"| `{self.stack.job.kind}` on {account.title} | `{name}` | {runs} | {tried} | {self.result} | {dollars} |"
-        )
+def _system(stack: Stack, before: str, results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the row of a stack, with the e2e test that brings it up and how that ended."""
+    result, tried = "none", "nothing"
+    if test := _test_of(stack.name):
+        tried = f"`{test}`"
+        result = _said(results[test]) if test in results else before
+    is_emulated, price = _is_emulated(stack), stack.cluster.rent_per_hour
+    dollars = "node hours"
+    if price is not None:
+        dollars = "0" if is_emulated else f"{price:.2f}"
+    runs = "emulated" if is_emulated else "[never run](never-run.md)"
+    account = account_of(stack.cluster.account).title
+    return f"| `{stack.job.kind}` on {account} | `{stack.name}` | {runs} | {tried} | {result} | {dollars} |"
 
 
-def _system(name: str, before: str, results: Mapping[str, Mapping[str, Any]]) -> System:
-    test, emulated = _test_of(name), emulated_account.of_stack(name, Home.of()) is not None
-    if not test:
-        return System(config.read_file(name), emulated, "", "none")
-    new = results.get(test)
-    return System(config.read_file(name), emulated, test, _said(new) if new else before)
+def _is_emulated(stack: Stack) -> bool:
+    return emulated_account.of_stack(stack.name, Home.of()) is not None
 
 
 def _said(result: Mapping[str, Any]) -> str:
@@ -197,8 +184,8 @@ def _test_of(stack: str) -> str:
     return found[0].relative_to(ROOT).as_posix() if found else ""
 
 
-def _place(row: System) -> tuple[int, bool, str]:
-    return list(KINDS).index(row.stack.job.kind), row.emulated, row.stack.name
+def _place(stack: Stack) -> tuple[int, bool, str]:
+    return list(KINDS).index(stack.job.kind), _is_emulated(stack), stack.name
 
 
 def main() -> None:
