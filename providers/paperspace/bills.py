@@ -31,9 +31,9 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
     rows = [market.api.find("/machines", each) for each in sorted({*listed, *known})]
     living += [found for row in rows if row and (found := views.machine(row)).owner == owner]
     now = datetime.now(UTC) - timedelta(seconds=market.clock_ahead_s)
-    found = [each for resource in living for each in _of(resource, None, now)]
+    found = [each for resource in living for each in charges_of(resource, None, now)]
     for ended, closed in _ended(market, owner, {each.id for each in living}):
-        found += _of(ended, closed, now)
+        found += charges_of(ended, closed, now)
     return tuple(sorted(found, key=lambda each: (each.opened, each.host, each.id)))
 
 
@@ -55,7 +55,7 @@ def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resour
             yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=inputs), closed
 
 
-def _of(resource: Resource, closed: datetime | None, now: datetime) -> list[Charge]:
+def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> list[Charge]:
     """Charge for each part of it from its beginning on."""
     opened, found = resource.since or now, []
     for category, part in _parts(resource).items():

@@ -86,7 +86,7 @@ class Machines(World):
             living = [views.network(self.team.call("GET", f"/private-networks/{self.network}"))]
             living += [views.machine(self.team.call("GET", f"/machines/{each}")) for each in self.ids]
         self.now = datetime.fromtimestamp(self.team.account.now, UTC)
-        return Rental(self.now, tuple(charge for each in living for charge in bills._of(each, None, self.now)))
+        return Rental(self.now, tuple(charge for each in living for charge in bills.charges_of(each, None, self.now)))
 
     def end(self) -> None:
         """Stop and delete all machines, then the network."""
