@@ -1,10 +1,9 @@
 """`fab plan`: which machines are the better buy for a stack's job, before anything is rented."""
 
 import math
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +15,7 @@ from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
-from microcluster.config.variants import variants
+from microcluster.config.variants import Keys, variants
 from microcluster.lifecycle.accounts import open_account, why_no_key
 from microcluster.planning.alternatives import (
     Alternative,
@@ -32,10 +31,9 @@ from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.errors import ProviderError
 
-WIDTH, KEYS_WIDTH = 160, 120
+WIDTH = 160
 WORKERS = 8
 """Questions to an account at a time."""
-IN_STACK_FILE = " In the stack file: "
 PUBLISHED = "published runs"
 COLUMNS = (
     *(("machines", "left"), ("port", "right"), ("precision", "left"), ("s/step", "right"), ("waits", "right")),
@@ -44,13 +42,13 @@ COLUMNS = (
 PRICE_COLUMNS = (("machines", "left"), ("port", "right"), ("dollars an hour", "right"))
 
 
-@dataclass(frozen=True)
-class Row:
-    """One choice of machines; ``found`` is None where nothing like it was ever measured."""
+@dataclass
+class Prices:
+    """What an hour of each choice costs, None where nobody says; who says it, and why some have no price."""
 
-    stack: Stack
-    offer: Offer
-    found: Alternative | None
+    per_hour: list[Decimal | None]
+    source: str
+    missing: list[str]
 
 
 @local_command
@@ -61,49 +59,34 @@ def plan(
     own = config.read_file(stack)
     _refuse_unplannable(own, budget, deadline)
     measured = newest_run(stack)
-    prices = Asked(own) if live else Listed(own)
-    rows = rows_of(own, measured, prices)
-    if not rows and prices.missing:
+    others = list(variants(own))
+    prices = (asked if live else listed)(own, [other for other, _ in others])
+    known, unknown = choices(own, measured, zip(others, prices.per_hour, strict=True))
+    if prices.missing and not (known or unknown):
         raise CommandFailed(
             f"The account has no price for any choice. {prices.missing[0]} Without it: fab plan --stack {stack}"
         )
-    known = [row.found for row in rows if row.found]
-    mine = next((row.found for row in rows if (row.stack.cluster, row.stack.job) == (own.cluster, own.job)), None)
+    mine = next((row for row in known if not row.offer.keys), None)
     choice = choose(known, budget=budget or None, deadline_h=deadline or None)
     advice = advise(own, known, mine, choice, budget=budget, deadline=deadline)
     advice.append(f"{prices.source}.")
     if as_json:
-        print_json(
-            {
-                "stack": stack,
-                "prices": f"{prices.source}.",
-                "without_price": prices.missing,
-                "advice": advice,
-                "rows": [_facts(row, choice, mine) for row in rows],
-            }
-        )
+        measured_rows = [_facts(row, choice, mine) for row in known]
+        others = [{**asdict(offer), "measured": False} for offer in unknown]
+        facts = {"stack": stack, "prices": f"{prices.source}.", "without_price": prices.missing, "advice": advice}
+        print_json({**facts, "rows": measured_rows + others})
         return 0
     if known:
         say(_title(own, known[0], measured))
-        listed = sorted(known, key=lambda row: (row.dollars.usual, row.hours.usual))
-        show_table(COLUMNS, [_cells(row, choice, mine) for row in listed], width=WIDTH, box=None, pad_edge=False)
+        by_price = sorted(known, key=lambda row: (row.dollars.usual, row.hours.usual))
+        show_table(COLUMNS, [_cells(row, choice, mine) for row in by_price], width=WIDTH, box=None, pad_edge=False)
     else:
-        cheapest_first = sorted((row.offer for row in rows), key=lambda offer: offer.per_hour)
+        cheapest_first = sorted(unknown, key=lambda offer: offer.per_hour)
         priced = [(_machines(offer), f"{offer.port_mbps or ''}", f"{offer.per_hour:.3f}") for offer in cheapest_first]
         show_table(PRICE_COLUMNS, list(dict.fromkeys(priced)), width=WIDTH, box=None, pad_edge=False)
-    unknown = sorted({_measure(row) for row in rows if not row.found})
     if known and unknown:
-        say(f"Never measured, so without hours: {', '.join(unknown)}.")
-    say("".join(f"No price: {each}\n" for each in prices.missing), end="")
-    for line in advice:
-        found, _, keys = line.partition(IN_STACK_FILE)
-        say(found)
-        if keys:
-            say(
-                textwrap.fill(
-                    f"{IN_STACK_FILE.strip()} {keys}", KEYS_WIDTH, initial_indent="  ", subsequent_indent="    "
-                )
-            )
+        say(f"Never measured, so without hours: {', '.join(sorted({_kind(offer) for offer in unknown}))}.")
+    say("\n".join([*(f"No price: {each}" for each in prices.missing), *advice]))
     return 0
 
 
@@ -137,21 +120,25 @@ def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:
     )
 
 
-def rows_of(own: Stack, measured: MeasuredRun | None, prices: "Listed") -> list[Row]:
-    """Return every choice that the stack's account sells, with what the stack's job takes there."""
-    found, own_pace = [], _pace(own, measured)
-    samples = own.job.max_steps * own_pace.samples if own_pace else 0
-    others = list(variants(own))
-    for (other, keys), price in zip(others, prices.of([other for other, _ in others]), strict=True):
+def choices(
+    own: Stack, measured: MeasuredRun | None, others: Iterable[tuple[tuple[Stack, Keys], Decimal | None]]
+) -> tuple[list[Alternative], list[Offer]]:
+    """Return what the stack's job takes on every choice that has a price, and the choices where nobody knows."""
+    known, unknown = [], []
+    own_pace = _pace(own, measured)
+    for (other, keys), price in others:
         if price is None:
             continue
-        hardware = other.cluster.hardware
-        port = getattr(other.cluster, "port_speed_mbps", None)
-        offer = Offer(hardware.name, hardware.gpu, hardware.gpus, other.cluster.nodes, port, price, keys)
+        hardware, precision = other.cluster.hardware, getattr(other.job, "precision", None)
+        offer = Offer(
+            hardware.name, hardware.gpu, hardware.gpus, other.cluster.nodes, _port(other), precision, price, keys
+        )
         pace = _pace(other, measured)
-        row = alternative(offer, pace, samples, _preparation(other)) if pace and own_pace else None
-        found.append(Row(other, offer, row))
-    return found
+        if pace and own_pace:
+            known.append(alternative(offer, pace, own.job.max_steps * own_pace.samples, _preparation(other)))
+        else:
+            unknown.append(offer)
+    return known, unknown
 
 
 def advise(
@@ -191,12 +178,10 @@ def _pace(stack: Stack, measured: MeasuredRun | None) -> Pace | None:
     if stack.forecast and workload:
         found = stack.forecast.prediction
         ranks = hardware.gpus * nodes
-        return Pace(
-            found.seconds, found.seconds - found.compute_s, ranks * workload.units, BAND, PUBLISHED, workload.precision
-        )
+        return Pace(found.seconds, found.seconds - found.compute_s, ranks * workload.units, BAND, PUBLISHED)
     if measured is None or (hardware.gpu, hardware.gpus * measured.nodes) != (measured.gpu, measured.ranks):
         return None
-    port = getattr(stack.cluster, "port_speed_mbps", None)
+    port = _port(stack)
     seconds = measured.step_on(nodes, CARRIED_MBPS.get(port, port) if port else None)
     ranks, basis = hardware.gpus * nodes, f"run {measured.run}"
     if measured.unit == "epoch":  # As many samples, in fewer steps on more ranks.
@@ -235,49 +220,38 @@ def _title(own: Stack, row: Alternative, measured: MeasuredRun | None) -> str:
     return f"Stack {own.name}: {much}; hours from the order to the end, dollars in started hours; by {row.pace.basis}{emulated}."
 
 
-class Listed:
-    """The prices of the dated catalog."""
-
-    def __init__(self, own: Stack) -> None:
-        self.source = f"List prices of {account_of(own.cluster.account).prices_as_of}, without tax"
-        """Who gave them."""
-        self.missing: list[str] = []
-        """What has no price, and why."""
-
-    def of(self, stacks: Sequence[Stack]) -> list[Decimal | None]:
-        """Return the price of an hour for each; None where nobody names one."""
-        return [stack.cluster.rent_per_hour for stack in stacks]
+def listed(own: Stack, stacks: Sequence[Stack]) -> Prices:
+    """Return the prices of the dated catalog."""
+    source = f"List prices of {account_of(own.cluster.account).prices_as_of}, without tax"
+    return Prices([stack.cluster.rent_per_hour for stack in stacks], source, [])
 
 
-class Asked(Listed):
-    """The prices of the stack's own account, which verifies every order and takes none."""
+def asked(own: Stack, stacks: Sequence[Stack]) -> Prices:
+    """Ask the stack's own account once for each choice of machines; it verifies every order and takes none."""
+    no_key = why_no_key(own.cluster.account, own.account_config_file)
+    if no_key:
+        raise UserMistake(f"{no_key} Without --live the plan needs no key: fab plan --stack {own.name}")
+    account = open_account(own.cluster.account, own.account_config_file)
+    found = listed(own, ())
 
-    def __init__(self, own: Stack) -> None:
-        super().__init__(own)
-        missing = why_no_key(own.cluster.account, own.account_config_file)
-        if missing:
-            raise UserMistake(f"{missing} Without --live the plan needs no key: fab plan --stack {own.name}")
-        self._account = open_account(own.cluster.account, own.account_config_file)
-
-    def of(self, stacks: Sequence[Stack]) -> list[Decimal | None]:
-        """Ask once for each choice of machines."""
-        orders = {repr((each.cluster.nodes, each.cluster.order())): each for each in stacks}
-        with ThreadPoolExecutor(WORKERS) as pool:
-            found = dict(zip(orders, pool.map(self._ask, orders.values()), strict=True))
-        return [found[repr((each.cluster.nodes, each.cluster.order()))] for each in stacks]
-
-    def _ask(self, stack: Stack) -> Decimal | None:
+    def ask(stack: Stack) -> Decimal | None:
         nodes, machine = stack.cluster.nodes, stack.cluster.hardware.name
         try:
-            quote = self._account.quote(stack.name, nodes, stack.cluster.order())
+            quote = account.quote(stack.name, nodes, stack.cluster.order())
         except (ProviderError, ArithmeticError) as error:
-            self.missing.append(f"{nodes}x {machine}: {error}")
+            found.missing.append(f"{nodes}x {machine}: {error}")
             return None
         if quote.per_hour is None:
-            self.missing.append(f"{nodes}x {machine}: no dollars an hour: {quote.source}.")
+            found.missing.append(f"{nodes}x {machine}: no dollars an hour: {quote.source}.")
         else:
-            self.source = f"Prices by {quote.source}"
+            found.source = f"Prices by {quote.source}"
         return quote.per_hour
+
+    orders = [repr((each.cluster.nodes, each.cluster.order())) for each in stacks]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        answers = {order: pool.submit(ask, each) for order, each in dict(zip(orders, stacks, strict=True)).items()}
+    found.per_hour = [answers[order].result() for order in orders]
+    return found
 
 
 def _cells(row: Alternative, choice: Choice, mine: Alternative | None) -> tuple[str, ...]:
@@ -285,7 +259,7 @@ def _cells(row: Alternative, choice: Choice, mine: Alternative | None) -> tuple[
     share = "?" if row.exposed_share is None else f"{row.exposed_share:.0%}"
     exact = pace.basis == PUBLISHED
     return (
-        *(_machines(offer), f"{offer.port_mbps or ''}", pace.precision or "", f"{pace.seconds:.3g}", share),
+        *(_machines(offer), f"{offer.port_mbps or ''}", offer.precision or "", f"{pace.seconds:.3g}", share),
         *(f"{row.steps:,}", _span(row.hours, "{:.1f}"), _span(row.dollars, "{:,.0f}")),
         *(f"{row.per_million:.2f}" if exact else "-", ", ".join(_marks(row, choice, mine))),
     )
@@ -301,31 +275,19 @@ def _marks(row: Alternative, choice: Choice, mine: Alternative | None) -> list[s
     return [name for name, one in named.items() if one is row]
 
 
-def _facts(row: Row, choice: Choice, mine: Alternative | None) -> dict[str, Any]:
-    offer, found = row.offer, row.found
-    facts = {
-        "machine": offer.machine,
-        "gpu": offer.gpu,
-        "gpus": offer.gpus,
-        "nodes": offer.nodes,
-        "port_mbps": offer.port_mbps,
-        "per_hour": offer.per_hour,
-        "precision": _precision(row.stack),
-    }
-    if found is None:
-        return {**facts, "measured": False, "keys": dict(offer.keys)}
+def _facts(row: Alternative, choice: Choice, mine: Alternative | None) -> dict[str, Any]:
     return {
-        **facts,
+        **asdict(row.offer),
         "measured": True,
-        "seconds_per_step": found.pace.seconds,
-        "exposed_share": found.exposed_share,
-        "basis": found.pace.basis,
-        "steps": found.steps,
-        "hours": _limits(found.hours),
-        "dollars": _limits(found.dollars),
-        "dollars_per_million_samples": found.per_million if found.pace.basis == PUBLISHED else None,
-        "marks": _marks(found, choice, mine),
-        "keys": found.keys,
+        "seconds_per_step": row.pace.seconds,
+        "exposed_share": row.exposed_share,
+        "basis": row.pace.basis,
+        "steps": row.steps,
+        "hours": _limits(row.hours),
+        "dollars": _limits(row.dollars),
+        "dollars_per_million_samples": row.per_million if row.pace.basis == PUBLISHED else None,
+        "marks": _marks(row, choice, mine),
+        "keys": row.keys,
     }
 
 
@@ -333,13 +295,12 @@ def _limits(span: Span) -> list[float | None]:
     return [None if math.isinf(each) else round(each, 3) for each in (span.low, span.usual, span.high)]
 
 
-def _measure(row: Row) -> str:
-    precision = _precision(row.stack)
-    return f"{row.offer.gpus}x {row.offer.gpu}" + (f" in {precision}" if precision else "")
+def _kind(offer: Offer) -> str:
+    return f"{offer.gpus}x {offer.gpu}" + (f" in {offer.precision}" if offer.precision else "")
 
 
-def _precision(stack: Stack) -> str | None:
-    return getattr(stack.job, "precision", None)
+def _port(stack: Stack) -> int | None:
+    return getattr(stack.cluster, "port_speed_mbps", None)
 
 
 def _machines(offer: Offer) -> str:
@@ -364,8 +325,7 @@ def _further(fewer: int, nodes: int) -> str:
 
 
 def _keys(row: Alternative) -> str:
-    keys = {**row.offer.keys, "job.maxSteps": row.steps}
-    return f"{IN_STACK_FILE}{', '.join(f'{path}: {value}' for path, value in keys.items())}."
+    return f"\n  In the stack file: {', '.join(f'{path}: {value}' for path, value in row.keys.items())}."
 
 
 def _within(row: Alternative | None, what: str, nothing: str) -> str:

@@ -24,6 +24,7 @@ class Offer:
         machine: the vendor's name of one of them.
         gpus: of each machine.
         port_mbps: line rate between them; None where nobody orders a port.
+        precision: in which the job computes, where its section has one.
         per_hour: the price of all of them, in dollars.
         keys: what a stack file says to rent them, by path, for example ``{"cluster.nodes": 1}``.
     """
@@ -33,6 +34,7 @@ class Offer:
     gpus: int
     nodes: int
     port_mbps: int | None
+    precision: str | None
     per_hour: Decimal
     keys: Mapping[str, object]
 
@@ -46,7 +48,6 @@ class Pace:
         samples: that all ranks together take in one step.
         band: the share by which the seconds may be wrong; None where they are a lower limit.
         basis: where they come from, for people.
-        keys: what a stack file says beside the offer's keys.
     """
 
     seconds: float
@@ -54,8 +55,6 @@ class Pace:
     samples: float
     band: float | None
     basis: str
-    precision: str | None = None
-    keys: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class Alternative:
     @property
     def keys(self) -> dict[str, object]:
         """What the stack file has to say."""
-        return {**self.offer.keys, **(self.pace.keys or {}), "job.maxSteps": self.steps}
+        return {**self.offer.keys, "job.maxSteps": self.steps}
 
 
 def alternative(offer: Offer, pace: Pace, samples: float, preparation: Span) -> Alternative:
@@ -149,7 +148,7 @@ def fewer_machines(rows: Sequence[Alternative], own: Alternative) -> Alternative
     alike = [
         row
         for row in rows
-        if (row.offer.machine, row.pace.precision) == (own.offer.machine, own.pace.precision)
+        if (row.offer.machine, row.offer.precision) == (own.offer.machine, own.offer.precision)
         and row.offer.nodes < own.offer.nodes
         and row.dollars.usual < own.dollars.usual
         and own.hours.usual > WORTH_HOURS * row.hours.usual

@@ -22,12 +22,13 @@ def predicted(gpu: str, nodes: int, mbps: int = 1000, precision: str = "mixed", 
     found = predict(TrainingSetup(gpu, 2, nodes, mbps, "transformer-base", precision, units, PARAMETER_BYTES))
     assert found
     exposed = found.seconds - found.compute_s
-    return Pace(found.seconds, exposed, 2 * nodes * units, BAND, "published runs", precision)
+    return Pace(found.seconds, exposed, 2 * nodes * units, BAND, "published runs")
 
 
 def bought(gpu: str, nodes: int, pace: Pace | None = None, preparation: Span = NO_PREPARATION) -> Alternative:
-    offer = Offer(MACHINE[gpu], gpu, 2, nodes, 1000, PAIR_PER_HOUR[gpu] / 2 * nodes, {"cluster.nodes": nodes})
     precision = "mixed" if gpu == "V100" else "fp32"
+    price = PAIR_PER_HOUR[gpu] / 2 * nodes
+    offer = Offer(MACHINE[gpu], gpu, 2, nodes, 1000, precision, price, {"cluster.nodes": nodes})
     return alternative(offer, pace or predicted(gpu, nodes, precision=precision), RUN_PAIRS, preparation)
 
 
