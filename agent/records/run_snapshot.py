@@ -10,7 +10,6 @@ from agent.checkpoints import checkpoints_in, why_checkpoints_silent
 from agent.machine import is_locked, read_json
 from agent.records import event_summary
 from agent.supervise.guard import ACTIVITY
-from agent.supervise.guard import FILE as LIMITS
 
 
 def text_of(path):
@@ -62,7 +61,6 @@ def observe(folder):
         "events": event_summary.read(folder)[1],
         "silent_s": silence(folder),
         "activity": activity(folder),
-        "limits": read_json(os.path.join(folder, LIMITS)),
         "drive_silent": silent,
         "checkpoints": sorted(set(step for step, name in found if not checkpoints.is_best(name))),
         "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),

@@ -82,10 +82,6 @@ class Prices:
         """Dollars at most in a calendar month for the parts that have a limit."""
         return sum((part.rate.per_month or Decimal(0) for part in self.parts), Decimal(0))
 
-    def cost(self, opened: datetime, closed: datetime) -> Decimal:
-        """Return the dollars for all of it between two moments: part by part, as it is billed."""
-        return sum((part.rate.cost(opened, closed) for part in self.parts), Decimal(0))
-
     def at(self, per_hour: Decimal, source: str) -> "Prices":
         """Return the same parts at another price of the whole, of which each has the same share as before."""
         if per_hour == self.per_hour:

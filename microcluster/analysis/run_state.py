@@ -72,8 +72,6 @@ class Outcome:
     """For how long nothing has happened on any of its machines; None where that is not known of each of them now."""
     armed: bool = False
     """Whether it has made a step, so that being idle is not its start."""
-    is_held: bool = False
-    """Whether a guard has told its machines when to stop it by themselves."""
     settled: bool = False
     """Whether its pace is that of enough steps to be compared with the prediction."""
     causes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -127,7 +125,6 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         cause=cause,
         idle_s=activity.get("idle_s"),
         armed=bool(activity.get("armed")),
-        is_held=bool(seen.get("limits")),
         last_lines=tuple(filter(str.strip, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
         alarms=(*_alarms(events), *_drive_alarm(seen)) if state in ("running", "stalled") else (),
         put_aside=_put_aside(events),

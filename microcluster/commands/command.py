@@ -49,6 +49,8 @@ PARAMETERS = {"json": "as_json", "all": "show_all", "id": "ids", "fetch": "fetch
 """The parameters of options whose names have another meaning in a function."""
 OPTIONS = {parameter: option for option, parameter in PARAMETERS.items()}
 SHORT = {"lines": "n"}
+LISTS = {"compare": "--runs", "images": "--only"}
+"""The commands that take a list of words, with the option that is before each."""
 POSITIONAL, REPEATED = ("node", "file"), ("id", "runs", "only")
 HELP = {
     "stack": "NAME of stacks/Pulumi.NAME.yaml; default: local",
@@ -187,25 +189,13 @@ def _interrupt(_: int, __: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def each_with_its_option(words: Sequence[str], options: Sequence[str] = ("--runs", "--only")) -> list[str]:
-    """Put the option before every word that follows it, as in ``--only A B``, which Fabric would take for a command.
-
-    What follows `compare` and is no option is a run.
-    """
-    if words[:1] == ["compare"]:
-        return [
-            "compare",
-            *(word if word.startswith("-") else f"--runs={word}" for word in words[1:] if word != "--runs"),
-        ]
-    spread: list[str] = []
-    option = ""
-    for word in words:
-        if word in options or word.startswith("-"):
-            option = word if word in options else ""
-            spread += [] if option else [word]
-        else:
-            spread += [option, word] if option else [word]
-    return spread
+def each_with_its_option(words: Sequence[str]) -> list[str]:
+    """Put the option before every word of a list, as in ``compare A B``, which Fabric would take for commands."""
+    option = LISTS.get(words[0]) if words else None
+    if option is None:
+        return list(words)
+    rest = [word for word in words[1:] if word != option]
+    return [words[0], *(word if word.startswith("-") else f"{option}={word}" for word in rest)]
 
 
 def print_json(facts: object) -> None:

@@ -4,7 +4,7 @@ Every part of it may be repeated, and by another guard.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +49,6 @@ LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 TURN_S = 1800
 """For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
 MISSED_LOOKS_S = 180
-NEAR = timedelta(minutes=1)
 
 
 @dataclass
@@ -59,8 +58,11 @@ class StackHands:
     stack: str
     home: Home
     outcome: Outcome | None = None
+    """What has just been read of the run."""
     opened: OpenedAccount | None = None
     """The account, once it has answered."""
+    answers: bool = True
+    """Whether the machines did when they were asked last."""
 
     @contextmanager
     def alone(self, *, longest_s: float) -> Iterator[bool]:
@@ -99,18 +101,17 @@ class StackHands:
 
     def run(self) -> Outcome:
         """Take what was just read, or ask the machines."""
-        return self.outcome or outcome_or_none(self.stack) or SILENT
+        seen = self.outcome or outcome_or_none(self.stack)
+        self.answers = seen is not None
+        return seen or SILENT
 
-    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
+    def hold(self, stop_at: datetime | None, idle_s: float | None) -> None:
         """Let the machines stop the program by themselves then, or after so long without work, should no guard be awake."""
-        try:
-            cluster = find_cluster(self.stack)
+        with suppress(Exception):  # Machines that do not answer keep the guard from nothing.
+            cluster = find_cluster(self.stack) if self.answers else None
             if cluster and cluster.run:
                 limits = HeldByMachines(stop_at.timestamp() if stop_at else None, idle_s)
                 job.set_guard(launcher_of(cluster), cluster, limits, now=self.now().timestamp())
-        except Exception as error:  # noqa: BLE001 - machines that do not answer keep the guard from nothing
-            return str(error)
-        return ""
 
     def stop(self) -> str:
         """Do as `fab stop`, so that the program saves."""
@@ -174,18 +175,10 @@ class Guard:
         if verdict.step == "warn" and verdict.warning not in record.told:
             self.tell(f"guard: {verdict.why}.")
             record = replace(record, told=(*record.told, verdict.warning))
-        self.book.write(record)
-        return record if verdict.step == "end" else self._hold(record)
-
-    def _hold(self, record: Record) -> Record:
-        """Tell the machines when to stop the program, where that is something else than they know."""
-        due, idle_s = record.verdict.due, self.limits.idle_s
-        begin = due.begin if due else None
-        is_known = begin == record.stop_at or (begin and record.stop_at and abs(begin - record.stop_at) < NEAR)
-        is_told = is_known and idle_s == record.idle_s
-        if is_told or not record.rental or not record.rental.open or self.hands.hold(begin, idle_s):
-            return record
-        return self._keep(replace(record, stop_at=begin, idle_s=idle_s))
+        self._keep(record)
+        if verdict.step != "end" and record.rental and record.rental.open:
+            self.hands.hold(verdict.due.begin if verdict.due else None, self.limits.idle_s)
+        return record
 
     def see(self, *, mine: bool = True) -> Record:
         """Read account and machines, and decide; does nothing else."""
@@ -209,8 +202,7 @@ class Guard:
         begun = before.begun if run.state not in LIVING else None
         seen = Seen(now, rental, run, unread, lasts_s, begun, others_turn=not mine)
         verdict = decide(self.limits.extended(extension), seen)
-        stop_at, idle_s = (before.stop_at, before.idle_s) if run.is_held else (None, None)
-        return Record(self.who, now, verdict, rental, extension, begun, before.told, stop_at, idle_s, trouble, since)
+        return Record(self.who, now, verdict, rental, extension, begun, before.told, trouble, since)
 
     def _end(self, record: Record) -> Record:
         """Stop, fetch, cancel; what fails keeps a limit from nothing, and every other end from the cancellation."""

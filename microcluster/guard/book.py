@@ -21,7 +21,6 @@ class Record:
     Attributes:
         who: the guard: the command and its computer.
         told: the warnings that were given.
-        stop_at, idle_s: when the machines were told to stop the program by themselves, and after how long without work.
         trouble, since: what may not last for long, and since when it does.
     """
 
@@ -32,8 +31,6 @@ class Record:
     extension: Extension = field(default_factory=Extension)
     begun: Begun | None = None
     told: tuple[str, ...] = ()
-    stop_at: datetime | None = None
-    idle_s: float | None = None
     trouble: str = ""
     since: datetime | None = None
 

@@ -22,7 +22,7 @@ WARN_SHARE = Decimal("0.8")
 HUNG_S, BLIND_S, CLOSING_S = 600, 600, 1800
 """How long a run hangs before it is ended; a reading is missing, and a cancellation under way, before somebody is told."""
 LIVING = ("preparing", "running")
-SILENT = Outcome("absent", is_held=True)
+SILENT = Outcome("absent")
 """What no machine answers of."""
 UNARMED_S = 7200
 """Before its first step a program may wait for data for longer than ever afterwards."""

@@ -61,14 +61,10 @@ def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
 
 def is_busy(stack: str, home: Home) -> bool:
     """Return whether a command holds the stack's lock."""
-
-    def busy(_: str) -> NoReturn:
-        raise BlockingIOError
-
     try:
-        with locked(home.locks / f"{stack}.lock", busy):
+        with alone_on(stack, "looking", home):
             return False
-    except BlockingIOError:
+    except CommandFailed:
         return True
 
 

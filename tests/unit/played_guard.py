@@ -29,8 +29,7 @@ def charge(opened: datetime, until: datetime, rate: Rate = RATE, **more: object)
 
 
 def ran(state: str, cause: str | None = None, **more: object) -> Outcome:
-    """Return a run whose machines know when to stop it."""
-    return Outcome(state, cause=cause, **{"is_held": True, **more})
+    return Outcome(state, cause=cause, **more)
 
 
 class Killed(BaseException):
@@ -158,11 +157,9 @@ class PlayedHands:
     def run(self) -> Outcome:
         return SILENT if "machines" in self.world.cuts else self.world.run
 
-    def hold(self, stop_at: datetime | None, idle_s: float | None) -> str:
-        if "machines" in self.world.cuts:
-            return "they do not answer"
-        self.world.holds, self.world.holds_idle_s = stop_at, idle_s
-        return ""
+    def hold(self, stop_at: datetime | None, idle_s: float | None) -> None:
+        if "machines" not in self.world.cuts:
+            self.world.holds, self.world.holds_idle_s = stop_at, idle_s
 
     def stop(self) -> str:
         return self._do("stop", self.world.stop_s, self._stop)

@@ -158,8 +158,11 @@ def _hours(dice: random.Random) -> float:
 def _rental(section: ClusterSection, hours: float, opened: float, per_hour: Decimal, paid: Decimal) -> Rental:
     begin = datetime.fromtimestamp(opened, UTC)
     end = begin + timedelta(hours=hours)
-    by_catalog, by_account = section.prices, section.prices.at(per_hour, "the account")
-    return Rental(section, hours, by_catalog.cost(begin, end), by_account.cost(begin, end), paid)
+    by_catalog, by_account = (
+        sum((part.rate.cost(begin, end) for part in prices.parts), Decimal(0))
+        for prices in (section.prices, section.prices.at(per_hour, "the account"))
+    )
+    return Rental(section, hours, by_catalog, by_account, paid)
 
 
 def _row(one: Rental) -> str:

@@ -195,15 +195,6 @@ def test_case_10_machines_that_are_off_or_do_not_answer_are_told_of_and_end_with
     assert world.is_over and world.last_end <= BEGAN + timedelta(hours=30) + SLACK
 
 
-def test_machines_are_told_of_another_limit_of_idleness_by_which_they_stop_the_program(world):
-    look(guard(world, IDLE))
-    world.holds_idle_s = None
-    look(guard(world, IDLE))
-    assert world.holds_idle_s is None
-    look(guard(world, replace(IDLE, idle_s=7200.0)))
-    assert world.holds_idle_s == 7200
-
-
 def test_a_warning_is_said_once(world):
     alone = guard(world, Limits(lease_h=Decimal(10)))
     watch(world, alone, hours=9)
@@ -211,8 +202,9 @@ def test_a_warning_is_said_once(world):
 
 
 def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_extension(world):
-    alone = guard(world, LEASE)
+    alone = guard(world, replace(LEASE, idle_s=7200.0))
     look(alone)
+    assert world.holds_idle_s == 7200
     assert world.holds == LEASE_ENDS - timedelta(minutes=15)
     world.extension = Extension(Decimal(2))
     look(alone)

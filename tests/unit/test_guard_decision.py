@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from played_guard import BEGAN, RATE, World, charge, guard, look, ran
+from played_guard import BEGAN, RATE, charge, ran
 
 from core.catalog.prices import Rate
 from microcluster.analysis.run_state import Outcome
@@ -211,15 +211,3 @@ def test_a_job_that_waits_in_a_queue_uses_up_no_lease():
 def test_parts_with_a_limit_in_a_month_cost_no_more_than_it():
     capped = rental(100, rate=Rate(Decimal(1), Decimal(20)))
     assert capped.spent_at(after(120)) == capped.spent == 40
-
-
-def test_the_machines_are_told_of_another_run_too_when_to_stop_it():
-    world = World()
-    alone = guard(world, Limits(lease_h=Decimal(3)))
-    look(alone)
-    told, world.holds = world.holds, None
-    look(alone)
-    assert (told is not None, world.holds) == (True, None)
-    world.run = replace(world.run, is_held=False)
-    look(alone)
-    assert world.holds == told

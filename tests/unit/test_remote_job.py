@@ -79,9 +79,7 @@ def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
     placed = SimpleNamespace(path=lambda name: f"{folder.path}/{name}", spec=spec.read(f"{folder.path}/job.json"))
     watched = guard.Guard(placed)
     assert (watched.verdict(2600.0, armed=True), watched.verdict(2700.0, armed=True)[0]) == (None, guard.IDLE)
-    assert not job.observe(Losing(0), known).is_held
     job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9 - 3600)
-    assert job.observe(Losing(0), known).is_held
     assert watched.verdict(2700.0, armed=True) is None, "by the clock of whoever gave it an hour is left"
     queued = dataclasses.replace(known, queue=Queue("gpu", 1, 4, 3600))
     job.set_guard(Losing(0), queued, Guard(stop_at=1e9), now=1e9)
