@@ -10,7 +10,8 @@ from typing import Any
 import docker
 import pytest
 import requests.exceptions
-from product import Product, install
+from one_cluster import Renter
+from product import install
 from remote_cluster import built, cluster, hosts, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -28,10 +29,10 @@ GROUPS = {
 
 
 @pytest.fixture(scope="session")
-def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
     """Return a copy of the project with an account from which several files rent, one after the other, by stacks of their own."""
     product = install(tmp_path_factory.mktemp("product"))
-    yield product
+    yield Renter(product.folder, product.home, product.env)
     product.run(".venv/bin/python -m emulator reset", 300)
 
 

@@ -8,63 +8,61 @@ from typing import Any
 
 from product import Product
 
+from tools.product import ASK_LIMIT_S
+
 STACK = "lightning-local"
 NODES = ("gpu-0", "gpu-1")
 UP_LIMIT_S = 1200
-ASK_S, FETCH_S = 120, 300
+FETCH_S = 300
 REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0]"
 """Of all programs, so that one image serves them."""
 
 
-def take(product: Product, stack: str, last: int | None = None) -> None:
-    """Give the rented stack the container and the job of another stack file, until step ``last``."""
-    text = (product.folder / "stacks" / f"Pulumi.{stack}.yaml").read_text()
-    text = text.replace("AC1_16X120X100", "AC1_8X60X100").replace("--devices 2", "--devices 1")
-    text = text.replace("--batch_size 8", "--batch_size 8 --pace 0.2")  # To have time to kill a rank.
-    if last is not None:
-        text = re.sub(r"(maxSteps:) \d+", rf"\1 {last}", text)
-    if "kind: torchrun" in text:
-        text = re.sub(r"^    requirements: .*\n", "", text, flags=re.MULTILINE)
-        text = text.replace("    script:", f"    requirements: {REQUIREMENTS}\n    script:")
-    write(product, text)
+class Renter(Product):
+    """A copy of the project with the cluster that its programs share."""
 
+    def take(self, stack: str, last: int | None = None) -> None:
+        """Give the rented stack the container and the job of another stack file, until step ``last``."""
+        text = (self.folder / "stacks" / f"Pulumi.{stack}.yaml").read_text()
+        text = text.replace("AC1_16X120X100", "AC1_8X60X100").replace("--devices 2", "--devices 1")
+        text = text.replace("--batch_size 8", "--batch_size 8 --pace 0.2")  # To have time to kill a rank.
+        if last is not None:
+            text = re.sub(r"(maxSteps:) \d+", rf"\1 {last}", text)
+        if "kind: torchrun" in text:
+            text = re.sub(r"^    requirements: .*\n", "", text, flags=re.MULTILINE)
+            text = text.replace("    script:", f"    requirements: {REQUIREMENTS}\n    script:")
+        self.write(text)
 
-def write(product: Product, text: str) -> None:
-    """Write the rented stack's file anew, with the salt that it has."""
-    path = product.folder / "stacks" / f"Pulumi.{STACK}.yaml"
-    salt = re.compile(r"^encryptionsalt: .*\n", re.MULTILINE)
-    path.write_text(salt.sub("", text) + "".join(salt.findall(path.read_text())))
+    def write(self, text: str) -> None:
+        """Write the rented stack's file anew, with the salt that it has."""
+        path = self.folder / "stacks" / f"Pulumi.{STACK}.yaml"
+        salt = re.compile(r"^encryptionsalt: .*\n", re.MULTILINE)
+        path.write_text(salt.sub("", text) + "".join(salt.findall(path.read_text())))
 
+    def brought_to_its_end(self) -> dict[str, Any]:
+        """Bring the run to its end by `make up`, and return its status."""
+        done = self.run(f"make up STACK={STACK}", UP_LIMIT_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return self.status(STACK)
 
-def brought_to_its_end(product: Product) -> dict[str, Any]:
-    """Bring the run to its end by `make up`, and return its status."""
-    done = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return product.status(STACK)
+    def on(self, node: str, line: str) -> str:
+        """Return what a line of shell that has to succeed prints on a machine."""
+        answer = self.plain(f"fab ssh --stack {STACK} {node} -- {shlex.quote(line)}", 60)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout.strip()
 
+    def events(self, run: str) -> list[dict[str, Any]]:
+        shown = self.on(NODES[0], f"cat /data/runs/{run}/progress.jsonl")
+        return [json.loads(line) for line in shown.splitlines()]
 
-def on(product: Product, node: str, line: str) -> str:
-    """Return what a line of shell that has to succeed prints on a machine."""
-    answer = product.plain(f"fab ssh --stack {STACK} {node} -- {shlex.quote(line)}", 60)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout.strip()
+    def report(self) -> dict[str, Any]:
+        return json.loads(self.plain(f"fab report --stack {STACK} --json", ASK_LIMIT_S).stdout)
 
+    def checks(self) -> dict[str, str]:
+        """Return the verdicts of the preflight by what they are about."""
+        shown = self.plain(f"fab status --stack {STACK} --preflight --json", ASK_LIMIT_S)
+        return {row["check"]: row["verdict"] for row in json.loads(shown.stdout)["checks"]}
 
-def events_of(product: Product, run: str) -> list[dict[str, Any]]:
-    shown = on(product, NODES[0], f"cat /data/runs/{run}/progress.jsonl")
-    return [json.loads(line) for line in shown.splitlines()]
-
-
-def report_of(product: Product) -> dict[str, Any]:
-    return json.loads(product.plain(f"fab report --stack {STACK} --json", ASK_S).stdout)
-
-
-def checks_of(product: Product) -> dict[str, str]:
-    """Return the verdicts of the preflight by what they are about."""
-    shown = product.plain(f"fab status --stack {STACK} --preflight --json", ASK_S)
-    return {row["check"]: row["verdict"] for row in json.loads(shown.stdout)["checks"]}
-
-
-def fetched(product: Product) -> Path:
-    """Fetch the run, and return its folder."""
-    return Path(json.loads(product.plain(f"fab fetch --stack {STACK} --json", FETCH_S).stdout)["folder"])
+    def fetched(self) -> Path:
+        """Fetch the run, and return its folder."""
+        return Path(json.loads(self.plain(f"fab fetch --stack {STACK} --json", FETCH_S).stdout)["folder"])

@@ -7,19 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from one_cluster import (
-    NODES,
-    STACK,
-    UP_LIMIT_S,
-    brought_to_its_end,
-    checks_of,
-    events_of,
-    fetched,
-    on,
-    report_of,
-    take,
-)
-from product import Product
+from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
 from core.waiting import wait_until
@@ -82,20 +70,20 @@ PROGRAMS = [
 ]
 
 
-def kill(product: Product, script: str) -> bool:
+def kill(renter: Renter, script: str) -> bool:
     """Kill the rank of the second machine, and say whether there was one."""
     command = KILL_RANK.format(script=script)
-    return product.plain(f'fab ssh --stack {STACK} gpu-1 -- "{command}"', 60).returncode == 0
+    return renter.plain(f'fab ssh --stack {STACK} gpu-1 -- "{command}"', 60).returncode == 0
 
 
-def resumed_from(product: Product, run: str) -> list[int]:
+def resumed_from(renter: Renter, run: str) -> list[int]:
     """Return the steps of the checkpoints that a run has gone on from."""
-    return [event["step"] for event in events_of(product, run) if event["event"] == "resuming"]
+    return [event["step"] for event in renter.events(run) if event["event"] == "resuming"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.stack)
 def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(renter, program):
-    take(renter, program.stack, program.last)
+    renter.take(program.stack, program.last)
     with renter.begun(f"make up STACK={STACK}") as up:
         renter.wait_while(up, f"step {program.kill_at}", lambda: renter.shown_step() >= program.kill_at)
         assert kill(renter, program.script)
@@ -104,34 +92,34 @@ def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(ren
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert processes_of(broken["run"]) == []
 
-    now = brought_to_its_end(renter)
+    now = renter.brought_to_its_end()
     assert now["state"] == "finished"
     (step,) = resumed_from(renter, now["run"])
     assert 0 <= step <= broken["step"]
     for node in NODES if "lightning" not in program.stack else ("gpu-1",):  # It keeps its newest alone.
-        there = on(renter, node, f"find /data/runs/{now['run']}/logdir -type f").split()
+        there = renter.on(node, f"find /data/runs/{now['run']}/logdir -type f").split()
         for name in program.checkpoint:
             wanted = re.compile(f".*/{name.format(step=step)}")
             assert any(map(wanted.fullmatch, there)), f"{name} of step {step} is not on {node}: {there}"
-    losses = [loss for _, loss in report_of(renter)["curves"]["train"]]
+    losses = [loss for _, loss in renter.report()["curves"]["train"]]
     assert losses[-1] < losses[0]
-    files = [path.as_posix() for path in fetched(renter).rglob("*") if path.is_file()]
+    files = [path.as_posix() for path in renter.fetched().rglob("*") if path.is_file()]
     for name in program.checkpoint:
         wanted = re.compile(f".*/{name.replace('{step}', r'[0-9]+')}")
         assert any(map(wanted.fullmatch, files)), f"{name} is not among {files}"
     print(f"{program.stack}: loss {losses[0]} to {losses[-1]}, killed at {broken['step']}, resumed from {step}")
 
 
-def test_the_preflight_of_torchrun_reduced_over_all_ranks_with_equal_versions(renter: Product) -> None:
+def test_the_preflight_of_torchrun_reduced_over_all_ranks_with_equal_versions(renter: Renter) -> None:
     """Of the program before."""
-    checks = checks_of(renter)
+    checks = renter.checks()
     assert checks["torch"] == checks["ranks"] == checks["allreduce"] == "ok"
 
 
-def test_a_machine_reaches_nothing_outside_but_the_package_index(renter: Product) -> None:
+def test_a_machine_reaches_nothing_outside_but_the_package_index(renter: Renter) -> None:
     page = "${PIP_INDEX_URL%/*}/files/https/example.com/"
-    assert on(renter, "gpu-0", f"curl -s -o /dev/null -w '%{{http_code}}' {page}") == "403"
-    assert on(renter, "gpu-0", "curl -s --max-time 5 https://example.com/ || echo refused") == "refused"
+    assert renter.on("gpu-0", f"curl -s -o /dev/null -w '%{{http_code}}' {page}") == "403"
+    assert renter.on("gpu-0", "curl -s --max-time 5 https://example.com/ || echo refused") == "refused"
 
 
 def benchmark_source(folder: Path) -> str:
@@ -151,9 +139,9 @@ def benchmark_source(folder: Path) -> str:
     return subprocess.run(show, check=True, capture_output=True, text=True, timeout=FETCH_LIMIT_S).stdout
 
 
-def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter: Product, tmp_path: Path) -> None:
+def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter: Renter, tmp_path: Path) -> None:
     text = benchmark_source(tmp_path / "horovod.git")
-    take(renter, stack="horovod-benchmark-local")
+    renter.take(stack="horovod-benchmark-local")
     script = renter.home / "horovod" / SCRIPT
     script.parent.mkdir(parents=True)
     script.write_text(text)
@@ -162,6 +150,6 @@ def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter
         assert up.wait(UP_LIMIT_S) != 0
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
-    now = brought_to_its_end(renter)
+    now = renter.brought_to_its_end()
     assert (now["state"], now["step"], resumed_from(renter, now["run"])) == ("finished", 2, [])
-    assert report_of(renter)["metrics"]["images"] > 0
+    assert renter.report()["metrics"]["images"] > 0

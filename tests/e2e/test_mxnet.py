@@ -4,8 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from one_cluster import NODES, STACK, UP_LIMIT_S, checks_of, events_of, on, report_of, write
-from product import Product
+from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
 from core.waiting import wait_until
@@ -42,28 +41,26 @@ KILL_SERVER = (
 ROLES = "grep -shz ^DMLC_ROLE= /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u"
 
 
-def trains(renter: Product, epochs: int) -> bool:
+def trains(renter: Renter, epochs: int) -> bool:
     now = renter.status(STACK)
     assert now.get("state") in (None, "absent", "preparing", "running"), now
     return int(now.get("step") or 0) >= epochs
 
 
 @pytest.fixture(scope="module")
-def broken(renter: Product) -> dict[str, Any]:
+def broken(renter: Renter) -> dict[str, Any]:
     """The run after the server of the second machine was killed."""
-    write(renter, CONFIG)
+    renter.write(CONFIG)
     with renter.begun(f"make up STACK={STACK}") as up:
         renter.wait_while(up, "three epochs", lambda: renter.shown_step() >= 3)
-        assert on(renter, NODES[0], ROLES).split() == [
-            f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")
-        ]
-        on(renter, NODES[1], KILL_SERVER)
+        assert renter.on(NODES[0], ROLES).split() == [f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")]
+        renter.on(NODES[1], KILL_SERVER)
         assert up.wait(UP_LIMIT_S) != 0
     return renter.status(STACK)
 
 
 @pytest.fixture(scope="module")
-def stopped(renter: Product, broken: dict[str, Any]) -> dict[str, Any]:
+def stopped(renter: Renter, broken: dict[str, Any]) -> dict[str, Any]:
     """The run after it went on for some epochs and was stopped."""
     answer = renter.plain(f"fab resume --stack {STACK}", 300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -80,8 +77,8 @@ def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_l
     assert processes_of(broken["run"]) == []
 
 
-def test_the_run_goes_on_from_its_newest_epoch(renter: Product, stopped: dict[str, Any]) -> None:
-    found = [event for event in events_of(renter, stopped["run"]) if event["event"] in ("resuming", "restored")]
+def test_the_run_goes_on_from_its_newest_epoch(renter: Renter, stopped: dict[str, Any]) -> None:
+    found = [event for event in renter.events(stopped["run"]) if event["event"] in ("resuming", "restored")]
     assert [event["event"] for event in found] == ["resuming", "restored"]
     assert found[0]["step"] == found[1]["step"] >= 3
 
@@ -89,19 +86,19 @@ def test_the_run_goes_on_from_its_newest_epoch(renter: Product, stopped: dict[st
 def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(renter, stopped):
     assert stopped["state"] == "stopped"
     assert processes_of(stopped["run"]) == []
-    log = on(renter, NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
+    log = renter.on(NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
     assert log.count("stopped at the end of an epoch") == 2
-    saved = re.findall(r"-(\d{4})\.params", on(renter, NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))
+    saved = re.findall(r"-(\d{4})\.params", renter.on(NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))
     assert int(max(saved)) == stopped["step"]
 
 
 def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(renter, stopped):
-    checks = checks_of(renter)
+    checks = renter.checks()
     assert [checks[check] for check in ("MXNet", "train.rec", "ranks", "allreduce", "meeting port")] == ["ok"] * 5
 
 
 def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(renter, stopped):
-    report = report_of(renter)
+    report = renter.report()
     for curve in ("accuracy", "validation_accuracy"):
         values = [value for _, value in report["curves"][curve]]
         assert values[-1] > max(0.8, values[0])

@@ -4,19 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from one_cluster import (
-    ASK_S,
-    NODES,
-    STACK,
-    brought_to_its_end,
-    events_of,
-    fetched,
-    on,
-    report_of,
-    take,
-)
-from product import Product
+from one_cluster import NODES, STACK, Renter
 from traces import processes_of
+
+from tools.product import ASK_LIMIT_S
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
@@ -26,46 +17,46 @@ SUMS = "cd /data && sha256sum debian_en/ptb.train.txt runs/{run}/language_model.
 
 
 @pytest.fixture(scope="module")
-def stopped(renter: Product) -> dict[str, Any]:
+def stopped(renter: Renter) -> dict[str, Any]:
     """What `fab stop` said of the run."""
-    take(renter, stack="texar-local")
+    renter.take(stack="texar-local")
     renter.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {ENDLESS}\n    hiddenSize: 32  ", STACK)
     with renter.begun(f"make up STACK={STACK}") as up:
         renter.wait_while(up, f"epoch {STOPPED_AFTER}", lambda: renter.shown_step() >= STOPPED_AFTER)
-    return json.loads(renter.plain(f"fab stop --stack {STACK} --json", ASK_S).stdout)
+    return json.loads(renter.plain(f"fab stop --stack {STACK} --json", ASK_LIMIT_S).stdout)
 
 
 @pytest.fixture(scope="module")
-def finished(renter: Product, stopped: dict[str, Any]) -> dict[str, Any]:
+def finished(renter: Renter, stopped: dict[str, Any]) -> dict[str, Any]:
     """The run, which `make up` has brought to its last epoch."""
     last = renter.status(STACK)["step"] + MORE
     renter.edit_stack(f"maxSteps: {ENDLESS}", f"maxSteps: {last}", STACK)
-    now = brought_to_its_end(renter)
+    now = renter.brought_to_its_end()
     assert (now["state"], now["step"], now["max_steps"]) == ("finished", last, last)
     return now
 
 
-def test_a_run_is_stopped_on_every_machine(renter: Product, stopped: dict[str, Any]) -> None:
+def test_a_run_is_stopped_on_every_machine(renter: Renter, stopped: dict[str, Any]) -> None:
     now = renter.status(STACK)
     assert (stopped["stopped"], stopped["unclear"], now["state"]) == (True, {}, "stopped")
     assert processes_of(now["run"]) == []
 
 
 def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(renter, finished):
-    events = events_of(renter, finished["run"])
+    events = renter.events(finished["run"])
     (resumed,) = [event["step"] for event in events if event["event"] == "resuming"]
     assert STOPPED_AFTER - 1 <= resumed < finished["step"]
     assert "stand-in language model, not Texar" in next(one["value"] for one in events if one["event"] == "trainer")
 
 
-def test_every_machine_has_the_same_configuration_and_texts(renter: Product, finished: dict[str, Any]) -> None:
-    first, second = (on(renter, node, SUMS.format(run=finished["run"])) for node in NODES)
+def test_every_machine_has_the_same_configuration_and_texts(renter: Renter, finished: dict[str, Any]) -> None:
+    first, second = (renter.on(node, SUMS.format(run=finished["run"])) for node in NODES)
     assert first == second
     assert len(first.splitlines()) == 2
 
 
 def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(renter, finished):
-    report = report_of(renter)
+    report = renter.report()
     for curve in ("perplexity", "validation_perplexity"):
         steps, values = zip(*report["curves"][curve], strict=True)
         assert steps == tuple(range(1, finished["step"] + 1)), curve
@@ -75,7 +66,7 @@ def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(renter, fi
     assert report["seconds_per_step"] > 0
 
 
-def test_runs_are_compared_by_their_reports_alone(renter: Product, finished: dict[str, Any]) -> None:
+def test_runs_are_compared_by_their_reports_alone(renter: Renter, finished: dict[str, Any]) -> None:
     path = next((renter.folder / "artifacts" / STACK).glob(f"{finished['run']}-*/report.json"))
     facts = json.loads(path.read_text())
     other = path.parent.with_name("000000000000")
@@ -87,7 +78,7 @@ def test_runs_are_compared_by_their_reports_alone(renter: Product, finished: dic
     assert "The second machine does not pay: an epoch takes " in said.stdout
 
 
-def test_fetch_downloads_the_run_with_its_last_checkpoint(renter: Product, finished: dict[str, Any]) -> None:
-    folder = fetched(renter)
+def test_fetch_downloads_the_run_with_its_last_checkpoint(renter: Renter, finished: dict[str, Any]) -> None:
+    folder = renter.fetched()
     assert list(folder.rglob(f"model.ckpt-{finished['step']}.index"))
     assert (folder / "language_model.py").is_file()
