@@ -19,20 +19,12 @@ from microcluster.jobs.plan import World
 from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source
+from tests.unit.launching import transformer
 
 TRAINING = "microcluster/training:current"
 DATA = "/runs/data/debian_en_de"
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
-JOB = Job(
-    kind="openseq2seq",
-    model="transformer-tiny",
-    maxSteps=30,
-    precision="fp32",
-    batchPerGpu=16,
-    evalSteps=20,
-    checkpointSteps=10,
-    dataset="debian-en-de",
-)
+JOB = transformer(maxSteps=30, evalSteps=20, checkpointSteps=10)
 
 
 def need(*images: str, command: str = "make images") -> None:

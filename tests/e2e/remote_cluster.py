@@ -15,12 +15,12 @@ from emulator.machines.registry import key_of
 from emulator.machines.spec import Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.openseq2seq import Job
 from microcluster.jobs.run_spec import decided
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.training_image import ensure_built
+from tests.unit.launching import transformer
 
 ACCOUNT, STATE = "acct-test-remote", Path(tempfile.gettempdir()) / "microcluster-test-remote"
 SUBNET, PUBLIC = "10.113.20.0/26", "198.51.100.192/26"
@@ -65,16 +65,7 @@ def cluster(machines: ContainerMachines, keys: Path) -> ClusterFacts:
         port_speed_mbps=1000,
         data_disk_gb=DISK_GB,
         container=cluster_facts.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
-        job=Job(
-            kind="openseq2seq",
-            model="transformer-tiny",
-            maxSteps=100_000,
-            precision="fp32",
-            batchPerGpu=16,
-            evalSteps=50,
-            checkpointSteps=50,
-            dataset="debian-en-de",
-        ),
+        job=transformer(maxSteps=100_000, evalSteps=50, checkpointSteps=50),
     )
     return decided(known)[0]
 
