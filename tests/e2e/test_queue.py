@@ -154,14 +154,6 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     return decided(cluster_facts_of(stack, owner))[0]
 
 
-def test_what_the_queue_can_never_run_is_refused_and_not_submitted(site):
-    code, output = site.step("check-queue", site.asking(nodes=3))
-    assert code == 1 and "2 of its 2 nodes are up and have 2 processors" in output
-    code, output = site.step("check-queue", site.asking(walltime_s=9 * 3600))
-    assert code == 1 and "over the queue's 8 h" in output
-    assert site.says("qstat") == ""
-
-
 def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(site):
     code, output = site.step("check-queue", site.facts)
     assert code == 0, output

@@ -3,12 +3,12 @@
 import dataclasses
 
 import pytest
-from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, shell
+from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, machine, shell
 
 from emulator.machines.registry import key_of
 from microcluster.jobs.run_spec import decided
 from microcluster.remote import steps
-from microcluster.remote.errors import HostKeyError, RemoteError
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.storage import DiskRefusedError
@@ -18,12 +18,6 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
 
 CUT_OFF = 'until grep -qs "^wchar: [0-9]\\{9\\}" /proc/$(pgrep -nx ssh)/io; do sleep 0.1; done; pkill -x ssh'
 """End the transfer when a tenth of the image is on its way."""
-
-
-def test_a_machine_that_shows_another_host_key_is_refused(cluster, keys):
-    wrong = dataclasses.replace(facts(0, keys), host_key=(keys / "stranger.pub").read_text().strip())
-    with pytest.raises(HostKeyError, match="Nothing was sent to it"):
-        steps.prepare_node(Host(wrong, "root", str(keys / "id_ed25519")), cluster)
 
 
 def test_a_disk_that_holds_a_file_system_is_refused_untouched(cluster, hosts):
