@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 from product import Product
@@ -13,7 +12,6 @@ from tools.product import ASK_LIMIT_S
 STACK = "lightning-local"
 NODES = ("gpu-0", "gpu-1")
 UP_LIMIT_S = 1200
-FETCH_S = 300
 REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0]"
 """Of all programs, so that one image serves them."""
 
@@ -55,14 +53,7 @@ class Renter(Product):
         shown = self.on(NODES[0], f"cat /data/runs/{run}/progress.jsonl")
         return [json.loads(line) for line in shown.splitlines()]
 
-    def report(self) -> dict[str, Any]:
-        return json.loads(self.plain(f"fab report --stack {STACK} --json", ASK_LIMIT_S).stdout)
-
     def checks(self) -> dict[str, str]:
         """Return the verdicts of the preflight by what they are about."""
         shown = self.plain(f"fab status --stack {STACK} --preflight --json", ASK_LIMIT_S)
         return {row["check"]: row["verdict"] for row in json.loads(shown.stdout)["checks"]}
-
-    def fetched(self) -> Path:
-        """Fetch the run, and return its folder."""
-        return Path(json.loads(self.plain(f"fab fetch --stack {STACK} --json", FETCH_S).stdout)["folder"])

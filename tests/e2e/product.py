@@ -67,6 +67,14 @@ class Product(product.Product):
         answer = self.plain(f"fab status --stack {stack} --json", ASK_LIMIT_S)
         return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
 
+    def fetched(self, stack: str, status: dict[str, Any]) -> Path:
+        """Return the folder to which `make up` has brought a finished run."""
+        return self.folder / "artifacts" / stack / f"{status['run']}-{status['word']}"
+
+    def reported(self, stack: str, status: dict[str, Any]) -> dict[str, Any]:
+        """Return the report that `make up` has written of a run."""
+        return json.loads((self.fetched(stack, status) / "report.json").read_text())
+
     def said(self) -> str:
         """Return what the command of ``begun`` has said so far."""
         return (self.home / "up.log").read_text()

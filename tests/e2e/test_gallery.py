@@ -101,9 +101,9 @@ def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(ren
         for name in program.checkpoint:
             wanted = re.compile(f".*/{name.format(step=step)}")
             assert any(map(wanted.fullmatch, there)), f"{name} of step {step} is not on {node}: {there}"
-    losses = [loss for _, loss in renter.report()["curves"]["train"]]
+    losses = [loss for _, loss in renter.reported(STACK, now)["curves"]["train"]]
     assert losses[-1] < losses[0]
-    files = [path.as_posix() for path in renter.fetched().rglob("*") if path.is_file()]
+    files = [path.as_posix() for path in renter.fetched(STACK, now).rglob("*") if path.is_file()]
     for name in program.checkpoint:
         wanted = re.compile(f".*/{name.replace('{step}', r'[0-9]+')}")
         assert any(map(wanted.fullmatch, files)), f"{name} is not among {files}"
@@ -152,4 +152,4 @@ def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     now = renter.brought_to_its_end()
     assert (now["state"], now["step"], resumed_from(renter, now["run"])) == ("finished", 2, [])
-    assert renter.report()["metrics"]["images"] > 0
+    assert renter.reported(STACK, now)["metrics"]["images"] > 0

@@ -1,5 +1,6 @@
 """MXNet's parameter server on two emulated machines: it trains, loses a server, goes on, is stopped everywhere and reported."""
 
+import json
 import re
 from typing import Any
 
@@ -8,7 +9,7 @@ from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
 from core.waiting import wait_until
-from tools.product import SHARED
+from tools.product import ASK_LIMIT_S, SHARED
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
@@ -98,7 +99,7 @@ def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_nod
 
 
 def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(renter, stopped):
-    report = renter.report()
+    report = json.loads(renter.plain(f"fab report --stack {STACK} --json", ASK_LIMIT_S).stdout)
     for curve in ("accuracy", "validation_accuracy"):
         values = [value for _, value in report["curves"][curve]]
         assert values[-1] > max(0.8, values[0])

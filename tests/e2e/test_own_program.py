@@ -41,24 +41,23 @@ def product(renter: Product) -> Product:
 
 
 @pytest.fixture(scope="module")
-def trained(product: Product) -> str:
+def trained(product: Product) -> dict[str, Any]:
     """The run that `make up` has brought to its end."""
     done = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     now = product.status(STACK)
     assert (now["state"], now["step"], now["max_steps"]) == ("finished", STEPS, STEPS)
-    return now["run"]
+    return now
 
 
-def test_fetch_downloads_the_run_with_its_checkpoints(product: Product, trained: str) -> None:
-    answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
-    folder = Path(json.loads(answer.stdout)["folder"])
+def test_the_run_is_at_home_with_its_checkpoints(product: Product, trained: dict[str, Any]) -> None:
+    folder = product.fetched(STACK, trained)
     assert list(folder.rglob(f"model-{STEPS}.npz"))
     assert (folder / "program.json").is_file()
 
 
-def test_the_report_draws_the_programs_own_metrics(product: Product, trained: str) -> None:
-    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
+def test_the_report_draws_the_programs_own_metrics(product: Product, trained: dict[str, Any]) -> None:
+    report = product.reported(STACK, trained)
     steps, values = zip(*report["curves"]["accuracy"], strict=True)
     assert steps == tuple(sorted(set(steps))) and steps[-1] == STEPS
     assert values[-1] > max(0.9, values[0])
@@ -68,7 +67,7 @@ def test_the_report_draws_the_programs_own_metrics(product: Product, trained: st
 
 
 def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from_all_of_them(product, trained):
-    below = f"/data/runs/{trained}/logdir"
+    below = f"/data/runs/{trained['run']}/logdir"
     write = f"echo 0.5 > {below}/ranks.csv; truncate -s 11M {below}/large.bin"
     product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{write}'", 60)
     refused = product.run(f"make down STACK={STACK}", 300)
@@ -90,14 +89,14 @@ def test_an_update_does_not_end_a_run_at_work_for_another_one_without_a_question
     product.edit_stack("--pace 0.1", "--pace 0.2", STACK)
     refused = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert refused.returncode != 0
-    assert f"end run {trained}, which is at work, and start another" in refused.stderr
+    assert f"end run {trained['run']}, which is at work, and start another" in refused.stderr
     assert product.status(STACK)["state"] == "running"
     product.plain(f"fab stop --stack {STACK}", 120)
     assert product.plain(f"fab fetch --stack {STACK} --everything", 300).returncode == 0
 
 
 @pytest.fixture(scope="module")
-def benchmark(product: Product, trained: str) -> dict[str, Any]:
+def benchmark(product: Product, trained: dict[str, Any]) -> dict[str, Any]:
     """Another program on the same machines: it saves nothing, and says neither a loss nor its last step."""
     source = product.folder / "benchmark"
     source.mkdir()
@@ -112,8 +111,7 @@ def benchmark(product: Product, trained: str) -> dict[str, Any]:
 
 def test_a_benchmark_that_saves_nothing_and_says_no_loss_finishes_by_its_exit_code(product, benchmark):
     assert (benchmark["state"], benchmark["step"], benchmark["max_steps"]) == ("finished", 5, None)
-    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
-    assert report["metrics"]["images"] == 15.5
+    assert product.reported(STACK, benchmark)["metrics"]["images"] == 15.5
 
 
 def test_a_variable_of_the_stack_file_reaches_the_ranks_of_all_nodes(product, benchmark):

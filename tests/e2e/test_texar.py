@@ -56,7 +56,7 @@ def test_every_machine_has_the_same_configuration_and_texts(renter: Renter, fini
 
 
 def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(renter, finished):
-    report = renter.report()
+    report = renter.reported(STACK, finished)
     for curve in ("perplexity", "validation_perplexity"):
         steps, values = zip(*report["curves"][curve], strict=True)
         assert steps == tuple(range(1, finished["step"] + 1)), curve
@@ -67,7 +67,7 @@ def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(renter, fi
 
 
 def test_runs_are_compared_by_their_reports_alone(renter: Renter, finished: dict[str, Any]) -> None:
-    path = next((renter.folder / "artifacts" / STACK).glob(f"{finished['run']}-*/report.json"))
+    path = renter.fetched(STACK, finished) / "report.json"
     facts = json.loads(path.read_text())
     other = path.parent.with_name("000000000000")
     other.mkdir()
@@ -78,7 +78,7 @@ def test_runs_are_compared_by_their_reports_alone(renter: Renter, finished: dict
     assert "The second machine does not pay: an epoch takes " in said.stdout
 
 
-def test_fetch_downloads_the_run_with_its_last_checkpoint(renter: Renter, finished: dict[str, Any]) -> None:
-    folder = renter.fetched()
+def test_the_run_is_at_home_with_its_last_checkpoint(renter: Renter, finished: dict[str, Any]) -> None:
+    folder = renter.fetched(STACK, finished)
     assert list(folder.rglob(f"model.ckpt-{finished['step']}.index"))
     assert (folder / "language_model.py").is_file()
