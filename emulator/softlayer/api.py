@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,17 +26,14 @@ from emulator.softlayer.faults import (
     insufficient_capacity,
     not_emulated,
     rate_limited,
-    unauthorized,
 )
 from emulator.softlayer.records import BillingItem
 from emulator.softlayer.services import SERVICES
 from emulator.softlayer.users import User
-from emulator.softlayer.views import Listing, View
+from emulator.softlayer.views import Listing
 
-API_VERSIONS = ("v3.1", "v3")
 XML, JSON = "text/xml", "application/json"
-ANY_USER = "apikey"  # the user name that goes with an IBM Cloud key, which identifies its user
-ORDERS = ("createObject", "createObjects", "placeOrder", "verifyOrder", "generateOrderTemplate")
+ORDERS = ("createObject", "placeOrder", "verifyOrder", "generateOrderTemplate")
 SERVICE_FAULTS = {
     "internal_error": ("-32603", "Internal Error"),
     "application_error": ("-32500", "Application Error"),
@@ -64,11 +60,11 @@ class SoftLayer(api.Api):
         async def rest(request: Request) -> Response:
             return await self.respond(request, _read_rest, _write_rest)
 
-        routes = portal.routes(self.account)
-        for version in API_VERSIONS:
-            routes.append(Route(f"/xmlrpc/{version}/{{service}}", xmlrpc, methods=["POST"]))
-            routes.append(Route(f"/rest/{version}/{{path:path}}", rest, methods=["GET", "POST", "PUT", "DELETE"]))
-        return routes
+        return [
+            *portal.routes(self.account),
+            Route("/xmlrpc/v3.1/{service}", xmlrpc, methods=["POST"]),
+            Route("/rest/v3.1/{path:path}", rest, methods=["GET", "POST", "PUT", "DELETE"]),
+        ]
 
     def answer(self, call: Call, injected: InjectedFault = NO_FAULT) -> Answer:
         """Answer a call, or raise the fault that refuses it."""
@@ -82,14 +78,7 @@ class SoftLayer(api.Api):
 
     def check(self, call: Call) -> User:
         """The user, whose credentials and rights are good for the call."""
-        settings = self.account.settings
-        given = (call.credentials.username, call.credentials.api_key) if call.credentials else ("", "")
-        by_key_alone = given[0] == ANY_USER
-        known = given[0] if given[0] and given[0] == settings.restricted_user else settings.username
-        wanted = (ANY_USER if by_key_alone else known, settings.api_key)
-        if not all(hmac.compare_digest(a.encode(), b.encode()) for a, b in zip(given, wanted, strict=True)):
-            raise unauthorized()
-        user = users.of(settings, call.credentials)
+        user = users.of(self.account.settings, call.credentials)
         users.check(user, call)
         if find_method(call) is None:
             raise not_emulated(call.service, call.method)
@@ -112,9 +101,13 @@ class SoftLayer(api.Api):
         """The name of the guest, or the label of the object, that a call is about."""
         if call.identifier not in (None, ""):
             return self._named(call)
-        if call.method not in ORDERS or not call.arguments:
+        wanted = call.arguments[0] if call.method in ORDERS and call.arguments else None
+        if not isinstance(wanted, dict):
             return None
-        return self._ordered(call.arguments[0])
+        first = (wanted.get("virtualGuests") or [wanted])[0]
+        if first.get("hostname"):
+            return f"{first['hostname']}.{first.get('domain')}"
+        return first.get("label") or first.get("name")
 
     def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
         """The events, in order, with what identifies the object to its owner."""
@@ -157,42 +150,23 @@ class SoftLayer(api.Api):
         declared = types.result_of(call.service, call.method)
         mask = queries.read_mask(call.mask, declared)
         if not isinstance(result, Listing):
-            return Answer(queries.project(result, mask, declared), len(result) if isinstance(result, list) else None)
-        tree = queries.rooted(call.filter, result.root)
-        queries.check(tree, declared)
-        chosen = queries.select(result.views, call.filter, result.root)
-        if not queries.is_ordered(tree):
-            chosen = self._shuffled(chosen, call)
+            return Answer(queries.project(result, mask, declared))
+        tree = call.filter or {}
+        queries.check(tree, "Account" if result.root else declared)
+        tree = tree.get(result.root, {}) if result.root else tree  # Under another root it is ignored, as by the vendor.
+        chosen = queries.select(result.views, tree)
+        if not queries.is_ordered(tree):  # The vendor documents that the order may change.
+            chosen = self.account.fault_injector.random_for("order", call.name).sample(chosen, len(chosen))
         page = chosen[call.offset : call.offset + call.limit] if call.limit else chosen
         return Answer(queries.project(page, mask, declared), len(chosen))
 
-    def _shuffled(self, views: list[View], call: Call) -> list[View]:
-        """A list whose filter asks for no order: the vendor documents that its order may change."""
-        return self.account.fault_injector.random_for("order", call.name).sample(views, len(views))
-
     def _named(self, call: Call) -> str | None:
-        if not str(call.identifier).isdigit():
+        store = self.account.store
+        tables = {"SoftLayer_Virtual_Guest": store.guests, "SoftLayer_Billing_Item": store.billing_items}
+        if call.service not in tables or not str(call.identifier).isdigit():
             return None
-        number = int(call.identifier)
-        if call.service == "SoftLayer_Billing_Item":
-            item = self.account.store.billing_items.read(number)
-            return f"{item.hostname}.{item.domain}" if item else None
-        guest = self.account.store.guests.read(number) if call.service == "SoftLayer_Virtual_Guest" else None
-        return guest.name if guest else None
-
-    def _ordered(self, wanted: Any) -> str | None:
-        """The first thing of an order; the shape is whatever the caller sent."""
-        if isinstance(wanted, list):
-            return self._ordered(wanted[0]) if wanted else None
-        if not isinstance(wanted, dict):
-            return None
-        if isinstance(wanted.get("virtualGuests"), list):
-            return self._ordered(wanted["virtualGuests"])
-        if wanted.get("hostname") and wanted.get("domain"):
-            return f"{wanted['hostname']}.{wanted['domain']}"
-        guest = self.account.store.guests.read(wanted["id"]) if isinstance(wanted.get("id"), int) else None
-        label = wanted.get("label") or wanted.get("name") or (guest.name if guest else None)
-        return str(label) if label else None
+        record = tables[call.service].read(int(call.identifier))
+        return f"{record.hostname}.{record.domain}" if record else None
 
 
 def find_method(call: Call) -> Callable[[Account, Call], Any] | None:
@@ -215,7 +189,7 @@ def _without_guests(answer: Answer) -> Answer:
 
 
 def _read_xmlrpc(request: Request, body: bytes) -> Call:
-    return wire.read_xmlrpc(request.path_params["service"], body, _basic(request))
+    return wire.read_xmlrpc(request.path_params["service"], body)
 
 
 def _read_rest(request: Request, body: bytes) -> Call:
@@ -242,12 +216,10 @@ def _total(reply: Reply) -> dict[str, str]:
     return {TOTAL_HEADER: str(reply.result.total)} if is_there else {}
 
 
-def _basic(request: Request) -> Credentials | None:
-    scheme, _, value = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
+def _basic(request: Request) -> Credentials:
+    _, _, value = request.headers.get("authorization", "").partition(" ")
     try:
         username, _, key = base64.b64decode(value).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
-        return None
+        return Credentials()
     return Credentials(username, key)

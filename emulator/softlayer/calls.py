@@ -9,16 +9,16 @@ from emulator.softlayer.faults import INVALID_PARAMETERS, Fault
 SERVICE_PREFIX = "SoftLayer_"
 ACCOUNT_SERVICE = "SoftLayer_Account"
 TOTAL_HEADER = "SoftLayer-Total-Items"
-READS = ("get", "is", "verify", "generateOrderTemplate", "advancedSearch", "check", "find")  # they change nothing
-ORDERS = ("Virtual_Guest::createObject", "Virtual_Guest::createObjects", "Product_Order::placeOrder")
+READS = ("get", "is", "verify", "generateOrderTemplate")  # they change nothing
+ORDERS = ("Virtual_Guest::createObject", "Product_Order::placeOrder")
 
 
 @dataclass(frozen=True)
 class Credentials:
     """Who calls: a user with a key."""
 
-    username: str
-    api_key: str
+    username: str = ""
+    api_key: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Call:
     method: str
     arguments: tuple[Any, ...] = ()
     identifier: int | str | None = None
-    mask: str | dict[str, Any] | None = None
+    mask: str | None = None
     filter: dict[str, Any] | None = None
     limit: int | None = None
     offset: int = 0
-    credentials: Credentials | None = None
+    credentials: Credentials = Credentials()
 
     @property
     def name(self) -> str:
@@ -60,18 +60,12 @@ class Call:
         """Whether the call orders something."""
         return self.name in ORDERS
 
-    def argument(self, position: int, default: Any = ...) -> Any:
-        """An argument by its position; without a default it has to be there."""
-        if position < len(self.arguments):
-            return self.arguments[position]
-        if default is ...:
-            raise Fault(INVALID_PARAMETERS, f"{self.service}::{self.method}: parameter {position + 1} is missing.")
-        return default
-
-
-def full_name(service: str) -> str:
-    """The name of a service with the prefix, which clients may leave out."""
-    return service if service.startswith(SERVICE_PREFIX) else SERVICE_PREFIX + service
+    @property
+    def argument(self) -> Any:
+        """The first argument, which has to be there; others change nothing."""
+        if not self.arguments:
+            raise Fault(INVALID_PARAMETERS, f"{self.service}::{self.method}: parameter 1 is missing.")
+        return self.arguments[0]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from emulator.machines.spec import Disk
 from emulator.softlayer.account import Account
-from emulator.softlayer.catalog import Datacenter, Flavor, Image, System
+from emulator.softlayer.catalog import Datacenter, Flavor, Image, Price
 from emulator.softlayer.faults import (
     ORDER_INVALID,
     ORDER_LOCATION,
@@ -15,9 +16,12 @@ from emulator.softlayer.faults import (
     public,
 )
 from emulator.softlayer.host_names import read_name
-from emulator.softlayer.orders import BOOT_DEVICE, DEFAULT_PORT_SPEED, SWAP_DEVICE, GuestOrder, Placement, check
+from emulator.softlayer.orders import DEFAULT_PORT_SPEED, GuestOrder, Placement, check
 
-NOT_EMULATED = ("privateNetworkOnlyFlag", "postInstallScriptUri")
+NOT_EMULATED = (
+    *("privateNetworkOnlyFlag", "postInstallScriptUri", "transientGuestFlag", "startCpus", "maxMemory"),
+    "blockDeviceTemplateGroup",  # beside disks the vendor refuses it as well: an image goes into an order container
+)
 
 
 def read_template(account: Account, template: Any) -> GuestOrder:
@@ -28,18 +32,17 @@ def read_template(account: Account, template: Any) -> GuestOrder:
         if template.get(name):
             raise lacks(f"{name} of a guest")
     hostname, domain = read_name(template)
-    datacenter = find_datacenter(account, _below(template, "datacenter", "name"))
     flavor = _flavor(account, template)
-    system, image = _system_or_image(account, template)
-    _refuse_clashes(template, flavor, image)
+    if template.get("localDiskFlag") not in (None, "", not flavor.san):
+        raise invalid_value("localDiskFlag", f"It does not agree with {flavor.key_name}.")
     order = GuestOrder(
         hostname=hostname,
         domain=domain,
-        datacenter=datacenter,
+        datacenter=find_datacenter(account, _below(template, "datacenter", "name")),
         flavor=flavor,
-        system=system,
-        image=image,
-        disks=_disks(template, flavor),
+        system=_system(account, template),
+        image=None,
+        disks=_disks(template),
         port_speed=port_speed_of(template) or DEFAULT_PORT_SPEED,
         hourly=bool(template.get("hourlyBillingFlag")),
         ssh_key_ids=tuple(number(key.get("id"), "sshKeys.id") for key in template.get("sshKeys") or []),
@@ -86,14 +89,12 @@ def read_user_data(guest: dict[str, Any]) -> str:
 def read_placement(guest: dict[str, Any], component: str) -> Placement:
     """Where a guest structure wants one of its interfaces."""
     wanted = guest.get(component) or {}
-    vlan = wanted.get("networkVlan") or {}
-    subnet = _below(vlan, "primarySubnet", "id")
-    if subnet and not vlan.get("id"):
-        raise public("A subnet can only be given together with its VLAN.")
-    router = _below(wanted, "router", "id") or _below(vlan, "router", "id")
+    vlan, router = _below(wanted, "networkVlan", "id"), _below(wanted, "router", "id")
+    if _below(wanted, "networkVlan", "primarySubnet"):
+        raise lacks("a subnet for a guest")
     bindings = wanted.get("securityGroupBindings") or []
     return Placement(
-        vlan_id=number(vlan["id"], "networkVlan.id") if vlan.get("id") else None,
+        vlan_id=number(vlan, "networkVlan.id") if vlan else None,
         router_id=number(router, "router.id") if router else None,
         groups=tuple(number(_below(each, "securityGroup", "id"), "securityGroup.id") for each in bindings),
     )
@@ -113,53 +114,26 @@ def _flavor(account: Account, template: dict[str, Any]) -> Flavor:
         raise Fault(ORDER_INVALID, "supplementalCreateObjectOptions.flavorKeyName is needed: only flavors are sold.")
     flavor = account.catalog.flavor(str(key))
     if flavor is None:
-        raise Fault(ORDER_INVALID, f"The flavor '{key}' is not valid for package {account.catalog.package_key}.")
+        raise Fault(ORDER_INVALID, f"The flavor '{key}' is not valid for package {account.catalog.package_id}.")
     return flavor
 
 
-def _system_or_image(account: Account, template: dict[str, Any]) -> tuple[System | None, Image | None]:
+def _system(account: Account, template: dict[str, Any]) -> Price:
     code = template.get("operatingSystemReferenceCode")
-    guid = _below(template, "blockDeviceTemplateGroup", "globalIdentifier")
-    if code and guid:
-        raise invalid_value("operatingSystemReferenceCode", "An image template was given as well.")
-    if guid:
-        return None, find_image(account, guid)
     if not code:
         raise missing("operatingSystemReferenceCode")
-    system = account.catalog.system(str(code))
-    if system is None:
+    if code not in account.catalog.systems:
         raise invalid_value("operatingSystemReferenceCode", f"'{code}' is not sold.")
-    return system, None
+    return account.catalog.systems[code]
 
 
-def _refuse_clashes(template: dict[str, Any], flavor: Flavor, image: Image | None) -> None:
-    if image and template.get("blockDevices"):
-        raise invalid_value("blockDevices", "Block devices cannot be provided when using an image template.")
-    local = template.get("localDiskFlag")
-    if local not in (None, "") and bool(local) == flavor.san:
-        raise invalid_value("localDiskFlag", f"It does not agree with {flavor.key_name}.")
-    if template.get("transientGuestFlag"):
-        raise public(f"Transient billing is not available for {flavor.key_name}.")
-    cores, memory = template.get("startCpus"), template.get("maxMemory")
-    if cores and number(cores, "startCpus") != flavor.cores:
-        raise invalid_value("startCpus", f"{flavor.key_name} has {flavor.cores} cores.")
-    if memory and number(memory, "maxMemory") not in (flavor.memory_gb, flavor.memory_gb * 1024):
-        raise invalid_value("maxMemory", f"{flavor.key_name} has {flavor.memory_gb} GB.")
-
-
-def _disks(template: dict[str, Any], flavor: Flavor) -> tuple[tuple[int, int], ...]:
+def _disks(template: dict[str, Any]) -> tuple[Disk, ...]:
+    """The disks beside the first one, by their device numbers."""
     disks = []
     for each in template.get("blockDevices") or []:
-        device = number(each.get("device"), "blockDevices.device")
         capacity = number(_below(each, "diskImage", "capacity"), "blockDevices.diskImage.capacity")
-        if device == SWAP_DEVICE:
-            raise invalid_value("blockDevices.device", "Device 1 is reserved for swap.")
-        if device == BOOT_DEVICE:
-            if capacity != flavor.boot_gb:
-                raise Fault(ORDER_INVALID, f"The first disk of {flavor.key_name} has {flavor.boot_gb} GB.")
-            continue
-        disks.append((device, capacity))
-    return tuple(sorted(disks))
+        disks.append(Disk(number(each.get("device"), "blockDevices.device"), capacity))
+    return tuple(sorted(disks, key=lambda each: each.device))
 
 
 def _below(value: Any, *names: str) -> Any:

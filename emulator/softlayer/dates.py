@@ -24,13 +24,12 @@ def anniversary(first: float, number: int) -> float:
 
 def anniversaries_before(first: float, moment: float) -> int:
     """How many anniversaries lie before ``moment``; the start itself is none."""
-    start, end = (datetime.fromtimestamp(each, CENTRAL) for each in (first, moment))
-    number = max(0, (end.year - start.year) * MONTHS_PER_YEAR + end.month - start.month)
-    return number if number and anniversary(first, number) < moment else max(0, number - 1)
+    number = 0
+    while anniversary(first, number + 1) < moment:
+        number += 1
+    return number
 
 
 def next_anniversary(first: float, moment: float) -> float:
-    """The first anniversary after ``moment``."""
-    number = anniversaries_before(first, moment) + 1
-    after = anniversary(first, number)
-    return after if after > moment else anniversary(first, number + 1)
+    """The first anniversary from ``moment`` on."""
+    return anniversary(first, anniversaries_before(first, moment) + 1)

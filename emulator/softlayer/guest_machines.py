@@ -1,7 +1,7 @@
 """The machine behind each guest: what it has to be like, with security groups resolved to addresses."""
 
 from emulator.machine_reconciler import Target
-from emulator.machines.spec import Disk, MachineSpec, Rule
+from emulator.machines.spec import MachineSpec, Rule
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.records import Component, GroupRule, Guest
@@ -66,7 +66,7 @@ def attached_interfaces(account: Account, group_id: int) -> list[tuple[Guest, Co
 
 
 def _spec(account: Account, guest: Guest) -> MachineSpec:
-    flavor = account.flavor_of(guest)
+    flavor = account.catalog.flavor(guest.flavor)
     return MachineSpec(
         guest_id=guest.id,
         hostname=guest.hostname,
@@ -76,7 +76,7 @@ def _spec(account: Account, guest: Guest) -> MachineSpec:
         public_address=guest.public.address,
         gpu_model=flavor.gpu_model,
         gpu_count=flavor.gpu_count,
-        disks=tuple(Disk(disk.device, disk.capacity_gb) for disk in guest.disks if disk.device > 1),
+        disks=tuple(disk for disk in guest.disks if disk.device > 1),
         ssh_keys=tuple(guest.ssh_keys),
         user_data=guest.user_data,
         port_speed_mbps=guest.private.max_speed,

@@ -1,6 +1,5 @@
-"""Invoices: the charges between two moments, line by line, and the report of them that the command line shows."""
+"""The invoice of everything that was charged up to a moment, line by line, as the command line shows it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -8,75 +7,26 @@ from typing import Any
 from emulator.settings import UsageError
 from emulator.softlayer import billing
 from emulator.softlayer.account import Account
-from emulator.softlayer.dates import CENTRAL, anniversaries_before, anniversary, iso
-from emulator.softlayer.records import BillingItem, Fee
-
-BEGINNING = 0.0  # before everything: the first order is charged at the very moment that makes the billing day
+from emulator.softlayer.dates import CENTRAL, iso
+from emulator.softlayer.records import BillingItem
 
 
 class MomentError(UsageError):
     """No invoice can be written for this moment; the message is a full sentence."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """What one part of a billing item cost in the period."""
-
-    fee: Fee
-    amount: Decimal
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one billing item cost in the period: its own line, then its children's."""
-
-    item: BillingItem
-    lines: tuple[Line, ...]
-
-    @property
-    def total(self) -> Decimal:
-        """The dollars of the item with all its parts."""
-        return sum((line.amount for line in self.lines), Decimal())
-
-
-@dataclass(frozen=True)
-class Invoice:
-    """Everything that was charged in a period, up to its ``end``."""
-
-    end: float
-    entries: tuple[Entry, ...]
-
-    @property
-    def total(self) -> Decimal:
-        """The dollars of all items."""
-        return sum((entry.total for entry in self.entries), Decimal())
-
-
-def invoice(account: Account, start: float, end: float) -> Invoice:
-    """The invoice of any period."""
-    every = [
-        _entry(item, start, end) for item in sorted(account.store.billing_items.read_all(), key=lambda each: each.id)
-    ]
-    return Invoice(end, tuple(entry for entry in every if entry.lines))
-
-
-def period_start(account: Account, item: BillingItem) -> float:
-    """The start of the billing period that an item shows: the current one, or a closed item's last."""
-    until = account.now if item.closed is None else min(item.closed, account.now)
-    return max(item.opened, *(date for date in _dates(account) if date <= until))
-
-
 def report(account: Account, at: str | None) -> dict[str, Any]:
     """The invoice up to a moment (default: now); lines are exact, the bill is their sum in cents."""
     moment = account.now if at is None else _moment(at, account.now)
-    record = invoice(account, BEGINNING, moment)
+    items = [item for item in account.store.billing_items.read_all() if item.opened <= moment]
+    total = sum((billing.charged(item, moment) for item in items), Decimal())
     return {
         "account": account.settings.account_name,
         "at": iso(moment),
         "currency": account.catalog.currency,
-        "items": [_shown(entry, record) for entry in record.entries],
-        "total": f"{record.total:f}",
-        "bill": str(billing.bill(account, moment)),
+        "items": [_shown(item, moment) for item in items],
+        "total": f"{total:f}",
+        "bill": str(total.quantize(billing.CENT)),
     }
 
 
@@ -95,54 +45,24 @@ def as_text(shown: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _dates(account: Account) -> list[float]:
-    """The beginning, then the billing dates up to now: the day of the account's first order, every month."""
-    first = billing.billed_since(account)
-    if first is None:
-        return []
-    count = anniversaries_before(first, account.now)
-    return [BEGINNING, *(anniversary(first, number) for number in range(1, count + 1))]
-
-
-def _entry(item: BillingItem, start: float, end: float) -> Entry:
-    own = [fee for fee in item.fees if fee.category == item.category]
-    parts = [*own, *(fee for fee in item.fees if fee.category != item.category)]
-    return Entry(item, tuple(_line(fee, item, start, end) for fee in parts if _is_in(fee, item, start, end)))
-
-
-def _line(fee: Fee, item: BillingItem, start: float, end: float) -> Line:
-    return Line(fee, billing.charged_for(fee, item, end) - billing.charged_for(fee, item, start))
-
-
-def _is_in(fee: Fee, item: BillingItem, start: float, end: float) -> bool:
-    """Whether a part existed in the period; free ones are listed too."""
-    over = billing.ended(fee, item)
-    return fee.opened <= end and (over is None or over > start)
-
-
-def _shown(entry: Entry, record: Invoice) -> dict[str, Any]:
-    item = entry.item
-    over = item.closed is not None and item.closed <= record.end
-    until = item.closed if over else record.end
-    hours = billing.started_hours(item.opened, until)
+def _shown(item: BillingItem, moment: float) -> dict[str, Any]:
+    closed = item.closed if item.closed is not None and item.closed <= moment else None
+    hours = billing.started_hours(item.opened, closed or moment)
+    state = "open"
+    if closed is not None:
+        state = f"closed {iso(closed)}"
+    elif item.ends is not None:
+        state = f"ends {iso(item.ends)}"
     return {
         "id": item.id,
-        "name": f"{item.hostname}.{item.domain}" if item.hostname else f"{item.kind} {item.resource_id}",
-        "kind": item.kind,
+        "name": f"{item.hostname}.{item.domain}" if item.hostname else f"{item.category} {item.resource_id}",
         "billing": f"{hours} started hours" if item.hourly else "monthly",
         "opened": iso(item.opened),
-        "closed": iso(item.closed) if over else None,
-        "ends": iso(item.ends) if item.ends and not over else None,
-        "state": f"closed {iso(item.closed)}" if over else f"ends {iso(item.ends)}" if item.ends else "open",
-        "amount": f"{entry.total:f}",
+        "state": state,
+        "amount": f"{billing.charged(item, moment):f}",
         "parts": [
-            {
-                "id": line.fee.id,
-                "category": line.fee.category,
-                "description": line.fee.description,
-                "amount": f"{line.amount:f}",
-            }
-            for line in entry.lines
+            {"description": fee.description, "amount": f"{billing.charged_for(fee, item, moment):f}"}
+            for fee in item.fees
         ],
     }
 

@@ -10,23 +10,13 @@ from emulator.softlayer.records import BillingItem, Vlan
 GATEWAY_POSITION = 1  # the first address of a subnet belongs to its router
 
 
-def routers_for(
-    account: Account, datacenter: Datacenter, private: Router | None, public: Router | None
-) -> tuple[Router, Router]:
-    """The pair of routers for a new guest: the named ones, or those of the next pod in turn."""
-    for router in (private, public):
-        if router and router.datacenter != datacenter:
-            raise faults.public(f"Router {router.id} ({router.hostname}) is not in datacenter {datacenter.name}.")
-    if private and public and private.pod != public.pod:
-        raise faults.public(f"Routers {private.hostname} and {public.hostname} are not in the same pod.")
-    named = private or public
+def routers_for(account: Account, datacenter: Datacenter, named: Router | None) -> tuple[Router, Router]:
+    """The private and the public router of a new guest: those of the named one's pod, or of the next pod in turn."""
+    if named and named.datacenter != datacenter:
+        raise faults.public(f"Router {named.id} ({named.hostname}) is not in datacenter {datacenter.name}.")
     pod = named.pod if named else _next_pod(account, datacenter)
-    pair = {
-        router.private: router
-        for router in account.catalog.routers
-        if router.datacenter == datacenter and router.pod == pod
-    }
-    return pair[True], pair[False]
+    private, public = (each for each in account.catalog.routers if (each.datacenter, each.pod) == (datacenter, pod))
+    return private, public
 
 
 def vlan_behind(account: Account, router: Router) -> Vlan:
@@ -40,8 +30,7 @@ def vlan_behind(account: Account, router: Router) -> Vlan:
 def new_vlan(account: Account, router: Router) -> Vlan:
     """One more VLAN behind a router, with a subnet of its own."""
     network, cidr = _free_network(account, router) if router.private else (0, account.settings.public_subnet)
-    number = _free_number(account, router, 700 + router.id % 1000 + network)
-    vlan = Vlan(account.next_id(), number, router.id, router.private, account.next_id(), cidr, network)
+    vlan = Vlan(account.next_id(), router.id, router.private, cidr, network)
     account.store.vlans[vlan.id] = vlan
     return vlan
 
@@ -80,14 +69,6 @@ def _next_pod(account: Account, datacenter: Datacenter) -> int:
     turn = int(account.store.facts.get(fact, 0))
     account.store.facts[fact] = str(turn + 1)
     return turn % PODS_PER_DATACENTER + 1
-
-
-def _free_number(account: Account, router: Router, number: int) -> int:
-    """A VLAN number repeats in the account, but not behind one router."""
-    taken = {vlan.number for vlan in account.store.vlans.read_all() if vlan.router_id == router.id}
-    while number in taken:
-        number += 1
-    return number
 
 
 def _free_network(account: Account, router: Router) -> tuple[int, str]:

@@ -6,21 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
+from emulator.machines.spec import Disk
 from emulator.softlayer.account import Account
-from emulator.softlayer.catalog import DISK_CATEGORIES, Datacenter, Flavor, Image, Price, System
+from emulator.softlayer.catalog import DISK_CATEGORIES, Datacenter, Flavor, Image, Price
 from emulator.softlayer.faults import (
     ORDER_INVALID,
     ORDER_LOCATION,
     Fault,
     insufficient_capacity,
     invalid_value,
+    lacks,
     not_found,
     public,
 )
-from emulator.softlayer.records import OrderLine
 
 GROUPS_PER_COMPONENT = 5
-BOOT_DEVICE, SWAP_DEVICE, FIRST_DATA_DEVICE = 0, 1, 2
+FIRST_DATA_DEVICE = 2  # 0 is the flavor's boot disk, 1 the swap
 DEFAULT_PORT_SPEED = 100
 
 
@@ -41,40 +42,38 @@ class GuestOrder:
     domain: str
     datacenter: Datacenter
     flavor: Flavor
-    system: System | None
+    system: Price | None
     image: Image | None
-    disks: tuple[tuple[int, int], ...]  # device number and capacity in GB, without the boot disk
+    disks: tuple[Disk, ...]  # without the boot disk
     port_speed: int
-    hourly: bool = True
-    ssh_key_ids: tuple[int, ...] = ()
-    user_data: str = ""
-    private: Placement = Placement()
-    public: Placement = Placement()
+    hourly: bool
+    ssh_key_ids: tuple[int, ...]
+    user_data: str
+    private: Placement
+    public: Placement
 
 
 def prices_of(account: Account, order: GuestOrder) -> tuple[Price, ...]:
     """The prices an order lists; the flavor's own parts are behind its preset id and not among them."""
-    catalog = account.catalog
-    disks = (catalog.disks[DISK_CATEGORIES[device - 1], capacity] for device, capacity in order.disks)
-    system = (order.system.price,) if order.system else ()
-    boot = catalog.boot_disks[order.flavor.boot_gb]
-    return (*system, boot, *disks, catalog.port_speeds[order.port_speed], *catalog.included)
+    sized = account.catalog.sized
+    system = (order.system,) if order.system else ()
+    disks = (sized[DISK_CATEGORIES[disk.device - 1], disk.capacity_gb] for disk in order.disks)
+    boot, port = sized[DISK_CATEGORIES[0], order.flavor.boot_gb], sized["port_speed", order.port_speed]
+    return (*system, boot, *disks, port, *account.catalog.included)
 
 
 def billed_prices(account: Account, order: GuestOrder) -> tuple[Price, ...]:
     """Everything that is billed: the flavor's parts first, then the prices of the order."""
-    boot = account.catalog.boot_disks[order.flavor.boot_gb]
-    return (*(price for price in order.flavor.prices if price != boot), *prices_of(account, order))
-
-
-def lines_of(prices: Iterable[Price], hostname: str = "", domain: str = "") -> list[OrderLine]:
-    """The lines of an order for these prices."""
-    return [OrderLine(price.description, price.category.code, hostname, domain) for price in prices]
+    return (*order.flavor.prices, *prices_of(account, order))
 
 
 def cost(account: Account, orders: Iterable[GuestOrder]) -> Decimal:
-    """What ordered guests cost, each per hour or per month as it is billed."""
-    return sum((account.catalog.cost(billed_prices(account, each), hourly=each.hourly) for each in orders), Decimal())
+    """What ordered guests cost, each per hour or per month; each price is rounded alone, as it is billed alone."""
+    total = Decimal()
+    for order in orders:
+        for price in billed_prices(account, order):
+            total += price.hourly if order.hourly else account.catalog.monthly(price.hourly)
+    return total
 
 
 def check(account: Account, order: GuestOrder) -> GuestOrder:
@@ -82,7 +81,7 @@ def check(account: Account, order: GuestOrder) -> GuestOrder:
     flavor, datacenter = order.flavor, order.datacenter
     if datacenter.name not in flavor.sold_in:
         raise Fault(ORDER_LOCATION, f"Preset {flavor.key_name} is not sold in {datacenter.name}.")
-    if order.port_speed not in account.catalog.port_speeds:
+    if ("port_speed", order.port_speed) not in account.catalog.sized:
         raise invalid_value("networkComponents.maxSpeed", f"{order.port_speed} is not one of 10, 100, 1000.")
     if order.image and order.image.virtualization != "HVM":
         raise public(f"Image template {order.image.guid} does not boot in HVM mode, which {flavor.key_name} needs.")
@@ -117,38 +116,33 @@ def _places(datacenter: str, flavor: str) -> tuple[str, str]:
 def _check_disks(account: Account, order: GuestOrder) -> None:
     if order.disks and not order.flavor.san:
         raise Fault(ORDER_INVALID, f"SAN disks cannot be ordered with the local disks of {order.flavor.key_name}.")
-    expected = FIRST_DATA_DEVICE
-    for device, capacity in order.disks:
-        if device != expected:
-            raise Fault(ORDER_INVALID, f"Block device {device} was given where device {expected} has to be.")
-        if device >= FIRST_DATA_DEVICE + len(DISK_CATEGORIES) - 1:
+    sold = account.catalog.sized
+    for expected, disk in enumerate(order.disks, FIRST_DATA_DEVICE):
+        if disk.device != expected:
+            raise Fault(ORDER_INVALID, f"Block device {disk.device} was given where device {expected} has to be.")
+        if disk.device > len(DISK_CATEGORIES):
             raise Fault(ORDER_INVALID, "A virtual guest has at most five disks.")
-        disk_price(account, device, capacity)
-        expected += 1
-
-
-def disk_price(account: Account, device: int, capacity: int) -> Price:
-    """The price of a disk of this size under this device number."""
-    category = DISK_CATEGORIES[device - 1] if 1 < device <= len(DISK_CATEGORIES) else None
-    price = account.catalog.disks.get((category or "", capacity))
-    if price is None:
-        sizes = sorted({size for _, size in account.catalog.disks})
-        raise Fault(ORDER_INVALID, f"A SAN disk of {capacity} GB for device {device} is not sold; sizes: {sizes}.")
-    return price
+        category = DISK_CATEGORIES[disk.device - 1]
+        if (category, disk.capacity_gb) not in sold:
+            sizes = [size for each, size in sold if each == category]
+            raise Fault(ORDER_INVALID, f"A SAN disk of {disk.capacity_gb} GB is not sold; sizes: {sizes}.")
 
 
 def _check_references(account: Account, order: GuestOrder) -> None:
     for key_id in order.ssh_key_ids:
         if key_id not in account.store.ssh_keys:
             raise not_found(key_id)
-    for placement in (order.private, order.public):
-        check_groups(account, placement.groups)
-        if placement.vlan_id and placement.router_id:
-            raise public("A router cannot be given together with a VLAN.")
-        if placement.vlan_id and placement.vlan_id not in account.store.vlans:
-            raise not_found(placement.vlan_id)
-        if placement.router_id and not account.catalog.router(placement.router_id):
-            raise not_found(placement.router_id)
+    check_groups(account, order.private.groups)
+    check_groups(account, order.public.groups)
+    if order.public.vlan_id or order.public.router_id:
+        raise lacks("a VLAN or a router for a guest's public interface")
+    vlan_id, router_id = order.private.vlan_id, order.private.router_id
+    if vlan_id and router_id:
+        raise public("A router cannot be given together with a VLAN.")
+    vlan, router = account.store.vlans.read(vlan_id or 0), account.catalog.router(router_id or 0)
+    for number, found in ((vlan_id, vlan), (router_id, router)):
+        if number and not (found and found.private):
+            raise not_found(number)
 
 
 def check_groups(account: Account, groups: tuple[int, ...] | list[int]) -> None:

@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass, field
 
+from emulator.machines.spec import Disk
 from emulator.store import Store, Table
 
 
 @dataclass
 class Fee:
-    """One billed part of a billing item, for as long as it is open."""
+    """One billed part of a billing item."""
 
     id: int
     category: str
     description: str
     hourly: str  # dollars per hour, a decimal
-    opened: float
-    closed: float | None = None
 
 
 @dataclass
@@ -23,28 +22,23 @@ class BillingItem:
 
     id: int
     order_id: int
-    order_item_id: int
     resource_id: int
-    hostname: str
-    domain: str
-    datacenter: str
-    flavor: str
     hourly: bool
     opened: float
     fees: list[Fee]
+    hostname: str = ""
+    domain: str = ""
+    flavor: str = ""
     closed: float | None = None
     notes: str = ""
-    kind: str = "guest"  # what the resource is
     category: str = "guest_core"  # of the part that names the whole; the other parts are its children
     ends: float | None = None  # cancelled, but paid and usable until then
 
 
 @dataclass
 class OrderLine:
-    """One price of an order, and the guest it was ordered for."""
+    """What one price of an order was ordered for."""
 
-    description: str
-    category: str
     hostname: str = ""
     domain: str = ""
 
@@ -55,13 +49,9 @@ class Order:
 
     id: int
     created: float
-    total: str  # dollars per hour or per month, a decimal
-    hourly: bool
     lines: list[OrderLine]
-    guest_ids: list[int]
-    kind: str = "new"
+    guest_ids: list[int] = field(default_factory=list)
     status: str = "APPROVED"
-    approved: float | None = None  # when a person approved it; None when no approval was needed
     held: list[BillingItem] = field(default_factory=list)  # billed from the approval on
 
 
@@ -90,7 +80,6 @@ class Component:
 
     id: int
     port: int
-    mac: str
     address: str
     vlan_id: int
     max_speed: int
@@ -98,21 +87,10 @@ class Component:
 
 
 @dataclass
-class GuestDisk:
-    """One disk of a guest under its device number; swap and metadata are shown, not kept."""
-
-    id: int
-    block_device_id: int
-    device: int
-    capacity_gb: int
-
-
-@dataclass
 class Guest:
     """One virtual guest from its order to the end of its reclaim."""
 
     id: int
-    uuid: str
     hostname: str
     domain: str
     datacenter: str
@@ -121,18 +99,15 @@ class Guest:
     order_id: int
     billing_item_id: int
     components: list[Component]
-    disks: list[GuestDisk]
+    disks: list[Disk]  # the boot disk as well; swap and metadata are shown, not kept
     hourly: bool = True
-    system: str | None = None
     image_id: int | None = None
-    ssh_key_ids: list[int] = field(default_factory=list)
     ssh_keys: list[str] = field(default_factory=list)
     user_data: str = ""
     notes: str = ""
     tags: list[str] = field(default_factory=list)
     password: str = ""
     provisioned: float | None = None
-    modified: float | None = None
     cancelled: float | None = None
     transaction: Transaction | None = None
     begun: bool = True  # not while its order waits for approval
@@ -169,7 +144,6 @@ class SshKey:
     fingerprint: str
     notes: str
     created: float
-    modified: float | None = None
 
 
 @dataclass
@@ -184,8 +158,6 @@ class GroupRule:
     port_max: int | None = None
     remote_ip: str | None = None
     remote_group_id: int | None = None
-    created: float = 0.0
-    modified: float | None = None
 
 
 @dataclass
@@ -196,7 +168,6 @@ class SecurityGroup:
     name: str
     description: str
     created: float
-    modified: float | None = None
     rules: list[GroupRule] = field(default_factory=list)
 
 
@@ -205,10 +176,8 @@ class Vlan:
     """A VLAN with one subnet; an automatic one exists while guests are behind its router."""
 
     id: int
-    number: int
     router_id: int
     private: bool
-    subnet_id: int
     cidr: str
     network: int  # which of the settings' private subnets; 0 for the public one
     name: str = ""

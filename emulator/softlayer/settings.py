@@ -30,7 +30,6 @@ class Settings(settings.Settings):
     username: str = "local"
     restricted_user: str = ""  # a second user, with the same key, who may do only this:
     restricted_permissions: tuple[str, ...] = ()  # key names, as in users.py
-    company: str = "microcluster emulator"
     gap_s: float = 0.5  # of provisioning_s, between two transactions, without any transaction; at most half of it
     reclaim_s: float = 5.0
     instance_limit: int = 20

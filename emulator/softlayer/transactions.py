@@ -112,7 +112,7 @@ def _end_provision(account: Account, guest: Guest) -> None:
 
 
 def _end_setup(account: Account, guest: Guest) -> None:
-    guest.provisioned = guest.modified = account.now
+    guest.provisioned = account.now
 
 
 def _end_reclaim(account: Account, guest: Guest) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, Credentials
-from emulator.softlayer.faults import not_found, public
+from emulator.softlayer.faults import not_found, public, unauthorized
 from emulator.softlayer.settings import Settings
 from emulator.store import Table
 
@@ -16,24 +16,21 @@ NAMES_OF_DEVICES, POWER = "HOSTNAME_EDIT", "REMOTE_MANAGEMENT"
 PERMISSIONS = frozenset(
     {ALL_GUESTS, VIEW, ADD, CANCEL, BILLING, INSTANCES, PUBLIC_PORT, KEYS, GROUPS, PORTS, NAMES_OF_DEVICES, POWER}
 )
-OF_SERVICES = {"Security_Ssh_Key": KEYS, "Network_SecurityGroup": GROUPS}
-"""Whatever changes one of these needs the permission; by the descriptions in the vendor's list of permissions, as the official
-client has it (softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py), and so for all that follows."""
-OF_METHODS = {
-    "Virtual_Guest::deleteObject": CANCEL,
-    "Billing_Item::cancelItem": CANCEL,
-    "Billing_Item::cancelService": CANCEL,
-    "Billing_Item::cancelServiceOnAnniversaryDate": CANCEL,
-    "Virtual_Guest::editObject": NAMES_OF_DEVICES,
-    "Virtual_Guest::setPublicNetworkInterfaceSpeed": PORTS,
-    "Virtual_Guest::setPrivateNetworkInterfaceSpeed": PORTS,
-    "Virtual_Guest::rebootDefault": POWER,
-    "Virtual_Guest::rebootHard": POWER,
-    "Virtual_Guest::rebootSoft": POWER,
-    "Virtual_Guest::powerOn": POWER,
-    "Virtual_Guest::powerOff": POWER,
-    "Virtual_Guest::powerOffSoft": POWER,
+NEEDED = {
+    "Virtual_Guest::createObject": {ADD, INSTANCES, PUBLIC_PORT},
+    "Product_Order::placeOrder": {ADD, INSTANCES},
+    "Virtual_Guest::deleteObject": {CANCEL},
+    "Billing_Item::cancelItem": {CANCEL},
+    "Billing_Item::cancelService": {CANCEL},
+    "Virtual_Guest::editObject": {NAMES_OF_DEVICES},
+    "Virtual_Guest::setPublicNetworkInterfaceSpeed": {PORTS},
+    "Virtual_Guest::setPrivateNetworkInterfaceSpeed": {PORTS},
+    "Virtual_Guest::rebootDefault": {POWER},
+    "Security_Ssh_Key": {KEYS},
+    "Network_SecurityGroup": {GROUPS},
 }
+"""What a method needs, or whatever changes something of a service; by the descriptions in the vendor's list of permissions, as the
+official client has it (softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py), and so for all that follows."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,14 @@ class User:
         return BILLING in self.permissions
 
 
-def of(settings: Settings, credentials: Credentials | None) -> User:
-    """The user of a call; all but the restricted one may do everything."""
-    name = credentials.username if credentials else settings.username
-    if settings.restricted_user and name == settings.restricted_user:
-        return User(name, frozenset(settings.restricted_permissions))
-    return User(settings.username, PERMISSIONS)
+def of(settings: Settings, credentials: Credentials) -> User:
+    """The user whose credentials these are; all but the restricted one may do everything."""
+    permitted = {settings.username: PERMISSIONS}
+    if settings.restricted_user:
+        permitted[settings.restricted_user] = frozenset(settings.restricted_permissions)
+    if credentials.api_key != settings.api_key or credentials.username not in permitted:
+        raise unauthorized()
+    return User(credentials.username, permitted[credentials.username])
 
 
 def check(user: User, call: Call) -> None:
@@ -72,15 +71,8 @@ def check(user: User, call: Call) -> None:
 
 def needed(call: Call) -> set[str]:
     """The permissions of a call; to see what it is about is asked for elsewhere."""
-    if call.is_read:
-        return set()
-    if not call.is_order:
-        service, _, _ = call.name.partition("::")
-        return {each for each in (OF_SERVICES.get(service), OF_METHODS.get(call.name)) if each}
-    if call.name == "Product_Order::placeOrder":
-        kind = str((call.argument(0) or {}).get("complexType"))
-        return {ADD, INSTANCES} if kind.endswith("Virtual_Guest") else {ADD}
-    return {ADD, INSTANCES, PUBLIC_PORT}
+    service, _, _ = call.name.partition("::")
+    return set() if call.is_read else NEEDED.get(call.name) or NEEDED.get(service, set())
 
 
 def seen_by(account: Account, user: User) -> Account:

@@ -53,7 +53,7 @@ def holdings(account: Account) -> dict[str, Any]:
     store = account.store
     return {
         "machines": [_machine(guest) for guest in sorted(store.guests.read_all(), key=lambda each: each.id)],
-        "waiting": [_waiting(account, order) for order in store.orders.read_all() if order.status == PENDING],
+        "waiting": [_waiting(order) for order in store.orders.read_all() if order.status == PENDING],
         "open_billing_items": sum(item.closed is None for item in store.billing_items.living()),
         "bill": str(bill(account)),
         "currency": account.catalog.currency,
@@ -61,10 +61,9 @@ def holdings(account: Account) -> dict[str, Any]:
     }
 
 
-def _waiting(account: Account, order: Order) -> dict[str, Any]:
+def _waiting(order: Order) -> dict[str, Any]:
     """An order that waits for a person's approval."""
-    guests = [account.store.guests.read(item.resource_id) for item in order.held]
-    return {"id": order.id, "names": [guest.name for guest in guests if guest]}
+    return {"id": order.id, "names": [f"{item.hostname}.{item.domain}" for item in order.held]}
 
 
 def _machine(guest: Guest) -> dict[str, Any]:
@@ -80,7 +79,6 @@ def _machine(guest: Guest) -> dict[str, Any]:
         "flavor": guest.flavor,
         "datacenter": guest.datacenter,
         "state": phase,
-        "transaction": guest.transaction.group if guest.transaction else None,
         "private_address": guest.private.address,
         "public_address": guest.public.address,
         "error": guest.machine_error,

@@ -14,60 +14,34 @@ def client(onlooker):
     return onlooker.client
 
 
-@pytest.fixture
-def vlan(client, account_emulator):
-    """A private VLAN that a person ordered in the portal."""
-    account_emulator.order_in_portal("vlan", text="training", datacenter="lon06")
-    (found,) = client.call("Account", "getNetworkVlans", mask="mask[id,name,billingItem[id]]")
-    return found
+def vlan_of(client, guest):
+    shown = client.call("Virtual_Guest", "getObject", id=guest, mask="primaryBackendNetworkComponent[networkVlan[id]]")
+    return shown["primaryBackendNetworkComponent"]["networkVlan"]["id"]
 
 
-def cancelled(client, guest):
-    """Cancel a guest as soon as it can be, and wait until it is gone."""
-    until(
-        lambda: (
-            "activeTransaction" not in client.call("Virtual_Guest", "getObject", id=guest, mask="id,activeTransaction")
-        )
-    )
+def test_an_ordered_vlan_takes_the_guest_that_names_it_is_kept_by_it_and_stays_without_it(
+    client, account_emulator, onlooker
+):
+    vlan = account_emulator.order_in_portal("vlan", text="training", datacenter="lon06")
+    guest = onlooker.order("gpu-0", primaryBackendNetworkComponent={"networkVlan": {"id": vlan["id"]}})
+    assert vlan_of(client, guest) == vlan["id"]
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match=f"{guest} .*is on VLAN"):
+        client.call("Billing_Item", "cancelItem", True, True, "", "", id=vlan["billing_item"])
+    until(lambda: client.call("Virtual_Guest", "getObject", id=guest)["provisionDate"])
     client.call("Virtual_Guest", "deleteObject", id=guest)
     until(lambda: not client.call("Account", "getVirtualGuests"))
+    assert client.call("Network_Vlan", "getObject", id=vlan["id"])["name"] == "training"
 
 
-def placed_on(vlan_id):
-    return {"primaryBackendNetworkComponent": {"networkVlan": {"id": vlan_id}}}
+def test_an_automatic_vlan_goes_with_its_last_guest(client, onlooker):
+    vlan = vlan_of(client, onlooker.order("gpu-0"))
+    onlooker.clean()
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="Unable to find"):
+        client.call("Network_Vlan", "getObject", id=vlan)
 
 
-def test_an_ordered_vlan_has_a_billing_item_and_stays_without_guests(client, vlan, onlooker):
-    guest = onlooker.order("gpu-0", **placed_on(vlan["id"]))
-    cancelled(client, guest)
-    assert [each["id"] for each in client.call("Account", "getNetworkVlans")] == [vlan["id"]]
-    assert vlan["billingItem"]["id"]
-
-
-def test_a_guest_lands_on_the_vlan_that_it_names_and_keeps_it_from_being_cancelled(client, vlan, onlooker):
-    guest = onlooker.order("gpu-0", **placed_on(vlan["id"]))
-    shown = client.call("Virtual_Guest", "getObject", id=guest, mask="primaryBackendNetworkComponent[networkVlan[id]]")
-    assert shown["primaryBackendNetworkComponent"]["networkVlan"]["id"] == vlan["id"]
-    with pytest.raises(SoftLayer.SoftLayerAPIError, match=f"{guest} .*is on VLAN"):
-        client.call("Billing_Item", "cancelItem", True, True, "", "", id=vlan["billingItem"]["id"])
-
-
-def test_an_automatic_vlan_has_no_billing_item(client, onlooker):
-    onlooker.order("gpu-0")
-    vlans = client.call("Account", "getNetworkVlans", mask="mask[id,billingItem[id]]")
-    assert vlans
-    assert not any(each.get("billingItem") for each in vlans)
-
-
-def test_an_image_is_read_by_id_and_guid_and_says_whether_its_guests_read_user_data(client):
-    guid = client.call(IMAGES, "getObject", id=PRIVATE_IMAGE)["globalIdentifier"]
-    assert client.call(IMAGES, "getObject", id=guid)["id"] == PRIVATE_IMAGE
+def test_an_image_says_whether_its_guests_read_user_data_and_another_accounts_is_not_shown(client):
+    assert client.call(IMAGES, "getObject", id=PRIVATE_IMAGE)["globalIdentifier"]
     assert [client.call(IMAGES, "isCloudInit", id=each) for each in (PRIVATE_IMAGE, PV_IMAGE)] == [True, False]
-
-
-def test_the_image_of_another_account_is_neither_shown_nor_ordered(client, onlooker):
     with pytest.raises(SoftLayer.SoftLayerAPIError, match="Access Denied"):
         client.call(IMAGES, "getObject", id=FOREIGN_IMAGE)
-    image = {"blockDeviceTemplateGroup": {"globalIdentifier": "5f2c8c7e-3a0b-4b5e-9d3f-7f0c2a64b004"}}
-    with pytest.raises(SoftLayer.SoftLayerAPIError, match="Access Denied"):
-        onlooker.order("gpu-0", operatingSystemReferenceCode=None, blockDevices=None, **image)

@@ -7,6 +7,7 @@ import urllib.parse
 from typing import Any
 
 import pytest
+import SoftLayer
 
 from tests.integration.test_emulator_account import client_of, order
 
@@ -67,14 +68,10 @@ def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
 @pytest.mark.parametrize(
     "service", ["SoftLayer_Account/getObject", "SoftLayer_Network_Pod/getAllObjects", "SoftLayer_X/y"]
 )
-@pytest.mark.parametrize("user", ["", "local:wrong", "nobody:local", "apikey:wrong"])
+@pytest.mark.parametrize("user", ["", ":local", "local:wrong", "nobody:local"])
 def test_without_the_key_every_call_is_refused(rest, service, user):
     status, refused = rest.ask("GET", f"{service}.json", user=user)
     assert (status, refused["error"]) == (401, "Invalid username/password")
-
-
-def test_a_key_of_the_surrounding_cloud_needs_no_name(rest):
-    assert rest.ask("GET", "SoftLayer_Account/getObject.json", user="apikey:local")[0] == 200
 
 
 def test_every_list_returns_its_total_and_one_page(client, groups):
@@ -84,29 +81,15 @@ def test_every_list_returns_its_total_and_one_page(client, groups):
     assert ([each["id"] for each in page], page.total_count) == (groups[1:3], len(groups))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"hostname": {"operation": "_= wired"}},  # no root
-        {"sshKeys": {"label": {"operation": "x"}}},  # another root
-        {"virtualGuests": {"hostname": "wired2"}},
-        {"virtualGuests": {"hostname": {"operation": "in", "options": "nonsense"}}},
-        {"virtualGuests": []},
-    ],
-)
-def test_a_filter_that_is_malformed_or_has_another_root_is_silently_ignored(client, guest_id, wrong):
-    assert guest_id in [each["id"] for each in client.call("Account", "getVirtualGuests", filter=wrong)]
+def test_a_filter_with_another_root_is_silently_ignored(client, guest_id):
+    elsewhere = {"sshKeys": {"label": {"operation": "^= x"}}}
+    assert guest_id in [each["id"] for each in client.call("Account", "getVirtualGuests", filter=elsewhere)]
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '"x"', "null"])
-def test_a_filter_that_is_no_object_is_ignored_over_rest(rest, guest_id, text):
-    status, guests = rest.ask("GET", "SoftLayer_Account/getVirtualGuests.json", objectFilter=text)
-    assert (status, guest_id in [each["id"] for each in guests]) == (200, True)
-
-
-def test_ids_are_numbers_digits_or_guids_on_both_protocols(client, guest_id):
-    guest = client.call("Virtual_Guest", "getObject", id=str(guest_id), mask="id,globalIdentifier")
-    assert client.call("Virtual_Guest", "getObject", id=guest["globalIdentifier"], mask="id") == {"id": guest_id}
+@pytest.mark.parametrize("wrong", [{"hostname": {"operation": "^= wired"}}, {"virtualGuests": {"hostname": "wired"}}])
+def test_a_filter_without_a_root_or_an_operation_is_refused(client, wrong):
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="not valid for|could not be read"):
+        client.call("Account", "getVirtualGuests", filter=wrong)
 
 
 def test_dates_are_text_with_their_offset(client, guest_id):

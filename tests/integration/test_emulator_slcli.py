@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.integration.until import until
+
 SLCLI = Path(sys.executable).with_name("slcli")
-ORDER = (
-    *("-H", "gpu-0", "-D", "cli-1f3a9c42.microcluster", "--flavor", "AC1_16X120X100", "-d", "lon04"),
-    *("-o", "UBUNTU_18_64", "--san", "--disk", "100", "--disk", "2000", "--network", "1000", "--billing", "hourly"),
-)
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +24,13 @@ def slcli(account_emulator):
     return run
 
 
-def test_a_guest_is_ordered_with_a_wait_listed_renamed_and_cancelled(slcli, account_emulator):
-    slcli("vs", "create", *ORDER, "--tag", "one,two", "--wait", 30, raw=True)
+def test_a_guest_is_listed_and_renamed_and_its_billing_item_is_cancelled(slcli, account_emulator, onlooker):
+    guest_id = onlooker.order("gpu-0")
+    until(lambda: onlooker.client.call("Virtual_Guest", "getObject", id=guest_id)["provisionDate"])
     [listed] = slcli("vs", "list")
-    assert (listed["hostname"], listed["datacenter"]) == ("gpu-0", "lon04")
-    assert slcli("vs", "ready", "gpu-0") == "READY"
-    slcli("vs", "edit", listed["id"], "--domain", "cli-00000000.microcluster", raw=True)
+    assert (str(listed["id"]), listed["hostname"], listed["datacenter"]) == (guest_id, "gpu-0", "lon06")
+    slcli("vs", "edit", guest_id, "--domain", "cli-00000000.microcluster", raw=True)
     assert [each["domain"] for each in slcli("vs", "list")] == ["cli-00000000.microcluster"]
-    slcli("vs", "cancel", "gpu-0", raw=True)
+    (guest,) = onlooker.guests()
+    slcli("call-api", "Billing_Item", "cancelService", "--id", guest["billingItem"]["id"], raw=True)
     assert account_emulator.status()["open_billing_items"] == 0

@@ -187,7 +187,7 @@ def test_a_ledger_ends_although_a_receipt_named_no_guest_and_the_order_stays_app
 def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_again(over, onlooker):
     driver, wire = over()
     pods = onlooker.client.call("Network_Pod", "getAllObjects")
-    elsewhere = next(pod for pod in pods if pod["datacenterName"] != LEDGER["datacenter"])
+    elsewhere = next(pod for pod in pods if not pod["name"].startswith(LEDGER["datacenter"]))
     with pytest.raises(Failed, match="is not in datacenter.*The account shows none, so nothing was ordered"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0", backendRouterId=str(elsewhere["backendRouterId"])))
     assert wire.calls.count("createObject") == 1

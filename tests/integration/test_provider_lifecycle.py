@@ -160,7 +160,7 @@ def test_a_guest_that_somebody_cancelled_for_its_anniversary_is_a_failure_at_onc
     onlooker = Onlooker(emulator.config_file)
     monthly = onlooker.order("gpu-0", hourlyBillingFlag=False)
     until(lambda: is_ready(onlooker.account.guest_list.under(OWNER)[0]))
-    item = onlooker.client.call("Virtual_Guest", "getBillingItem", id=int(monthly))["id"]
+    item = onlooker.guests()[0]["billingItem"]["id"]
     onlooker.client.call("Billing_Item", "cancelItem", False, True, "", "", id=item)
     date = onlooker.client.call("Billing_Item", "getObject", id=item)["cancellationDate"]
     said = rf"cancelling guest {monthly} .*cancelled before, for {date}.*It is still billed at [0-9.]+ USD a month\."

@@ -59,6 +59,10 @@ class Emulated:
             pass
         return guest_id
 
+    def item(self, guest_id: int) -> int:
+        """Return the id of a guest's billing item."""
+        return self.account.store.guests.read(guest_id).billing_item_id
+
     def later(self, seconds: float) -> None:
         """Let time go by, and what is due happen, and then what follows from that."""
         self.account.clock.step(seconds)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
-from emulator.softlayer import invoices, transactions
+from emulator.softlayer import transactions
+from emulator.softlayer.billing import charged
 from microcluster.guard.decision import Limits
 from microcluster.guard.rental import Rental
 from providers.paperspace import bills, views
@@ -58,7 +59,8 @@ class Guests(World):
     @property
     def bill(self) -> Decimal:
         """The invoice that the account would write now."""
-        return invoices.invoice(self.account.account, invoices.BEGINNING, self.account.account.now).total
+        items = self.account.account.store.billing_items.read_all()
+        return sum((charged(item, self.account.account.now) for item in items), Decimal(0))
 
 
 class Machines(World):

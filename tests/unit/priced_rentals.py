@@ -15,7 +15,7 @@ from typing import Any
 from core.catalog import paperspace, softlayer
 from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
-from emulator.softlayer import invoices, transactions
+from emulator.softlayer import billing, transactions
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import account_of
 from providers.softlayer.specs import GuestSpec, guest_template, verify
@@ -97,8 +97,8 @@ def _of_guests(dice: random.Random, emulated: Emulated) -> Rental:
         transactions.advance(emulated.account)
     for each in ids:
         emulated.call("Virtual_Guest", "deleteObject", identifier=each["id"])
-    invoice = invoices.invoice(emulated.account, invoices.BEGINNING, emulated.account.now)
-    paid = sum((entry.total for entry in invoice.entries if entry.item.domain == domain), Decimal(0))
+    items = [each for each in emulated.account.store.billing_items.read_all() if each.domain == domain]
+    paid = sum((billing.charged(each, emulated.account.now) for each in items), Decimal(0))
     emulated.account.clock.step(dice.uniform(0, 20 * 24) * HOUR_S)
     while transactions.advance(emulated.account):
         emulated.account.clock.step(20)

@@ -104,17 +104,6 @@ def test_a_refused_write_is_taken_back_from_memory(tmp_path):
     assert list(emulated.account.store.guests) == [guest_id]
 
 
-def test_closed_billing_items_are_set_apart_and_stay_so_after_a_restart(tmp_path):
-    emulated = Emulated(tmp_path)
-    guest_id = emulated.ready()
-    table = emulated.account.store.billing_items
-    assert len(table.living()) == 1
-    emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
-    assert (len(table.living()), len(table)) == (0, 1)
-    again = Records(tmp_path).billing_items
-    assert (len(again.living()), len(again)) == (0, 1)
-
-
 def test_an_account_of_another_version_is_refused_in_a_sentence_that_says_what_to_do(tmp_path, capsys):
     Emulated(tmp_path).order()
     with sqlite3.connect(tmp_path / DATABASE_FILE) as database:

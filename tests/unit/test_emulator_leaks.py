@@ -33,9 +33,6 @@ class Renter(Emulated):
     def thing(self, item_id: int) -> int:
         return self.account.store.billing_items.read(item_id).resource_id
 
-    def item(self, guest_id: int) -> int:
-        return self.call("Virtual_Guest", "getBillingItem", identifier=guest_id)["id"]
-
     def cancel(self, item_id: int, *, immediate: bool = True) -> None:
         self.call("Billing_Item", "cancelItem", immediate, True, "", "", identifier=item_id)
 

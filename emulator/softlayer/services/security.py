@@ -14,18 +14,16 @@ from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
-from emulator.softlayer.services.finding import changes_of, find
+from emulator.softlayer.services.finding import edit, find
 from emulator.softlayer.views import Listing, View
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
-_PORTS = {"portRangeMin": "port_min", "portRangeMax": "port_max"}
-_TEXTS = {"direction": "direction", "ethertype": "ethertype", "protocol": "protocol", "remoteIp": "remote_ip"}
 
 
 def create_key(account: Account, call: Call) -> View:
     """Add a public key."""
-    wanted = call.argument(0)
+    wanted = call.argument
     for name in ("key", "label"):
         if not wanted.get(name):
             raise missing(name)
@@ -47,10 +45,7 @@ def get_key(account: Account, call: Call) -> View:
 
 def edit_key(account: Account, call: Call) -> bool:
     """Change label or notes."""
-    record, changes = find(account.store.ssh_keys, call), changes_of(call, "label", "notes")
-    record.label = changes.get("label") or record.label
-    record.notes = record.notes if changes.get("notes") is None else changes["notes"]
-    record.modified = account.now
+    edit(find(account.store.ssh_keys, call), call, "label", "notes")
     return True
 
 
@@ -84,7 +79,7 @@ def get_group(account: Account, call: Call) -> View:
 
 def create_group(account: Account, call: Call) -> View:
     """Make a group; without rules it closes an interface in both directions."""
-    wanted = call.argument(0)
+    wanted = call.argument
     if not wanted.get("name"):
         raise missing("name")
     if len(account.store.security_groups) >= GROUPS_PER_ACCOUNT:
@@ -96,10 +91,7 @@ def create_group(account: Account, call: Call) -> View:
 
 def edit_group(account: Account, call: Call) -> bool:
     """Change name or description."""
-    record, changes = find(account.store.security_groups, call), call.argument(0)
-    record.name = changes.get("name") or record.name
-    record.description = record.description if changes.get("description") is None else changes["description"]
-    record.modified = account.now
+    edit(find(account.store.security_groups, call), call, "name", "description")
     return True
 
 
@@ -120,20 +112,17 @@ def delete_group(account: Account, call: Call) -> bool:
 def add_rules(account: Account, call: Call) -> dict[str, Any]:
     """Add rules to a group."""
     record = find(account.store.security_groups, call)
-    added = []
-    for wanted in call.argument(0):
-        rule = GroupRule(account.next_id(), "", created=account.now)
-        _fill(account, rule, wanted)
-        record.rules.append(rule)
-        added.append(rule)
+    added = [_read_rule(account, wanted) for wanted in call.argument]
+    record.rules += added
     _check_limits(account, record)
-    return _request(account, rules=[owned.rule(record, each) for each in added])
+    return _request(account, rules=[owned.rule(each) for each in added])
 
 
 def remove_rules(account: Account, call: Call) -> dict[str, Any]:
     """Remove rules from a group."""
-    record = find(account.store.security_groups, call)
-    gone = [_rule(record, rule_id).id for rule_id in call.argument(0)]
+    record, gone = find(account.store.security_groups, call), call.argument
+    for missing_id in set(gone) - {rule.id for rule in record.rules}:
+        raise not_found(missing_id)
     record.rules = [rule for rule in record.rules if rule.id not in gone]
     return _request(account)
 
@@ -166,32 +155,29 @@ def _request(account: Account, **more: Any) -> dict[str, Any]:
 
 def _components(account: Account, call: Call) -> list[Component]:
     known = {each.id: each for guest in account.store.guests.values() for each in guest.components}
-    wanted = [number(each, "networkComponentIds") for each in call.argument(0)]
+    wanted = [number(each, "networkComponentIds") for each in call.argument]
     for component_id in wanted:
         if component_id not in known:
             raise not_found(component_id)
     return [known[component_id] for component_id in wanted]
 
 
-def _rule(record: SecurityGroup, rule_id: Any) -> GroupRule:
-    found = next((rule for rule in record.rules if str(rule.id) == str(rule_id)), None)
-    if found is None:
-        raise not_found(rule_id)
-    return found
-
-
-def _fill(account: Account, rule: GroupRule, wanted: dict[str, Any]) -> None:
-    for name, attribute in _TEXTS.items():
-        if wanted.get(name):
-            setattr(rule, attribute, str(wanted[name]))
-    for name, attribute in _PORTS.items():
-        if wanted.get(name) not in (None, ""):
-            setattr(rule, attribute, number(wanted[name], name))
-    if wanted.get("remoteGroupId"):
-        rule.remote_group_id = number(wanted["remoteGroupId"], "remoteGroupId")
-        if rule.remote_group_id not in account.store.security_groups:
-            raise not_found(rule.remote_group_id)
+def _read_rule(account: Account, wanted: dict[str, Any]) -> GroupRule:
+    group_id = wanted.get("remoteGroupId")
+    if group_id and group_id not in account.store.security_groups:
+        raise not_found(group_id)
+    rule = GroupRule(
+        id=account.next_id(),
+        direction=wanted.get("direction", ""),
+        ethertype=wanted.get("ethertype") or "IPv4",
+        protocol=wanted.get("protocol") or None,
+        port_min=wanted.get("portRangeMin"),
+        port_max=wanted.get("portRangeMax"),
+        remote_ip=wanted.get("remoteIp") or None,
+        remote_group_id=group_id or None,
+    )
     _check_rule(rule)
+    return rule
 
 
 def _check_rule(rule: GroupRule) -> None:
