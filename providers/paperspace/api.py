@@ -68,17 +68,6 @@ class ApiError(CallError):
         return self.status == 401
 
 
-class _Bearer(requests.auth.AuthBase):
-    """Signs a request; as ``auth``, so that no ``.netrc`` takes its place."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
-
-
 class Api(Wire):
     """One account's API."""
 
@@ -89,10 +78,15 @@ class Api(Wire):
 
     def connect(self) -> requests.Session:
         """Make the session of one thread."""
+
+        def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
+            request.headers["Authorization"] = f"Bearer {self.credentials.api_key}"
+            return request
+
         session = requests.Session()
         for scheme in ("http://", "https://"):
             session.mount(scheme, OnceAdapter())
-        session.auth = _Bearer(self.credentials.api_key)
+        session.auth = sign  # And no header of the session, whose place a `.netrc` would take.
         session.trust_env = not self.credentials.is_local
         session.verify = self.credentials.authority or True
         return session
@@ -111,9 +105,20 @@ class Api(Wire):
         return found if found and not found.get("dtDeleted") else None
 
     def list(self, path: str, *, order_by: str = "dtCreated", **filters: str) -> list[Row]:
-        """Read a whole list, without what it shows as deleted; a filter may be ignored."""
-        agreed = Agreed(lambda **query: self.read(path, **filters, **query), path, order_by)
-        return [row for row in self.whole(f"GET {path}", agreed.read) if not row.get("dtDeleted")]
+        """Read a whole list, without what it shows as deleted; a filter may be ignored.
+
+        The API gives no total: that a row slipped out between two pages is noticed only where two readings name other things.
+        """
+        readings: list[set[str]] = []
+
+        def read() -> list[Row]:
+            rows, pages = _read_pages(partial(self.read, path, **filters), path, order_by)
+            readings.append({_key(row) for row in rows})
+            if pages > 1 and readings[-1] not in readings[-2:-1]:
+                raise Moved("two readings differ")
+            return rows
+
+        return [row for row in self.whole(f"GET {path}", read) if not row.get("dtDeleted")]
 
     def ensure(self, method: str, path: str, body: Mapping[str, Any]) -> Row:
         """Bring about a state that the call itself describes (a name, a switch): sending it twice does no harm."""
@@ -163,30 +168,6 @@ class Api(Wire):
             details = [str(each.get("message")) for each in issues if isinstance(each, dict)]
             code, said = str(found["code"]), "; ".join([str(found["message"]), *details])
         raise self.error(call, code, said or "no text", answer.status_code)
-
-
-class Agreed:
-    """Reads a list; one of several pages counts once two readings of it name the same things.
-
-    The API gives no total, so that a row which slips out between two pages is noticed only in this way.
-    """
-
-    def __init__(self, page: ReadPage, path: str, order_by: str) -> None:
-        self._page, self._path, self._order_by = page, path, order_by
-        self._before: set[str] | None = None
-
-    def read(self) -> list[Row]:
-        """Read it once.
-
-        Raises:
-            Moved: nobody can know yet whether that was all.
-        """
-        rows, pages = _read_pages(self._page, self._path, self._order_by)
-        names = {_key(row) for row in rows}
-        if pages > 1 and names != self._before:
-            self._before = names
-            raise Moved("two readings differ")
-        return rows
 
 
 def _read_pages(read: ReadPage, path: str, order_by: str) -> tuple[list[Row], int]:

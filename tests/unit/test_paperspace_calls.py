@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 
 from providers.paperspace import views
 from providers.paperspace.account import AccountError, Paperspace
-from providers.paperspace.api import Agreed, Api, ApiError
+from providers.paperspace.api import Api, ApiError
 from providers.paperspace.credentials import Credentials, CredentialsError, load
-from providers.rental.wire import read_whole
 from tests.unit.breaking_server import ALERT, answer, breaking_server, write_plainly
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -99,9 +97,11 @@ def test_what_is_null_or_shown_as_deleted_is_gone(found):
         assert api_for(server).find("/private-networks", "n1") is None
 
 
-def pages(*answers: dict[str, Any]) -> Callable[..., dict[str, Any]]:
-    queue = list(answers)
-    return lambda **_: queue.pop(0) if len(queue) > 1 else queue[0]
+def api_of(*answers: dict[str, Any]) -> Api:
+    """An API that gives these pages one after the other, and the last one for ever."""
+    queue, api = list(answers), Api(Credentials(KEY), threading.Event(), 0.001)
+    api.read = lambda path, **_: queue.pop(0) if len(queue) > 1 else queue[0]
+    return api
 
 
 def page(*names: str, more: str | None = None) -> dict[str, Any]:
@@ -123,13 +123,12 @@ def page(*names: str, more: str | None = None) -> dict[str, Any]:
     ids=["one page", "two alike", "a row slipped out", "another order"],
 )
 def test_a_list_of_several_pages_counts_once_two_readings_agree(answers, names):
-    found = read_whole("GET /x", Agreed(pages(*answers), "/x", "dtCreated").read, ApiError, lambda: None)
-    assert "".join(row["id"] for row in found) == names
+    assert "".join(row["id"] for row in api_of(*answers).list("/x")) == names
 
 
 def test_a_list_whose_pages_never_end_is_an_error_and_not_an_empty_one():
     with pytest.raises(ApiError, match="truncated list"):
-        read_whole("GET /x", Agreed(pages(page("1", more="a")), "/x", "dtCreated").read, ApiError, lambda: None)
+        api_of(page("1", more="a")).list("/x")
 
 
 @pytest.mark.parametrize(
