@@ -45,7 +45,7 @@ OF_AN_ATTEMPT = (GRANTED, STOP, ENDED, CACHE, CHOSEN, BEGUN) + (
     "alive_at",
     "guard.json",
 )
-NOTHING = {"deleted": [], "left": [], "nodes": {}}
+NOTHING = {"left": [], "nodes": {}}
 
 
 class QueueError(Exception):
@@ -92,53 +92,52 @@ def locked():
         yield held
 
 
-def own(jobs, name, folder):
-    """Return the living jobs of the run in a folder, each with its record or None: this person's, by their name and their records."""
-    user, known = pwd.getpwuid(os.getuid()).pw_name, records.everything()
-    mine = [job for job in jobs if job.name == name and job.state in commands.LIVING and commands.is_of(job, user)]
-    found = [(job, records.record_of(job, known)) for job in mine]
-    return [(job, record) for job, record in found if record is None or record["folder"] == folder]
+def in_queue():
+    """Return the jobs that the queue shows now."""
+    return commands.jobs(asked(commands.LIST))
 
 
-def living(name, folder, is_meant=lambda owner: True):
-    """Return the run's living jobs whose owners, None without a record, are meant."""
-    found = own(commands.jobs(asked(commands.LIST)), name, folder)
-    return [job for job, record in found if is_meant(record and records.owner_of(record))]
+def living(jobs, request, folder):
+    """Return (job, owner or None without a record) of the living ones of a run: this person's, by their name and their records."""
+    user, known, found = pwd.getpwuid(os.getuid()).pw_name, records.everything(), []
+    for job in jobs:
+        if job.name == request["name"] and job.state in commands.LIVING and commands.is_of(job, user):
+            record = records.record_of(job, known)
+            if record is None or record["folder"] == folder:
+                found.append((job, record and records.owner_of(record)))
+    return found
 
 
 def submit(folder):
-    with locked() as lock:
-        return find_or_submit(folder, lock)
-
-
-def find_or_submit(folder, lock):
     """Return the number of the run's job and whether it was submitted now; or why the queue refused it."""
-    request = records.request_in(folder)
-    output, there, known = "", living(request["name"], folder), run_snapshot.text_of(os.path.join(folder, CHOSEN))
-    if known and known not in [job.number for job in there]:
-        for job in there:  # They came late, beside one that has carried out the run and is over.
-            asked(commands.delete(job.number), accept_any=True)
-        there = []
-    is_new = not there
-    if is_new:
-        refuse_in_vain(request, folder)
-        for name in OF_AN_ATTEMPT:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(folder, name))
-        records.intend(request, folder)
-        output = qsub(commands.submit(request, written(request, folder), os.path.join(folder, LOG)), lock)
-        there = living(request["name"], folder)
-    # A job that runs comes first: it has chosen itself by now.
-    there.sort(key=lambda job: job.state in commands.WAITING)
-    numbers = [job.number for job in there] or [number for number in [commands.submitted(output)] if number]
-    if not numbers:
-        return {"refused": output.strip()[-500:] or "no word"}
-    chosen = records.first(os.path.join(folder, CHOSEN), numbers[0])
-    for number in numbers:
-        records.note(request, number, folder)
-        if number != chosen:
-            asked(commands.delete(number), accept_any=True)
-    return {"job": chosen, "new": is_new}
+    with locked() as lock:
+        request, output = records.request_in(folder), ""
+        there = [job for job, _ in living(in_queue(), request, folder)]
+        known = run_snapshot.text_of(os.path.join(folder, CHOSEN))
+        if known and known not in [job.number for job in there]:
+            for job in there:  # They came late, beside one that has carried out the run and is over.
+                asked(commands.delete(job.number), accept_any=True)
+            there = []
+        is_new = not there
+        if is_new:
+            refuse_in_vain(request, folder)
+            for name in OF_AN_ATTEMPT:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(os.path.join(folder, name))
+            records.intend(request, folder)
+            output = qsub(commands.submit(request, written(request, folder), os.path.join(folder, LOG)), lock)
+            there = [job for job, _ in living(in_queue(), request, folder)]
+        # A job that runs comes first: it has chosen itself by now.
+        there.sort(key=lambda job: job.state in commands.WAITING)
+        numbers = [job.number for job in there] or [number for number in [commands.submitted(output)] if number]
+        if not numbers:
+            return {"refused": output.strip()[-500:] or "no word"}
+        chosen = records.first(os.path.join(folder, CHOSEN), numbers[0])
+        for number in numbers:
+            records.note(request, number, folder)
+            if number != chosen:
+                asked(commands.delete(number), accept_any=True)
+        return {"job": chosen, "new": is_new}
 
 
 def refuse_in_vain(request, folder):
@@ -175,7 +174,7 @@ def with_queue(seen, folder, now):
     if request is None:
         return seen
     jobs = [commands.Job(*job) for job in listed(folder, now)]
-    mine = [job for job, _ in own(jobs, request["name"], folder)]
+    mine = [job for job, _ in living(jobs, request, folder)]
     if not mine:
         return dict(seen, alive=False)
     job, granted = mine[-1], grant.read(folder)
@@ -205,7 +204,7 @@ def listed(folder, now):
             known = read_json(path)
             if known != {}:  # An empty list is an answer too.
                 return known
-    rows = commands.jobs(asked(commands.LIST))
+    rows = in_queue()
     write_whole(path, json.dumps(rows))
     return rows
 
@@ -217,12 +216,16 @@ def leave(folder, owner):
     the queue has to show that it is gone. The wish stays in the folder, so that a job that a slow qsub brings later ends itself.
     """
     request = records.request_in(folder)
-    if request is None or living(request["name"], folder, lambda whose: whose not in (None, owner)):
+
+    def ours():
+        return [job for job, whose in living(in_queue(), request, folder) if whose in (None, owner)]
+
+    if request is None or any(whose not in (None, owner) for _, whose in living(in_queue(), request, folder)):
         # Nothing was ever submitted from there, or another stack with a copy of our key carries out the same run in the same folder.
         return NOTHING
     write_whole(os.path.join(folder, STOP), "")
     with locked():
-        return end(folder, lambda: living(request["name"], folder, lambda whose: whose in (None, owner)))
+        return end(folder, ours)
 
 
 def end(folder, look_again):
@@ -237,11 +240,7 @@ def end(folder, look_again):
     remove_secrets(folder)
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, CACHE))
-    return {
-        "deleted": [job.number for job in there],
-        "left": [job.number for job in look_again()],
-        "nodes": proof(ended, there),
-    }
+    return {"left": [job.number for job in look_again()], "nodes": proof(ended, there)}
 
 
 def proof(ended, there):

@@ -27,8 +27,7 @@ def queue(tmp_path, monkeypatch) -> PlayedQueue:
 
 
 def submitted(queue: PlayedQueue, folder: Path | None = None) -> dict:
-    with login.locked() as lock:
-        return login.find_or_submit(str(folder or queue.folder), lock)
+    return login.submit(str(folder or queue.folder))
 
 
 def real(name: str) -> str:
@@ -138,8 +137,8 @@ def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(que
 
 def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
     submitted(queue)
-    assert login.leave(str(queue.folder), OWNER) == {"deleted": ["100"], "left": [], "nodes": {}}
-    assert (queue.folder / "stopped").exists()
+    assert login.leave(str(queue.folder), OWNER) == login.NOTHING
+    assert queue.living == [] and (queue.folder / "stopped").exists()
 
 
 def test_a_job_that_ended_without_a_word_of_its_processes_proves_nothing(queue, monkeypatch):
@@ -207,7 +206,7 @@ def test_a_job_that_came_late_does_not_take_the_place_of_the_one_that_has_carrie
 def test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted(queue):
     queue.has(f"7 {MINE} R gpu stranger")
     assert submitted(queue)["new"]
-    assert login.leave(str(queue.folder), OWNER)["deleted"] == ["101"]
+    login.leave(str(queue.folder), OWNER)
     assert queue.living == ["7"]
 
 
@@ -217,7 +216,7 @@ def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found
     (other / "request.json").write_text(json.dumps({**REQUEST, "stack": "copy"}))
     assert submitted(queue, other)["new"]
     assert submitted(queue)["new"]
-    assert login.leave(str(other), "copy-1f3a9c42")["deleted"] == ["100"]
+    login.leave(str(other), "copy-1f3a9c42")
     assert queue.living == ["101"]
 
 
