@@ -19,7 +19,6 @@ from providers.rental.order import Log, Operation, Session
 from providers.rental.redaction import redacted
 from providers.rental.resource import Managed
 from providers.rental.spec import UNKNOWN, Declared, Problem, Values
-from providers.rental.waiting import Deadline
 
 LOG_TIMEOUT_S = 5.0
 TIME_SCALE = "timeScale"
@@ -258,12 +257,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return self._vendor.resource(request.type or request.urn.split("::")[2].rsplit("$", 1)[-1])
 
     def _operation(self, request: Any, context: grpc.ServicerContext, resource: Managed) -> Operation:
-        limit_s = getattr(request, "timeout", 0) or resource.TIMEOUT_S
         return Operation(
             urn=request.urn,
             session=self._session,
-            deadline=Deadline(limit_s, self.stop, self._session.time_scale),
             log=self._log.of(request.urn),
+            limit_s=getattr(request, "timeout", 0) or resource.TIMEOUT_S,
             engine_lives=lambda: context.is_active() and not self._engine_is_gone(),
         )
 

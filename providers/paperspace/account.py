@@ -22,6 +22,7 @@ from providers.rental.account import (
     Market,
     OrderRequest,
     OrderStatus,
+    Pending,
     Quote,
     Resource,
 )
@@ -30,7 +31,6 @@ from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
-from providers.rental.waiting import Pending, wait_until
 from providers.rental.wire import Row, SharedList
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
@@ -179,13 +179,13 @@ class Paperspace(Market):
         # Whatever is ordered first makes it: in the journal it has a name of its own.
         of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
         what, order = f"the claim of {owner}", Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})
-        adopt_or_order(of_stack, self, OrderRequest(CLAIM, owner, what, CLAIM, lambda: order, name))
+        adopt_or_order(of_stack, self, OrderRequest(CLAIM, owner, what, CLAIM, order))
 
         def look() -> Claim | Pending:
             unlisted = Pending("waits for the account's list of startup scripts, which has to show the claim")
             return self.claim(owner) or unlisted
 
-        return wait_until(what, look, op.deadline.within(2 * self.settled_s), op.log.progress)
+        return op.wait_until(what, look, 2 * self.settled_s)
 
     @property
     def clock_ahead_s(self) -> float:
@@ -245,8 +245,8 @@ class Paperspace(Market):
                 found = self.find(kind, str(row["id"]), network.owner, fresh=False)
                 is_stray = isinstance(found, Resource) and found.inputs["networkId"] == network.id and not found.work
                 if is_stray and found.owner == network.owner and not found.is_kept:
-                    journal = Journal(network.owner.stack, network.owner.mark)
-                    journal.found(self.whoami().account_id, kind, found.called, found.id)
+                    journal = Journal(network.owner.stack, network.owner.mark, self.whoami().account_id)
+                    journal.found(kind, found.called, found.id)
                     with suppress(ApiError):  # The next look at the network tries again.
                         self.end(found)
 

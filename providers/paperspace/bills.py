@@ -39,10 +39,10 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
 
 def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resource, datetime | None]]:
     """Yield what the journal knows to have been ordered and closed, and when it ended."""
-    journal, account_id = Journal(owner.stack, owner.mark), market.whoami().account_id
+    journal = Journal(owner.stack, owner.mark, market.whoami().account_id)
     dates = {each["id"]: views.moment(each.get("at")) for each in journal.events() if each["event"] == "closed"}
     for kind in (MACHINE, DRIVE, NETWORK):
-        for object_id, intent in journal.made(account_id, kind).items():
+        for object_id, intent in journal.made(kind).items():
             if object_id not in dates or object_id in living:
                 continue
             opened, closed = views.moment(intent.at), dates[object_id]

@@ -24,7 +24,7 @@ class _Good(Rented):
         """Write what the order says besides the name."""
         return {"region": spec.region}
 
-    def request(self, op: Operation, market: Paperspace, spec: Any, owner: Owner) -> OrderRequest:
+    def request(self, op: Operation, spec: Any, owner: Owner) -> OrderRequest:
         """Write down what is looked for by its name."""
         order = Order(self.PATH, {"name": full_name(spec.name, owner, keep=spec.keep), **self.body(spec)})
         return OrderRequest(
@@ -32,8 +32,7 @@ class _Good(Rented):
             owner,
             f"{self.KIND} {spec.name} of {owner}",
             spec.name,
-            write=lambda: order,
-            content=order.body,
+            order,
             advice=advice,
             is_billed=True,
             sold=spec.model_dump_json(by_alias=True),

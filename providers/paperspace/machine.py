@@ -22,14 +22,13 @@ from providers.paperspace.api import ApiError
 from providers.paperspace.ledger import full_region
 from providers.paperspace.specs import Machine, MachineSpec, full_name
 from providers.paperspace.views import BOOT, MACHINE, OFF, READY, SCRIPT, STATIC, SWITCHES
-from providers.rental.account import OrderRequest, Resource
+from providers.rental.account import OrderRequest, Pending, Resource
 from providers.rental.closing import close
 from providers.rental.errors import ProviderError
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.readiness import Readiness
 from providers.rental.resource import HostKey, Rented, public_line
 from providers.rental.spec import Values
-from providers.rental.waiting import Pending, wait_until
 
 PURPOSE = "microcluster ssh host key, version 1"
 SCRIPT_TEXT = """#!/bin/bash
@@ -60,8 +59,9 @@ class Machines(Rented):
         {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey", "publicIpType"}
     )
 
-    def request(self, op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner) -> OrderRequest:
+    def request(self, op: Operation, spec: MachineSpec, owner: Owner) -> OrderRequest:
         """Order the startup script, and write down the machine that boots with it."""
+        market: Paperspace = op.market()
         key = host_key(owner, spec.hostname, spec.public_key)
         order = Order(MACHINES, body(spec, owner, _script(op, market, spec, owner, key)))
         return OrderRequest(
@@ -69,8 +69,7 @@ class Machines(Rented):
             owner,
             f"machine {spec.hostname} of {owner}",
             spec.hostname,
-            write=lambda: order,
-            content=order.body,
+            order,
             advice=lambda error: advice(error) or full_region(market, owner.stack, spec),
             hostname=spec.hostname,
             is_billed=True,
@@ -117,7 +116,7 @@ class Machines(Rented):
                 _try(market, "PATCH", f"{path}/start", {})
             return state
 
-        found = wait_until(f"{building.what} ready", look, op.deadline, op.log.progress)
+        found = op.wait_until(f"{building.what} ready", look)
         on = {switch: False for switch in SWITCHES if found.row.get(switch)}
         if on:
             market.api.ensure("PUT", path, on)
@@ -128,12 +127,12 @@ class Machines(Rented):
         super().delete(op, resource_id, inputs, old)
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         self.gone(op, market, resource_id, inputs, old)
-        account_id, journal = market.whoami().account_id, op.journal(owner.mark)
-        known = {each for each, intent in journal.accepted(account_id, SCRIPT).items() if intent.name == op.name}
+        journal = op.journal(owner.mark)
+        known = {each for each, intent in journal.accepted(SCRIPT).items() if intent.name == op.name}
         listed = market.scripts_of(owner, str(inputs.get("hostname")))
         for script_id in sorted({*known, *(each.id for each in listed)}):
-            close(market, Resource(SCRIPT, script_id, op.name, owner), op.deadline, op.log.progress)
-            journal.closed(account_id, SCRIPT, script_id)
+            close(op, market, Resource(SCRIPT, script_id, op.name, owner))
+            journal.closed(SCRIPT, script_id)
 
 
 def body(spec: MachineSpec, owner: Owner, script_id: str) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, 
     label = f"{BOOT}{spec.hostname}"
     content = {"name": full_name(label, owner), "script": script_text(spec, owner, key), "isRunOnce": True}
     order, what = Order(SCRIPTS, content), f"startup script of {spec.hostname} of {owner}"
-    request = OrderRequest(SCRIPT, owner, what, label, lambda: order, label, advice=advice, is_billed=True)
+    request = OrderRequest(SCRIPT, owner, what, label, order, advice=advice, is_billed=True)
     made = adopt_or_order(op, market, request)
     if isinstance(made, str):
         return made

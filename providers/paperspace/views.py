@@ -11,8 +11,7 @@ from typing import Any
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Rate
 from providers.paperspace.specs import read_name
-from providers.rental.account import EXTENSION, Claim, Extension, OrderStatus, Resource
-from providers.rental.waiting import Pending
+from providers.rental.account import EXTENSION, Claim, OrderStatus, Pending, Resource
 
 MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM = "machine", "network", "drive", "script", "claim"
 OFF, READY, PROVISIONING = "off", "ready", "provisioning"
@@ -151,12 +150,12 @@ def claim_of(row: Row) -> Claim | None:
     """Read a claim in the name of its script; None where that is none."""
     named = read_name(row.get("name"))
     found = CLAIM_NAME.fullmatch(named.label) if named else None
-    return Claim(str(row["id"]), found["journal"], Extension.read(found["extended"])) if found else None
+    return Claim(str(row["id"]), found["journal"], found["extended"] or "") if found else None
 
 
 def claim_label(claim: Claim) -> str:
     """Write it as a label."""
-    return f"claim-{claim.journal}" + (f"-{claim.extension.word}" if claim.extension else "")
+    return f"claim-{claim.journal}" + (f"-{claim.extended}" if claim.extended else "")
 
 
 def number(value: Any) -> float:

@@ -15,9 +15,16 @@ from typing import Any
 from core.home import Owner
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
-from providers.rental.waiting import Pending
 
 EXTENSION = r"(?P<minutes>[0-9]{1,9})m-(?P<cents>[0-9]{1,12})c"
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What is going on instead of what is waited for, and how long that usually takes."""
+
+    detail: str
+    usual_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,20 @@ class Resource:
         """Name it among the stack's own things of its kind."""
         return self.short_name or self.name
 
+    def check_ours(self, owner: Owner, doing: str) -> None:
+        """Refuse a thing that bears another stack or mark, or none: an id alone proves nothing.
+
+        Raises:
+            ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
+        """
+        if self.owner != owner:
+            way = f"with '{self.rename}{owner.domain}'" if self.rename else "in the console"
+            raise ProviderError(
+                f"{doing} {self.described}: it does not bear {owner}, so it is not this stack's, or was renamed. "
+                f"Nothing was done to it, and it may be billed. If it is yours, name it back {way} and "
+                "run the command again; if not, take it out of the state with 'pulumi state delete'."
+            )
+
     def __str__(self) -> str:
         """Name it for a person."""
         return f"{self.label} ({self.name})"
@@ -136,10 +157,8 @@ class OrderRequest:
     """The subject of the sentences, for example ``guest gpu-0 of v100-1f3a9c42``."""
     name: str
     """What tells it from others of its kind and owner, for example its host name."""
-    write: Callable[[], Any]
-    """Writes the vendor's order. It may ask the account, and may fail harmlessly."""
-    content: Any = None
-    """What the journal remembers of it as a digest, without secrets."""
+    order: Any
+    """The vendor's order, as it is prepared and sent."""
     look: Callable[[], Found] | None = None
     """Looks whether it is there, where it has no name of its own."""
     advice: Callable[[CallError], str | None] = lambda error: None
@@ -183,9 +202,9 @@ class Extension:
         return f"{round(self.hours * 60)}m-{round(self.dollars * 100)}c"
 
     @classmethod
-    def read(cls, word: str | None) -> "Extension":
+    def read(cls, word: str) -> "Extension":
         """Read such a word; whatever else stands there allows nothing."""
-        found = re.fullmatch(EXTENSION, word or "")
+        found = re.fullmatch(EXTENSION, word)
         return cls(Decimal(found["minutes"]) / 60, Decimal(found["cents"]) / 100) if found else cls()
 
 
@@ -195,8 +214,8 @@ class Claim:
 
     object_id: str
     journal: str | None
-    extension: Extension = field(default_factory=Extension)
-    """It stands beside the journal, as every guard of the stack has to see it."""
+    extended: str = ""
+    """The word of an ``Extension``, which stands beside the journal, as every guard of the stack has to see it."""
 
 
 class Account(ABC):
@@ -270,6 +289,14 @@ class Market(Account):
             ProviderError: this user may not see whether it has ended.
         """
 
+    def prepare(self, op: Any, request: OrderRequest) -> Any:
+        """Return the order, ready to be sent. It may ask the account, and order what has to be there before, and may fail.
+
+        Args:
+            op: the ``Operation``.
+        """
+        return request.order
+
     @abstractmethod
     def order(self, order: Any) -> str:
         """Send an order, exactly once, and return the id of what it makes.
@@ -308,7 +335,7 @@ class Market(Account):
 
     @abstractmethod
     def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:
-        """Read which journal orders for the stack: the only trace of another computer, or of a lost journal."""
+        """Read which journal orders for the stack: the only trace of another computer or of a lost journal."""
 
     @abstractmethod
     def write_claim(self, claim: Claim, owner: Owner) -> None:
@@ -323,11 +350,13 @@ class Market(Account):
         return None
 
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it at the stack's claim, or write it there."""
+        """Read it in the stack's claim, or write it there."""
         claim = self.claim(owner)
-        if new is None:
-            return claim.extension if claim else Extension()
-        if claim is None:
-            raise ProviderError(f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented.")
-        self.write_claim(replace(claim, extension=new), owner)
-        return new
+        if new is not None:
+            if claim is None:
+                raise ProviderError(
+                    f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented."
+                )
+            claim = replace(claim, extended=new.word)
+            self.write_claim(claim, owner)
+        return Extension.read(claim.extended if claim else "")

@@ -2,16 +2,15 @@
 
 import time
 
-from core.home import Owner
-from providers.rental.account import Account, Market, Resource
+from providers.rental.account import Account, Market, Pending, Resource
 from providers.rental.errors import CallError, ProviderError, WaitError
-from providers.rental.waiting import Deadline, Pending, Tell, wait_until
+from providers.rental.order import Operation
 
 REFUSED_FOR_S = 10 * 60.0
 """A refusal that lasts so long, while nothing is done on the machine, has another reason than work that has to end first."""
 
 
-def close(account: Account, resource: Resource, deadline: Deadline, tell: Tell, *, fresh_until: float = 0.0) -> None:
+def close(op: Operation, account: Account, resource: Resource, *, fresh_until: float = 0.0) -> None:
     """End it at once and return when the account shows that it is billed no more.
 
     A machine that is somebody else's by now is an error; anything else of that kind, or that is kept, is left alone.
@@ -23,38 +22,20 @@ def close(account: Account, resource: Resource, deadline: Deadline, tell: Tell, 
     Raises:
         ProviderError: it is still there; the text has its id and its price.
     """
-    doing, closing = (
-        f"cancelling {resource.kind} {resource.id}",
-        _Closing(account, resource, deadline.time_scale, fresh_until),
-    )
+    closing = _Closing(op, account, resource, fresh_until)
     try:
-        wait_until(f"{resource.kind} {resource.id} cancelled", closing.look, deadline, tell)
+        op.wait_until(f"{resource.kind} {resource.id} cancelled", closing.look)
     except (WaitError, CallError) as error:
+        doing = f"cancelling {resource.kind} {resource.id}"
         raise ProviderError(f"{doing}: {error} {closing.cost}Run 'pulumi destroy' again.") from error
-
-
-def check_ours(found: Resource, owner: Owner, doing: str) -> None:
-    """Refuse a thing that bears another stack or mark, or none: an id alone proves nothing.
-
-    Raises:
-        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
-    """
-    if found.owner != owner:
-        way = f"with '{found.rename}{owner.domain}'" if found.rename else "in the console"
-        raise ProviderError(
-            f"{doing} {found.described}: it does not bear {owner}, so it is not this stack's, or was renamed. "
-            f"Nothing was done to it, and it may be billed. If it is yours, name it back {way} and "
-            "run the command again; if not, take it out of the state with 'pulumi state delete'."
-        )
 
 
 class _Closing:
     """One cancellation on its way: wait for the end of work, cancel, look until it is closed."""
 
-    def __init__(self, account: Account, resource: Resource, time_scale: float, fresh_until: float) -> None:
-        self._account, self._sought = account, resource
+    def __init__(self, op: Operation, account: Account, resource: Resource, fresh_until: float) -> None:
+        self._op, self._account, self._sought, self._fresh_until = op, account, resource, fresh_until
         self._is_machine = resource.kind == account.machine
-        self._time_scale, self._fresh_until = time_scale, fresh_until
         self._is_accepted = self._has_work = False
         self._refused_since: float | None = None
         self.cost = ""
@@ -65,7 +46,7 @@ class _Closing:
             return found or True
         if not self._is_machine and (found.owner != self._sought.owner or found.is_kept):
             return True
-        check_ours(found, self._sought.owner, "cancelling")
+        found.check_ours(self._sought.owner, "cancelling")
         if not found.is_alive or (self._is_machine and self._is_accepted and not found.is_billed):
             return True
         if self._is_machine:
@@ -117,7 +98,7 @@ class _Closing:
             return False
         now = time.monotonic()
         self._refused_since = self._refused_since or now
-        return now - self._refused_since > REFUSED_FOR_S * self._time_scale
+        return now - self._refused_since > self._op.scaled(REFUSED_FOR_S)
 
     def _refused(self, found: Resource, error: CallError) -> str:
         if not error.is_forbidden:

@@ -5,25 +5,24 @@ answer nobody saw. It is a help, never a condition: with the journal lost, the o
 """
 
 import errno
-import hashlib
 import json
 import os
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from core.home import Home, Owner
-from providers.rental import waiting
 from providers.rental.errors import ProviderError
-from providers.rental.waiting import Instant
 
 MEMBERS = {
     "begun": ("journal",),
-    "intent": ("attempt", "at", "account", "mark", "name", "kind", "order"),
+    "intent": ("attempt", "at", "account", "name", "kind"),
     "lost": ("attempt",),
     "receipt": ("attempt", "order_id"),
     "ordered": ("attempt", "id"),
@@ -31,41 +30,71 @@ MEMBERS = {
     "closed": ("attempt", "id"),
 }
 """What a line of each kind holds at least; anything else is none of ours."""
+OPEN = ("intent", "lost", "receipt")
+"""After these nobody knows what became of an order."""
 JOURNAL_DIGITS = 8
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Counts on while the computer sleeps, and is never set; comparable within one boot, also between processes."""
 _LOCK = threading.Lock()
 _BEGINNING = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Intent:
-    """One order that is about to be sent."""
+class Instant:
+    """A moment of one boot of this computer."""
 
-    account: str
-    mark: str
+    boot: str
+    seconds: float
+
+
+_FIRST_READ: dict[str, Instant] = {}
+"""When this process first read of an order whose end it cannot date."""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One order that is about to be sent, and what became of it."""
+
     name: str
     """The logical name of the resource it is for."""
     kind: str
-    order: str
-    """What is ordered, as a digest without secrets."""
     hostname: str | None = None
-    attempt: str = ""
-    at: str = ""
-    """By the wall clock: for people, as nothing is decided by it."""
-    order_id: str = ""
-    """The account's number of the order, where its receipt named nothing else."""
     sold: str = ""
     """What a price list needs to know of it."""
     called: str = ""
     """What tells it from others of its kind and owner, as the account shows it."""
+    account: str = ""
+    attempt: str = ""
+    at: str = ""
+    """By the wall clock: for people, as nothing is decided by it."""
+    event: str = "intent"
+    """The newest that is written of it."""
+    order_id: str = ""
+    """The account's number of the order, where its receipt named nothing else."""
+    id: str = ""
+    """Of what it made."""
     ended: Instant | None = None
     """When the call was over; None if it was killed, or is not over."""
 
+    @property
+    def over_s(self) -> float:
+        """For how long its call has certainly been over.
+
+        Nobody knows when a killed process's call ended, nor how long ago another boot was: that counts from when we first read
+        of it.
+        """
+        over = since(self.ended)
+        if over is None:
+            over = since(_FIRST_READ.setdefault(self.attempt, now()))
+        return over or 0.0
+
 
 class Journal:
-    """The journal file of one stack and mark; every line is on the disk before the call returns."""
+    """The journal file of one stack and mark, read for one account; every line is on the disk before the call returns."""
 
-    def __init__(self, stack: str, owner_mark: str) -> None:
-        self.owner = Owner(stack, owner_mark)
+    def __init__(self, stack: str, owner_mark: str, account_id: str) -> None:
+        self.owner, self.account_id = Owner(stack, owner_mark), account_id
         self.path = Home.of().root / "journal" / f"{self.owner}.jsonl"
 
     def intend(self, intent: Intent) -> Intent:
@@ -74,9 +103,10 @@ class Journal:
         Raises:
             ProviderError: it cannot be written, so nothing may be ordered.
         """
-        dated = replace(intent, attempt=uuid.uuid4().hex, at=waiting.wall().isoformat())
-        event = {"event": "intent", **{key: value for key, value in asdict(dated).items() if value}}
-        self._must_append(event, f"the order of {intent.kind} {intent.name}")
+        dated = replace(intent, account=self.account_id, attempt=uuid.uuid4().hex, at=wall().isoformat())
+        self._must_append(
+            {key: value for key, value in asdict(dated).items() if value}, f"the order of {intent.kind} {intent.name}"
+        )
         return dated
 
     def identity(self) -> str:
@@ -108,19 +138,19 @@ class Journal:
         """Write that an order was not accepted, and why."""
         self._outcome({"event": "refused", "attempt": attempt, "code": code})
 
-    def found(self, account_id: str, kind: str, called: str, object_id: str) -> None:
+    def found(self, kind: str, called: str, object_id: str) -> None:
         """Write that an order whose answer got lost has made what the account shows under its name: a receipt has to name it."""
-        if object_id not in self.made(account_id, kind):
-            lost = [each for each in self.unresolved(account_id, kind=kind) if each.called == called]
+        if object_id not in self.made(kind):
+            lost = [each for each in self.unresolved(kind=kind) if each.called == called]
             for intent in lost[:1]:
                 self.ordered(intent.attempt, object_id)
 
-    def closed(self, account_id: str, kind: str, object_id: str) -> None:
+    def closed(self, kind: str, object_id: str) -> None:
         """Write that what an order made is gone and billed no more, so that nobody waits for it to appear."""
-        intent = self.accepted(account_id, kind).get(object_id)
+        intent = self.accepted(kind).get(object_id)
         if intent is not None:
             closed = {"event": "closed", "attempt": intent.attempt, "id": object_id}
-            self._outcome({**closed, "at": waiting.wall().isoformat()})
+            self._outcome({**closed, "at": wall().isoformat()})
 
     def events(self) -> list[dict[str, Any]]:
         """Read every whole line; a line that a crash tore is no event.
@@ -140,27 +170,29 @@ class Journal:
             ) from error
         return [event for line in text.splitlines() if (event := _event(line))]
 
-    def unresolved(self, account_id: str, name: str | None = None, kind: str | None = None) -> list[Intent]:
-        """List the intents in this account whose outcome nobody wrote, oldest first."""
-        intents = unresolved(self.events())
-        return [
-            each
-            for each in intents
-            if each.account == account_id and name in (None, each.name) and kind in (None, each.kind)
-        ]
+    def intents(self, kind: str | None = None) -> list[Intent]:
+        """List what was to be ordered in the account, oldest first: a key and a guest may have the same number."""
+        found = intents(self.events())
+        return [each for each in found if each.account == self.account_id and kind in (None, each.kind)]
 
-    def accepted(self, account_id: str, kind: str) -> dict[str, Intent]:
-        """Return what was ordered in this account and not closed since, by the id of what was made."""
-        return accepted(_of(self.events(), account_id, kind))
+    def unresolved(self, name: str | None = None, kind: str | None = None) -> list[Intent]:
+        """List the intents whose outcome nobody wrote, oldest first."""
+        found = self.intents(kind)
+        return [each for each in found if each.event in OPEN and name in (None, each.name)]
 
-    def kinds(self, account_id: str) -> list[str]:
-        """List the kinds of what was to be ordered in this account."""
-        intents = [each for each in self.events() if each["event"] == "intent" and each["account"] == account_id]
-        return sorted({each["kind"] for each in intents})
+    def accepted(self, kind: str) -> dict[str, Intent]:
+        """Return what was ordered and not closed since, by the id of what was made."""
+        found = self.intents(kind)
+        closed = {each.id for each in found if each.event == "closed"}
+        return {each.id: each for each in found if each.id and each.id not in closed}
 
-    def made(self, account_id: str, kind: str) -> dict[str, Intent]:
-        """Return whatever was ordered in this account, closed or not, by the id of what was made."""
-        return made(_of(self.events(), account_id, kind))
+    def made(self, kind: str) -> dict[str, Intent]:
+        """Return whatever was ordered, closed or not, by the id of what was made."""
+        return {each.id: each for each in self.intents(kind) if each.id}
+
+    def kinds(self) -> list[str]:
+        """List the kinds of what was to be ordered."""
+        return sorted({each.kind for each in self.intents()})
 
     def _must_append(self, event: Mapping[str, Any], what: str) -> None:
         try:
@@ -174,7 +206,7 @@ class Journal:
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
         try:
-            self._append({**event, **asdict(waiting.now())})
+            self._append({**event, **asdict(now())})
         except OSError:
             return
 
@@ -191,61 +223,56 @@ class Journal:
                 _sync(self.path.parent)
 
 
-def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
-    """Pair intents with outcomes, and return the intents that have none."""
-    intents: dict[str, Intent] = {}
+def intents(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
+    """Pair intents with what was written of them later."""
+    found: dict[str, Intent] = {}
     for event in events:
+        attempt = event.get("attempt", "")
         if event["event"] == "intent":
-            intents[event["attempt"]] = _intent(event)
-        elif event["event"] in ("lost", "receipt") and (intent := intents.get(event["attempt"])):
-            order_id = event.get("order_id", "")
-            intents[event["attempt"]] = replace(intent, order_id=order_id, ended=waiting.read_instant(event))
-        else:
-            intents.pop(event.get("attempt", ""), None)
-    return list(intents.values())
+            found[attempt] = Intent(**{key: event[key] for key in Intent.__annotations__ if key in event})
+        elif attempt in found:
+            found[attempt] = _followed(found[attempt], event)
+    return list(found.values())
 
 
-def accepted(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
-    """Pair the ids of what was made, and not closed since, with its intents."""
-    events = list(events)
-    closed = {event["id"] for event in events if event["event"] == "closed"}
-    return {object_id: intent for object_id, intent in made(events).items() if object_id not in closed}
+def now() -> Instant:
+    """Return the moment that it is; orders are decided by it, never by the wall clock."""
+    return Instant(_boot(), time.clock_gettime(STEADY))
 
 
-def made(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
-    """Pair the ids of whatever was made with its intents."""
-    intents: dict[str, Intent] = {}
-    found = {}
-    for event in events:
-        if event["event"] == "intent":
-            intents[event["attempt"]] = _intent(event)
-        elif event["event"] == "ordered" and event["attempt"] in intents:
-            found[event["id"]] = replace(intents[event["attempt"]], ended=waiting.read_instant(event))
-    return found
+def since(moment: Instant | None) -> float | None:
+    """Return the seconds since a moment; None if it is of another boot, of which nobody knows when it was."""
+    here = now()
+    if moment is None or moment.boot != here.boot or moment.seconds > here.seconds:
+        return None
+    return here.seconds - moment.seconds
 
 
-def digest(order: Any) -> str:
-    """Name an order by what it asks for; host keys and user data are left out, as they differ each time."""
-    plain = json.dumps(_without_secrets(order), sort_keys=True, default=str)
-    return hashlib.sha256(plain.encode()).hexdigest()
+def wall() -> datetime:
+    """Return the date and time to show; anybody may set it, so nothing is decided by it."""
+    return datetime.now(UTC)
 
 
-def _of(events: Iterable[Mapping[str, Any]], account_id: str, kind: str) -> list[Mapping[str, Any]]:
-    """Keep what is about one kind of thing in one account: a key and a guest may have the same number."""
-    events = list(events)
-    wanted = (account_id, kind)
-    intents = {each.get("attempt") for each in events if (each.get("account"), each.get("kind")) == wanted}
-    return [each for each in events if each.get("attempt") in intents]
+def _followed(intent: Intent, event: Mapping[str, Any]) -> Intent:
+    if event["event"] == "closed":
+        return replace(intent, event="closed")
+    if intent.id:
+        return intent  # Something was made, whatever another process has given up.
+    known = {key: event.get(key, "") for key in ("event", "order_id", "id")}
+    return replace(intent, **known, ended=_instant(event))
 
 
-def _intent(event: Mapping[str, Any]) -> Intent:
-    return Intent(**{key: event[key] for key in Intent.__annotations__ if key in event})
+def _instant(event: Mapping[str, Any]) -> Instant | None:
+    boot, seconds = event.get("boot"), event.get("seconds")
+    return Instant(boot, float(seconds)) if isinstance(boot, str) and isinstance(seconds, int | float) else None
 
 
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_secrets(member) for key, member in value.items() if key != "userData"}
-    return [_without_secrets(member) for member in value] if isinstance(value, list | tuple) else value
+@cache
+def _boot() -> str:
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return uuid.uuid4().hex  # Without it no two processes can compare their moments.
 
 
 def _event(line: str) -> dict[str, Any] | None:

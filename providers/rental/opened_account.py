@@ -13,7 +13,6 @@ from providers.rental.errors import AccountError, CallError, ProviderError, unre
 from providers.rental.journal import Journal
 from providers.rental.order import Log, Operation, Session
 from providers.rental.receipt import Charge, Receipt, receipt
-from providers.rental.waiting import Deadline
 
 CANCEL_LIMIT_S = 90 * 60.0
 
@@ -40,8 +39,7 @@ class OpenedAccount:
             known_machines: ids that a state knows; the lists may not show them yet.
         """
         with self._reading("the bill"):
-            journal = Journal(owner.stack, owner.mark)
-            journalled = journal.accepted(self.identity().account_id, self.account.machine)
+            journalled = _journal(self.account, owner).accepted(self.account.machine)
             return tuple(self.account.charges(owner, {*known_machines, *journalled}))
 
     def charges_listed(self, owner: Owner) -> tuple[Charge, ...]:
@@ -88,15 +86,16 @@ class OpenedAccount:
                 if failures:
                     raise ProviderError("\n".join(failures))
                 return receipt(account.charges(owner))
-            stop = threading.Event()
-            urn = f"urn:pulumi:{owner.stack}::microcluster::pulumi:pulumi:Stack::{owner.stack}"
-            session = Session(lambda: account, time_scale, stop)
-            op = Operation(urn, session, Deadline(CANCEL_LIMIT_S, stop, time_scale), Log(tell, tell, tell))
-            return sweep.clean(op, op.market(), owner)
+            return sweep.clean(self._operation(owner.stack, tell, time_scale), account, owner)
 
     def remove(self, chosen: Iterable[Resource], tell: Callable[[str], None]) -> list[str]:
         """Cancel or remove what is chosen, each with its proof; return the sentences of those that failed."""
-        return sweep.end_all(self.account, chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), tell)
+        return sweep.end_all(self._operation("any", tell), self.account, chosen)
+
+    def _operation(self, stack: str, tell: Callable[[str], None], time_scale: float = 1.0) -> Operation:
+        urn = f"urn:pulumi:{stack}::microcluster::pulumi:pulumi:Stack::{stack}"
+        session = Session(lambda: self.account, time_scale, threading.Event())
+        return Operation(urn, session, Log(tell, tell, tell), CANCEL_LIMIT_S)
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:
@@ -109,8 +108,8 @@ class OpenedAccount:
 
 
 def _unshown(market: Market, owner: Owner, time_scale: float) -> list[str]:
-    said, journal = [], Journal(owner.stack, owner.mark)
-    for each in journal.unresolved(market.whoami().account_id):
+    said = []
+    for each in _journal(market, owner).unresolved():
         status = order.evidence(market, owner, None, [each])
         if status is not None:
             said.append(f"{each.name}: {status.described}, and the account shows nothing of it yet")
@@ -118,3 +117,7 @@ def _unshown(market: Market, owner: Owner, time_scale: float) -> list[str]:
             said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
     waiting = [each for each in market.orders(owner) if each.is_waiting and not each.is_shown]
     return said + [f"{each.described}, and the account shows no {market.machine} of it" for each in waiting[:1]]
+
+
+def _journal(account: Account, owner: Owner) -> Journal:
+    return Journal(owner.stack, owner.mark, account.whoami().account_id)

@@ -1,4 +1,4 @@
-"""An operation of the provider, and how it sends an order at most once, and from one computer only.
+"""An operation of the provider: how it waits, and how it sends an order at most once, and from one computer only.
 
 Its intent is on the disk before it is sent, its outcome right after. A lost answer is resolved by looking: in the account, and in the
 journal while lists lag.
@@ -7,31 +7,35 @@ The claim names the journal that orders for a stack, in the account itself. Anot
 journal that was lost: then nothing is ordered before all that was ordered is in the lists.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from core.home import Owner
-from providers.rental import waiting
-from providers.rental.account import Claim, Found, Market, OrderRequest, OrderStatus, Resource
+from core.plain_text import duration
+from providers.rental.account import Claim, Found, Market, OrderRequest, OrderStatus, Pending, Resource
 from providers.rental.errors import CallError, EngineGoneError, OrderWithoutId, ProviderError, WaitError
-from providers.rental.journal import Intent, Journal, digest
-from providers.rental.waiting import Deadline, Pending, Tell, now, since, wait_until
+from providers.rental.journal import Intent, Journal, now, since
 
 ORDER_ATTEMPTS = 3
 PAUSE_S = 5.0
 """Between two attempts, so that a rate limit has passed."""
-ENGINE_GONE = "engine gone"
 CLAIM_KNOWN_FOR_S = 10.0
 """Orders that are sent within so long of each other share one look at the claim."""
 NOT_ARRIVED = "not arrived"
 STANDING_S = 600.0
 """So much longer than lists may lag is waited for a machine of which the account shows the order or the charge alone."""
-_FIRST_READ: dict[str, waiting.Instant] = {}
-"""When this process first read of an order whose end it cannot date."""
+SHORTEST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 10.0
+PAUSE_SHARE = 0.05
+"""Looks grow apart with the time already waited, so that short waits end soon and long ones cost few calls."""
+TELL_EVERY_S = 5.0
+Awaited = TypeVar("Awaited")
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,11 @@ class Operation:
 
     urn: str
     session: Session
-    deadline: Deadline
     log: Log
+    limit_s: float
+    """How long it may take in all."""
     engine_lives: Callable[[], bool] = lambda: True
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def stack(self) -> str:
@@ -102,8 +108,51 @@ class Operation:
         return market
 
     def journal(self, owner_mark: str) -> Journal:
-        """Return the journal of the stack and the mark."""
-        return Journal(self.stack, owner_mark)
+        """Return the journal of the stack and the mark in this account."""
+        return Journal(self.stack, owner_mark, self.session.market().whoami().account_id)
+
+    def scaled(self, seconds: float) -> float:
+        """Turn seconds of the account's time into seconds on the clock."""
+        return seconds * self.session.time_scale
+
+    @property
+    def left_s(self) -> float:
+        """Seconds on the clock until its limit."""
+        return max(self.began + self.scaled(self.limit_s) - time.monotonic(), 0.0)
+
+    def pause(self, seconds: float) -> None:
+        """Let some time go by between two attempts; a request to stop ends it."""
+        self.session.stop.wait(min(self.scaled(seconds), self.left_s))
+
+    def wait_until(self, what: str, look: Callable[[], Awaited | Pending], within_s: float = math.inf) -> Awaited:
+        """Look until it is there and return it; a look that raises ends the wait.
+
+        Args:
+            what: the subject of the sentence, for example ``guest 101 (gpu-0) provisioned``.
+            look: returns what is waited for, or ``Pending``.
+            within_s: how patient to be, and never beyond the operation's own limit.
+        """
+        began = time.monotonic()
+        ends = began + min(self.scaled(within_s), self.left_s)
+        told, told_at = "", 0.0
+        while True:
+            found = look()
+            if not isinstance(found, Pending):
+                return found
+            waited = time.monotonic() - began
+            usually = "" if found.usual_s is None else f" (this step usually takes {duration(found.usual_s)})"
+            message = f"{found.detail}, {duration(waited)} so far{usually}"
+            if told != found.detail or waited - told_at >= TELL_EVERY_S:
+                self.log.progress(message)
+                told, told_at = found.detail, waited
+            if self.session.stop.is_set():
+                raise WaitError(f"waiting for {what}: stopped on request ({message}). Run the command again to go on.")
+            left_s = ends - time.monotonic()
+            if left_s <= 0:
+                raise WaitError(
+                    f"waiting for {what}: not within the time allowed ({message}). Run the command again to go on."
+                )
+            self.session.stop.wait(min(self.scaled(pause_s(waited / self.session.time_scale)), max(left_s, 0.01)))
 
     def before_order(self, what: str) -> None:
         """Refuse to order anything for an engine that is gone or has asked to stop."""
@@ -111,6 +160,11 @@ class Operation:
             raise EngineGoneError(
                 f"ordering {what}: the engine is gone or stops, so nothing was ordered. Run the command again."
             )
+
+
+def pause_s(waited_s: float) -> float:
+    """Return how long to pause after having waited so long."""
+    return min(max(waited_s * PAUSE_SHARE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
 
 
 def adopt_or_order(op: Operation, market: Market, request: OrderRequest) -> Resource | str:
@@ -123,7 +177,7 @@ def adopt_or_order(op: Operation, market: Market, request: OrderRequest) -> Reso
         ProviderError: nothing was ordered, or nobody knows yet.
     """
     failure: CallError | None = None
-    is_lost = False
+    is_lost, journal = False, op.journal(request.owner.mark)
     for attempt in range(ORDER_ATTEMPTS + 1):
         found = reconcile(op, market, request, gives_up=not is_lost)
         if found is not None:
@@ -131,21 +185,23 @@ def adopt_or_order(op: Operation, market: Market, request: OrderRequest) -> Reso
         if attempt == ORDER_ATTEMPTS or is_lost or (failure and not _may_repeat(failure)):
             break
         try:
-            order = request.write()
+            order = market.prepare(op, request)
             if request.is_billed and not _hold_claim(op, market, request):
                 continue
             op.log.progress("ordering")
             return submit(op, market, request, order)
         except CallError as error:
             failure = error
-        is_lost = request.is_billed and _is_unresolved(op, market, request)
+        is_lost = request.is_billed and bool(journal.unresolved(op.name, request.kind))
         if _may_repeat(failure):
-            op.deadline.pause(PAUSE_S)
+            op.pause(PAUSE_S)
         elif request.is_unique and (there := _find_late(op, market, request)):
             return there
+    next_step = "Run the command again."
+    if failure is not None and not _may_repeat(failure):
+        next_step = request.advice(failure) or "Correct the stack file, or ask the vendor."
     raise ProviderError(
-        f"ordering {request.what}: {failure}. The account shows none, so nothing was ordered. "
-        f"{_next_step(market, request, failure)}"
+        f"ordering {request.what}: {failure}. The account shows none, so nothing was ordered. {next_step}"
     ) from failure
 
 
@@ -155,10 +211,9 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
     Raises:
         CallError: unless it is a refusal, the intent stays unresolved, for ``reconcile``.
     """
-    journal, account_id = op.journal(request.owner.mark), market.whoami().account_id
-    content = digest({"kind": request.kind, "name": request.name, "content": request.content})
-    intent = Intent(account_id, request.owner.mark, op.name, request.kind, content, request.hostname)
-    attempt = journal.intend(replace(intent, sold=request.sold, called=request.name)).attempt
+    journal = op.journal(request.owner.mark)
+    intent = Intent(op.name, request.kind, request.hostname, request.sold, request.name)
+    attempt = journal.intend(intent).attempt
     try:
         op.before_order(f"{intent.kind} {intent.name}")
         made = market.order(order)
@@ -172,7 +227,7 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
             journal.lost(attempt)
         raise
     except ProviderError:
-        journal.refused(attempt, ENGINE_GONE)
+        journal.refused(attempt, "engine gone")
         raise
     journal.ordered(attempt, made)
     return made
@@ -189,8 +244,9 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
     """
     asked, owner, ours = time.monotonic(), request.owner, op.journal(request.owner.mark).identity()
     with op.session.claim_lock:
-        known_s = CLAIM_KNOWN_FOR_S * op.deadline.time_scale
-        claim = market.claim(owner, key_ids=request.key_ids, max_age_s=known_s) or market.make_claim(op, owner)
+        claim = market.claim(
+            owner, key_ids=request.key_ids, max_age_s=op.scaled(CLAIM_KNOWN_FOR_S)
+        ) or market.make_claim(op, owner)
         if claim is None:
             return True  # Nothing of the stack was ever there, so nobody has ordered for it.
         if claim.journal == ours:
@@ -206,9 +262,10 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
 
 def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Claim, ours: str) -> None:
     """Write our journal's name, and wait until whatever another computer ordered is in the lists."""
-    market.write_claim(replace(claim, journal=ours), request.owner)
+    newest = market.claim(request.owner, key_ids=[claim.object_id]) or claim
+    market.write_claim(replace(newest, journal=ours), request.owner)
     # Who looked at the claim just before may send its order until then.
-    settle_s = (CLAIM_KNOWN_FOR_S + market.settled_s) * op.deadline.time_scale
+    settle_s = op.scaled(CLAIM_KNOWN_FOR_S + market.settled_s)
     op.log.info(
         f"The account has this stack's claim {claim.object_id}, and this computer's journal did not order with it last: "
         f"another computer did, or the journal was lost. Waits {settle_s:.0f} s, once, until whatever was ordered is in the "
@@ -219,7 +276,7 @@ def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Clai
     def look() -> bool | Pending:
         return (since(began) or 0.0) > settle_s or Pending(f"the first order waits {settle_s:.0f} s for the lists")
 
-    wait_until("the account's lists", look, op.deadline, op.log.progress)
+    op.wait_until("the account's lists", look)
     after = market.claim(request.owner, key_ids=[claim.object_id])
     if after is None or after.journal != ours:
         raise ProviderError(_taken(op, after or claim))
@@ -232,31 +289,16 @@ def _taken(op: Operation, claim: Claim) -> str:
     )
 
 
-def _is_unresolved(op: Operation, market: Market, request: OrderRequest) -> bool:
-    """Tell whether nobody knows what became of an order that was sent."""
-    journal = op.journal(request.owner.mark)
-    return bool(journal.unresolved(market.whoami().account_id, op.name, request.kind))
-
-
 def _may_repeat(failure: CallError) -> bool:
     return isinstance(failure, OrderWithoutId) or failure.is_transient
 
 
 def _find_late(op: Operation, market: Market, request: OrderRequest) -> Resource | None:
-    def look() -> Resource | Pending:
-        found = look_once(op, market, request)
-        return found or Pending("it was refused; looking whether the account has it already")
-
+    late = Pending("it was refused; looking whether the account has it already")
     try:
-        return wait_until(request.what, look, op.deadline.within(market.lists_lag_s), op.log.progress)
+        return op.wait_until(request.what, lambda: look_once(op, market, request) or late, market.lists_lag_s)
     except WaitError:
         return None
-
-
-def _next_step(market: Market, request: OrderRequest, failure: CallError | None) -> str:
-    if failure is None or _may_repeat(failure):
-        return "Run the command again."
-    return request.advice(failure) or "Correct the stack file, or ask the vendor."
 
 
 def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up: bool = True) -> Resource | None:
@@ -268,9 +310,9 @@ def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up:
     Raises:
         ProviderError: the account shows that something was ordered, and for too long not the machine itself.
     """
-    journal, scale = op.journal(request.owner.mark), op.deadline.time_scale
-    earlier = journal.unresolved(market.whoami().account_id, op.name, request.kind)
-    ends = time.monotonic() + (unsettled_s(earlier, market.settled_s, scale) + STANDING_S) * scale
+    journal, scale = op.journal(request.owner.mark), op.session.time_scale
+    earlier = journal.unresolved(op.name, request.kind)
+    ends = time.monotonic() + op.scaled(unsettled_s(earlier, market.settled_s, scale) + STANDING_S)
 
     def look() -> tuple[Resource | None] | Pending:
         is_settled = unsettled_s(earlier, market.settled_s, scale) == 0
@@ -288,7 +330,7 @@ def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up:
             raise ProviderError(standing(f"{request.kind} {request.name}", trace))
         return Pending(f"{trace.described}, and the account does not show what was ordered")
 
-    (found,) = wait_until(f"the order of {op.name}", look, op.deadline, op.log.progress)
+    (found,) = op.wait_until(f"the order of {op.name}", look)
     for each in earlier:
         if found is not None:
             journal.ordered(each.attempt, found.id)
@@ -304,18 +346,20 @@ def look_once(op: Operation, market: Market, request: OrderRequest) -> Found:
     """
     if request.look is not None:
         return request.look()
-    journal, account_id = op.journal(request.owner.mark), market.whoami().account_id
-    accepted = journal.accepted(account_id, request.kind)
+    journal = op.journal(request.owner.mark)
+    accepted = journal.accepted(request.kind)
     # What the journal does not know, another computer may have ordered only now.
-    settled = set(journal.made(account_id, request.kind)) - set(within_lag(op, market, accepted))
-    listed = [each for each in market.resources(request.owner, request.kind) if each.called == request.name]
-    ids = {each.id for each in listed if each.is_alive and each.owner == request.owner}
-    ids |= {each for each, intent in accepted.items() if _is_for(op, request, intent)}
+    settled = set(journal.made(request.kind)) - set(within_lag(op, market, accepted))
+    ids = {each.id for each in market.resources(request.owner, request.kind) if _fits(request, each)}
+    for made, intent in accepted.items():
+        is_for_it = intent.hostname == request.hostname if request.hostname else intent.name == op.name
+        if is_for_it:
+            ids.add(made)
     found: dict[str, Resource | Pending | None] = {}
     for each in sorted(ids):
         found[each] = market.find(request.kind, each, request.owner, fresh=each not in settled)
         if found[each] is None:
-            journal.closed(account_id, request.kind, each)
+            journal.closed(request.kind, each)
     living = [each for each in found.values() if isinstance(each, Resource) and _fits(request, each)]
     if len(living) > 1:
         raise ProviderError(
@@ -341,58 +385,13 @@ def standing(what: str, trace: OrderStatus) -> str:
 
 def within_lag(op: Operation, market: Market, made: Mapping[str, Intent]) -> dict[str, Intent]:
     """Choose what was ordered so recently that the account need not show it yet."""
-    settle_s, scale = market.settled_s, op.deadline.time_scale
-    return {each: intent for each, intent in made.items() if unsettled_s([intent], settle_s, scale) > 0}
-
-
-def fresh_until(op: Operation, market: Market, owner_mark: str, kind: str, object_id: str) -> float:
-    """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now.
-
-    Args:
-        owner_mark: empty in an import, which has nothing that could be fresh.
-    """
-    if not owner_mark:
-        return 0.0
-    ordered = op.journal(owner_mark).accepted(market.whoami().account_id, kind)
-    scale = op.deadline.time_scale
-    left_s = unsettled_s([ordered[object_id]], market.settled_s, scale) if object_id in ordered else 0.0
-    return time.monotonic() + left_s * scale if left_s else 0.0
-
-
-def certain(op: Operation, market: Market, owner: Owner, kind: str, object_id: str) -> Resource | None:
-    """Look until it is certain whether a thing exists: forgetting one that was ordered only now would order it twice.
-
-    Raises:
-        WaitError: nobody can know yet.
-    """
-    until = fresh_until(op, market, owner.mark, kind, object_id)
-
-    def look() -> tuple[Resource | None] | Pending:
-        found = market.find(kind, object_id, owner, fresh=time.monotonic() < until)
-        return found if isinstance(found, Pending) else (found,)
-
-    what = f"certainty about {kind} {object_id}"
-    return wait_until(what, look, op.deadline.within(2 * market.settled_s), op.log.progress)[0]
+    scale = op.session.time_scale
+    return {each: intent for each, intent in made.items() if unsettled_s([intent], market.settled_s, scale) > 0}
 
 
 def unsettled_s(intents: Sequence[Intent], settle_s: float, time_scale: float) -> float:
     """Return how long, in unscaled seconds, what these orders made may still be missing from the lists."""
-    return max([0.0, *(settle_s - _over_s(each) / time_scale for each in intents)])
-
-
-def _over_s(intent: Intent) -> float:
-    """Return for how long the call of an order has certainly been over.
-
-    Nobody knows when a killed process's call ended, nor how long ago another boot was: that counts from when we first read of it.
-    """
-    over = waiting.since(intent.ended)
-    if over is None:
-        over = waiting.since(_FIRST_READ.setdefault(intent.attempt, waiting.now()))
-    return over or 0.0
-
-
-def _is_for(op: Operation, request: OrderRequest, intent: Intent) -> bool:
-    return intent.hostname == request.hostname if request.hostname else intent.name == op.name
+    return max([0.0, *(settle_s - each.over_s / time_scale for each in intents)])
 
 
 def _fits(request: OrderRequest, thing: Resource) -> bool:

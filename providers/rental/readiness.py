@@ -2,11 +2,9 @@
 
 import time
 
-from providers.rental.account import Market, OrderStatus, Resource
-from providers.rental.closing import check_ours
+from providers.rental.account import Market, OrderStatus, Pending, Resource
 from providers.rental.errors import ProviderError
-from providers.rental.order import Operation, fresh_until
-from providers.rental.waiting import Pending, pause_s, wait_until
+from providers.rental.order import Operation, pause_s, unsettled_s
 
 IDLE_S = 30 * 60.0
 """An approved order on which nobody has worked for so long is lost; between two transactions there are seconds."""
@@ -39,7 +37,7 @@ class Readiness:
         Raises:
             ProviderError: it will never be, or the time is over.
         """
-        return wait_until(f"{self.what} ready", self.look, self._op.deadline, self._op.log.progress)
+        return self._op.wait_until(f"{self.what} ready", self.look)
 
     def look(self) -> Resource | Pending:
         """Look once.
@@ -68,7 +66,7 @@ class Readiness:
         is_fresh = time.monotonic() < self._freshness()
         found = self._market.find(self.sought.kind, self.sought.id, self._owner, fresh=is_fresh, max_age_s=max_age_s)
         if isinstance(found, Resource):
-            check_ours(found, self._owner, "working on")
+            found.check_ours(self._owner, "working on")
             return found
         if self._order is not None and self.seen is not None:
             self._read_order(self.seen)
@@ -112,14 +110,38 @@ class Readiness:
 
     def _freshness(self) -> float:
         if self._fresh_until is None:
-            self._fresh_until = fresh_until(self._op, self._market, self._owner.mark, self.sought.kind, self.sought.id)
+            self._fresh_until = fresh_until(self._op, self._market, self.sought)
         return self._fresh_until
 
     @property
     def _age_s(self) -> float:
         # Half a pause old is good enough, and makes the number of calls the same for one machine and for sixty-four.
-        scale = self._op.deadline.time_scale
-        return pause_s(time.monotonic() - self._began, scale) / 2
+        return self._op.scaled(pause_s(self._since(self._began))) / 2
 
     def _since(self, moment: float) -> float:
-        return (time.monotonic() - moment) / self._op.deadline.time_scale
+        return (time.monotonic() - moment) / self._op.session.time_scale
+
+
+def fresh_until(op: Operation, market: Market, sought: Resource) -> float:
+    """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now."""
+    ordered = op.journal(sought.owner.mark).accepted(sought.kind).get(sought.id)
+    left_s = unsettled_s([ordered], market.settled_s, op.session.time_scale) if ordered else 0.0
+    return time.monotonic() + op.scaled(left_s) if left_s else 0.0
+
+
+def certain(op: Operation, market: Market, sought: Resource) -> Resource | None:
+    """Look until it is certain whether a thing exists: forgetting one that was ordered only now would order it twice.
+
+    Args:
+        sought: its kind, id and owner count.
+
+    Raises:
+        WaitError: nobody can know yet.
+    """
+    until = fresh_until(op, market, sought)
+
+    def look() -> tuple[Resource | None] | Pending:
+        found = market.find(sought.kind, sought.id, sought.owner, fresh=time.monotonic() < until)
+        return found if isinstance(found, Pending) else (found,)
+
+    return op.wait_until(f"certainty about {sought.kind} {sought.id}", look, 2 * market.settled_s)[0]

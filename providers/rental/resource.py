@@ -12,17 +12,16 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from core.home import Owner
+from core.home import Owner, owner_in_domain
 from providers.rental import sweep
-from providers.rental.account import Market, OrderRequest, Resource
-from providers.rental.closing import check_ours, close
+from providers.rental.account import Market, OrderRequest, Pending, Resource
+from providers.rental.closing import close
 from providers.rental.errors import PartialFailure, ProviderError, WaitError
-from providers.rental.order import Operation, adopt_or_order, certain, fresh_until
-from providers.rental.readiness import GoneError, Readiness
+from providers.rental.order import Operation, adopt_or_order
+from providers.rental.readiness import GoneError, Readiness, certain, fresh_until
 from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
 from providers.rental.spec import Problem, Spec, Values, other_mark, problems
-from providers.rental.waiting import Pending
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,9 @@ class Rented(Managed):
     LATER: ClassVar[tuple[str, ...]] = ()
     """The inputs that are put right after an adoption, as in any update."""
 
-    @abstractmethod
-    def request(self, op: Operation, market: Any, spec: Any, owner: Owner) -> OrderRequest:
-        """Write down what is looked for, and ordered if it is not there."""
+    def request(self, op: Operation, spec: Any, owner: Owner) -> OrderRequest:
+        """Write down what is looked for, and ordered if it is not there; what follows from its inputs alone its spec writes."""
+        return spec.request(owner)
 
     def lasting(self, market: Any, owner: Owner, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Return the outputs that no view of it shows, from the recorded ones if they are there."""
@@ -109,13 +108,13 @@ class Rented(Managed):
         """Do what is left to do for one that is gone."""
 
     def owner(self, op: Operation, inputs: Values) -> Owner:
-        """Read whose it is."""
-        return Owner(op.stack, str(inputs.get("mark") or ""))
+        """Read whose it is: a machine's domain says it, also after its stack got another name."""
+        return owner_in_domain(inputs.get("domain")) or Owner(op.stack, str(inputs.get("mark") or ""))
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
-        spec, market, owner = self.SPEC.model_validate(inputs), op.market(), self.owner(op, inputs)
-        request = self.request(op, market, spec, owner)
+        spec, owner = self.SPEC.model_validate(inputs), self.owner(op, inputs)
+        request, market = self.request(op, spec, owner), op.market()
         made = adopt_or_order(op, market, request)
         if isinstance(made, str):
             return Created(made, self._finished(op, market, spec, made, request.outputs, is_new=True))
@@ -129,15 +128,15 @@ class Rented(Managed):
         _refuse_import(op, resource_id, inputs)
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         try:
-            found = certain(op, market, owner, self.KIND, resource_id)
+            found = certain(op, market, Resource(self.KIND, resource_id, op.name, owner))
         except WaitError as error:
             raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
         if found is None:
-            op.journal(owner.mark).closed(market.whoami().account_id, self.KIND, resource_id)
+            op.journal(owner.mark).closed(self.KIND, resource_id)
         if found is None or not found.is_alive:
             self.gone(op, market, resource_id, inputs, old)
             return None
-        check_ours(found, owner, "reading")
+        found.check_ours(owner, "reading")
         live = {**inputs, **self.drift(found, inputs)}
         lasting = self.lasting(market, owner, resource_id, inputs, old)
         outputs = {**found.outputs, **lasting, "accountId": market.whoami().account_id}
@@ -158,10 +157,9 @@ class Rented(Managed):
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Cancel it and return when the account shows that it is billed no more."""
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
-        until = fresh_until(op, market, owner.mark, self.KIND, resource_id)
         sought = Resource(self.KIND, resource_id, op.name, owner)
-        close(market, sought, op.deadline, op.log.progress, fresh_until=until)
-        op.journal(owner.mark).closed(market.whoami().account_id, self.KIND, resource_id)
+        close(op, market, sought, fresh_until=fresh_until(op, market, sought))
+        op.journal(owner.mark).closed(self.KIND, resource_id)
 
     def _finished(
         self, op: Operation, market: Market, spec: Any, resource_id: str, lasting: Values, *, is_new: bool
@@ -280,6 +278,11 @@ class HostKey:
 
     private: str = field(repr=False)
     public: str
+
+    @classmethod
+    def fresh(cls) -> "HostKey":
+        """Make one."""
+        return cls.of(Ed25519PrivateKey.generate())
 
     @classmethod
     def of(cls, key: Ed25519PrivateKey) -> "HostKey":

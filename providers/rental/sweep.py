@@ -4,17 +4,17 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import groupby
 
 from core.home import NOBODYS, Owner
 from providers.rental import order
-from providers.rental.account import Account, Market, Resource
+from providers.rental.account import Account, Market, Pending, Resource
 from providers.rental.closing import close
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
-from providers.rental.order import Operation
+from providers.rental.order import Log, Operation
 from providers.rental.receipt import Receipt, receipt
-from providers.rental.waiting import Deadline, Pending, Tell, wait_until
 
 WORKERS = 16
 
@@ -26,24 +26,23 @@ def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
         ProviderError: something is still billed, or cannot be removed; the text has every failure.
     """
     cleaning = _Cleaning(op, market, owner)
-    return wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look, op.deadline, op.log.progress)
+    return op.wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look)
 
 
-def end_all(account: Account, resources: Iterable[Resource], deadline: Deadline, tell: Tell) -> list[str]:
+def end_all(op: Operation, account: Account, resources: Iterable[Resource]) -> list[str]:
     """Cancel or remove all, each with its proof, and write down what is gone; return the failures: one does not keep the rest."""
-    account_id = account.whoami().account_id
 
     def end(each: Resource) -> str | None:
-        failure = _failure(account, each, deadline, tell)
+        failure = _failure(op, account, each)
         if failure is None:
-            _journal_of(each).closed(account_id, each.kind, each.id)
+            _journal_of(account, each).closed(each.kind, each.id)
         return failure
 
     # Machines first: they hold on to everything else.
     chosen = sorted(resources, key=lambda each: each.kind != account.machine)
     failures: list[str | None] = []
     for each in chosen:
-        _journal_of(each).found(account_id, each.kind, each.called, each.id)
+        _journal_of(account, each).found(each.kind, each.called, each.id)
     for _, batch in groupby(chosen, key=lambda each: each.kind == account.machine):
         with ThreadPoolExecutor(WORKERS) as pool:
             failures += pool.map(end, list(batch))
@@ -72,12 +71,12 @@ def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
     journal.refused(intent.attempt, order.NOT_ARRIVED)
 
 
-def _journal_of(resource: Resource) -> Journal:
+def _journal_of(account: Account, resource: Resource) -> Journal:
     owner = resource.owner or Owner("unknown", NOBODYS)  # One that was renamed bears nothing.
-    return Journal(owner.stack, owner.mark)
+    return Journal(owner.stack, owner.mark, account.whoami().account_id)
 
 
-def _failure(account: Account, resource: Resource, deadline: Deadline, tell: Tell) -> str | None:
+def _failure(op: Operation, account: Account, resource: Resource) -> str | None:
     if resource.cancel_by_hand:
         return (
             f"cancelling {resource}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "
@@ -85,8 +84,9 @@ def _failure(account: Account, resource: Resource, deadline: Deadline, tell: Tel
         )
     if resource.is_kept:
         return f"removing {resource}: it is to stay when its stack goes. Put 'kept-' off its name in the console first."
+    log = Log(op.log.info, lambda message: op.log.progress(f"{resource}: {message}"), op.log.warn)
     try:
-        close(account, resource, deadline, lambda message: tell(f"{resource}: {message}"))
+        close(replace(op, log=log), account, resource)
     except ProviderError as error:
         return str(error)
     return None
@@ -97,15 +97,14 @@ class _Cleaning:
 
     def __init__(self, op: Operation, market: Market, owner: Owner) -> None:
         self._op, self._market, self._owner = op, market, owner
-        self._journal, self._account_id = op.journal(owner.mark), market.whoami().account_id
+        self._journal = op.journal(owner.mark)
         self._swept_at = time.monotonic()
         self._warned: set[str] = set()
 
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
-        unresolved = self._journal.unresolved(self._account_id)
-        settle_s, scale = self._market.settled_s, self._op.deadline.time_scale
-        if order.unsettled_s(unresolved, settle_s, scale) > 0:
+        unresolved = self._journal.unresolved()
+        if order.unsettled_s(unresolved, self._market.settled_s, self._op.session.time_scale) > 0:
             uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
         if uncertain:
             return Pending(uncertain[0])
@@ -125,7 +124,7 @@ class _Cleaning:
             self._op.log.warn(f"Cancels {machine}s that no state file knows: {names}.")
         fresh = [
             Resource(kind, each, intent.name, self._owner)
-            for kind in self._journal.kinds(self._account_id)
+            for kind in self._journal.kinds()
             for each, intent in self._fresh(kind).items()
             if kind != machine
         ]
@@ -140,19 +139,19 @@ class _Cleaning:
             raise ProviderError("\n".join(failures))
         if living or rest:
             self._swept_at = time.monotonic()
-        for kind in self._journal.kinds(self._account_id):
+        for kind in self._journal.kinds():
             self._close_gone(kind)
         return [each.detail for each in seen if isinstance(each, Pending)]
 
     def _end(self, resources: Iterable[Resource]) -> list[str]:
-        return end_all(self._market, resources, self._op.deadline, self._op.log.progress)
+        return end_all(self._op, self._market, resources)
 
     def _close_gone(self, kind: str) -> None:
         """Write down what went without us, or with something else: a receipt has to name it."""
         fresh = self._fresh(kind) if kind == self._market.machine else {}
-        for each in self._journal.accepted(self._account_id, kind):
+        for each in self._journal.accepted(kind):
             if self._market.find(kind, each, self._owner, fresh=each in fresh) is None:
-                self._journal.closed(self._account_id, kind, each)
+                self._journal.closed(kind, each)
 
     def _warn(self, sentence: str) -> None:
         if sentence not in self._warned:
@@ -163,14 +162,14 @@ class _Cleaning:
         """Read what may be alive: by the list, which may lag, and by the journal, which may be lost."""
         machine = self._market.machine
         listed = [each.id for each in self._market.resources(self._owner, machine) if each.is_alive]
-        accepted = self._journal.accepted(self._account_id, machine)
+        accepted = self._journal.accepted(machine)
         settled = set(accepted) - set(self._fresh(machine))
         seen: list[Resource | Pending] = []
         for each in sorted({*listed, *accepted}):
             # What the journal does not know, another computer may have ordered only now.
             found = self._market.find(machine, each, self._owner, fresh=each not in settled)
             if found is None and each in settled:
-                self._journal.closed(self._account_id, machine, each)
+                self._journal.closed(machine, each)
             elif isinstance(found, Resource) and each in settled and found.owner != self._owner:
                 self._warn(f"{found.described} was ordered for this stack and renamed. It is left alone.")
             elif found is not None:
@@ -178,7 +177,7 @@ class _Cleaning:
         return seen
 
     def _fresh(self, kind: str) -> dict[str, Intent]:
-        return order.within_lag(self._op, self._market, self._journal.accepted(self._account_id, kind))
+        return order.within_lag(self._op, self._market, self._journal.accepted(kind))
 
     def _proof(self) -> Receipt | Pending:
         machine = self._market.machine
@@ -202,13 +201,13 @@ class _Cleaning:
 
     def _is_settled(self) -> bool:
         """Tell whether the lists must show the last cancellation by now: they show one as late as an order."""
-        passed_s = (time.monotonic() - self._swept_at) / self._op.deadline.time_scale
+        passed_s = (time.monotonic() - self._swept_at) / self._op.session.time_scale
         return passed_s > self._market.settled_s
 
     def _without_charge(self, found: Receipt) -> list[str]:
         """Return what was ordered only now under a name for which there are fewer charges than orders."""
         charged = Counter(row.host for row in found.rows if not row.is_part)
-        made = self._journal.made(self._account_id, self._market.machine)
+        made = self._journal.made(self._market.machine)
         ordered = Counter(str(intent.hostname) for intent in made.values())
         recent = order.within_lag(self._op, self._market, made)
         return sorted(

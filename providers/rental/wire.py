@@ -15,8 +15,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from providers.rental import waiting
 from providers.rental.errors import NO_ANSWER, NOT_SENT, UNREADABLE, AccountError, CallError, WaitError, unreadable
+from providers.rental.journal import STEADY
 from providers.rental.redaction import redacted, without_secrets
 
 LONGEST_TURN_S = 20.0
@@ -72,11 +72,11 @@ class Wire(ABC):
         Args:
             limit_s: for the turn, connecting, sending and the whole answer. Only the look-up of a name may take longer.
         """
-        began = waiting.now().seconds
+        began = steady_s()
         if not self._limiter.take(self._stop, LONGEST_TURN_S):
             raise self.fault(call, NOT_SENT, f"no turn within {LONGEST_TURN_S:g} s, as the account asks for pauses")
         try:
-            with CallTimer(limit_s - (waiting.now().seconds - began)):
+            with CallTimer(limit_s - (steady_s() - began)):
                 yield self._client()
         except TimeoutError as error:
             raise self.error(call, NO_ANSWER, str(error) or type(error).__name__) from None
@@ -241,7 +241,7 @@ class CallTimer:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._is_over = False
-        self._ends = waiting.now().seconds + seconds  # A computer may have slept before something is sent.
+        self._ends = steady_s() + seconds  # A computer may have slept before something is sent.
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(max(seconds, 0), self._end)
@@ -265,7 +265,7 @@ class CallTimer:
             TimeoutError: it is too late to send anything.
         """
         with self._lock:
-            if self._is_over or waiting.now().seconds >= self._ends:
+            if self._is_over or steady_s() >= self._ends:
                 raise TimeoutError("no time is left to send it")
             self._socket = connected
 
@@ -322,6 +322,11 @@ class OnceAdapter(HTTPAdapter):
         manager = super().proxy_manager_for(*args, **options)
         manager.pool_classes_by_scheme = self.poolmanager.pool_classes_by_scheme
         return manager
+
+
+def steady_s() -> float:
+    """Return seconds that count on while the computer sleeps."""
+    return time.clock_gettime(STEADY)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:

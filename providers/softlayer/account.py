@@ -9,46 +9,51 @@ from datetime import datetime
 from typing import Any
 
 from core.home import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
-from providers.rental.account import EXTENSION, Claim, Extension, Found, Identity, Market, OrderStatus, Quote, Resource
-from providers.rental.errors import ProviderError
+from providers.rental.account import (
+    EXTENSION,
+    Claim,
+    Found,
+    Identity,
+    Market,
+    OrderRequest,
+    OrderStatus,
+    Pending,
+    Quote,
+    Resource,
+)
+from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.rental.opened_account import OpenedAccount
+from providers.rental.order import Operation
 from providers.rental.receipt import Charge
-from providers.rental.waiting import Pending
 from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
-from providers.softlayer import billing, credentials, specs, views
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, Order, check_to_order, check_to_see, send, unseen
+from providers.softlayer import billing, credentials, views
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, made_id
 from providers.softlayer.billing import BILL_MASK, ORDER_MASK
 from providers.softlayer.errors import ApiError
-from providers.softlayer.specs import LedgerSpec
+from providers.softlayer.specs import GROUP, GUEST, KEY, LedgerSpec, Order, image_container
 
 OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
 CLAIM_NOTES = re.compile(rf" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$")
-NO_EXTENSION = Extension()
 NOBODY_LISTENS = "Connection refused"
-USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 
 
 class SoftLayer(Market):
     """One account through one key."""
 
-    machine = views.GUEST
+    machine = GUEST
     lists_lag_s, settled_s = LISTS_LAG_S, LISTS_LAG_S + LONGEST_ORDER_S
 
     def __init__(self, api: Api) -> None:
         self.api = api
         self.secrets = (api.credentials.api_key,)
-        # Where the domain stands that carries stack and mark, for the filters of these lists.
-        self.guest_list = self._of_stack(
-            "getVirtualGuests", views.GUEST_MASK, ("virtualGuests", "domain"), _is_guest_of
-        )
-        self.order_list = self._of_stack("getOrders", ORDER_MASK, ("orders", "items", "domainName"), billing.is_of)
+        self.guest_list = self._of_stack("getVirtualGuests", views.GUEST_MASK, "virtualGuests.domain", _is_guest_of)
+        self.order_list = self._of_stack("getOrders", ORDER_MASK, "orders.items.domainName", billing.is_of)
         self.bill_list = self._of_stack(
-            "getAllTopLevelBillingItems", BILL_MASK, ("allTopLevelBillingItems", "domainName"), billing.is_under
+            "getAllTopLevelBillingItems", BILL_MASK, "allTopLevelBillingItems.domainName", billing.is_under
         )
         self._keys = SharedList(self._key_of_id)
-        self._users = SharedList(lambda _: [api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)])
         self._identity: Identity | None = None
         self._lock = threading.Lock()
 
@@ -59,25 +64,21 @@ class SoftLayer(Market):
                 self._identity = self._ask_identity()
             return self._identity
 
-    def user(self) -> Row:
-        """Ask what the key's user may do and see now: a right may be taken away while a command runs."""
-        return self._users.under("the key's user")[0]
-
     def hidden(self) -> str | None:
         """Say why machines may be billed that this user does not see."""
-        return unseen(self)
+        return self.api.hidden()
 
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
         """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
-        if owner is not None and kind == views.GUEST:
+        if owner is not None and kind == GUEST:
             guests = [views.resource(row) for row in self.guest_list.under(owner)]
             for each in [guest for guest in guests if not guest.is_alive and not guest.is_billed][:1]:
-                check_to_see(self, each.id)
+                self.api.check_to_see(each.id)
             return guests
         listings: dict[str, Callable[[], Iterable[Resource]]] = {
-            views.GUEST: lambda: map(views.resource, self._listed("getVirtualGuests", views.GUEST_MASK, OF_GUESTS)),
-            views.KEY: lambda: map(views.as_key, self._listed("getSshKeys", views.KEY_MASK)),
-            views.GROUP: lambda: map(
+            GUEST: lambda: map(views.resource, self._listed("getVirtualGuests", views.GUEST_MASK, OF_GUESTS)),
+            KEY: lambda: map(views.as_key, self._listed("getSshKeys", views.KEY_MASK)),
+            GROUP: lambda: map(
                 views.as_group, self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=views.GROUP_MASK)
             ),
             views.ITEM: lambda: map(billing.as_resource, billing.other_items(self.api)),
@@ -89,26 +90,47 @@ class SoftLayer(Market):
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read a guest, a key or a group by its id."""
-        if kind == views.GUEST:
+        if kind == GUEST:
             return self._find_guest(object_id, owner, fresh=fresh, max_age_s=max_age_s)
         service, mask, view = views.OTHERS[kind]
         row = self.api.find(service, object_id, mask)
-        if row is None and fresh and kind == views.GROUP:
+        if row is None and fresh and kind == GROUP:
             return Pending(f"the account does not show {kind} {object_id} yet, as it was made only now")
         return view(row) if row else None
 
-    def write(self, make: Callable[[], Order]) -> Order:
-        """Write an order, for a user who can see and cancel what it makes: rights may have changed since the ledger's check."""
-        check_to_order(self)
-        return make()
+    def prepare(self, op: Operation, request: OrderRequest) -> Order:
+        """Write an order, for a user who can see and cancel what it makes: rights may have changed since the ledger's check.
+
+        With an image it is a container that the service verifies.
+        """
+        order: Order = request.order
+        self.api.check_to_order()
+        if order.image_id is None:
+            return order
+        image = self.api.find("Virtual_Guest_Block_Device_Template_Group", order.image_id, "mask[id,globalIdentifier]")
+        if image is None:
+            raise ProviderError(
+                f"ordering {order.content['hostname']}: the account has no image {order.image_id}. Name another image or an os."
+            )
+        generated = self.api.read("Virtual_Guest", "generateOrderTemplate", order.content)
+        container = image_container(generated, order.content, image)
+        self.api.read("Product_Order", "verifyOrder", container)
+        return Order("Product_Order", "placeOrder", container)
 
     def order(self, order: Order) -> str:
         """Send an order, exactly once, and return the id of what it makes."""
-        return send(self.api, order)
+        call = f"{order.service}::{order.method}"
+        answer = self.api.once(order.service, order.method, order.content, limit_s=LONGEST_ORDER_S)
+        if order.method == "placeOrder" and isinstance(answer, dict):
+            guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
+            if not guests[0].get("id") and answer.get("orderId"):
+                raise OrderWithoutId(f"calling {call}", str(answer["orderId"]))
+            answer = guests[0]
+        return made_id(answer, call)
 
     def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
         """Let the account verify the order of one guest: all are equal."""
-        return specs.quote(self.api, LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order))
+        return billing.quote(self.api, LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order))
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> list[OrderStatus]:
         """List the orders of a stack, oldest first."""
@@ -137,13 +159,17 @@ class SoftLayer(Market):
         return self._standing_order([each for each in listed if billing.may_be_of(each, hostname, since)], bill)
 
     def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:
-        """Read the journal's name in the notes of the stack's ssh key."""
-        key = self._stack_key(owner, key_ids, max_age_s)
-        return _claim_of(key) if key else None
+        """Read the journal's name in the notes of the stack's ssh key; the oldest of several, so that all look at the same."""
+        found = self._keys_of(owner, key_ids, max_age_s)
+        if not found:
+            listed = self._listed("getSshKeys", "mask[id,notes]")
+            ids = [str(each["id"]) for each in listed if owner_in_notes(each.get("notes")) == owner]
+            found = self._keys_of(owner, ids, max_age_s)
+        return _claim_of(min(found, key=lambda each: int(each["id"]))) if found else None
 
     def write_claim(self, claim: Claim, owner: Owner) -> None:
-        """Write both into the notes of the key, the extension behind the journal's name."""
-        notes = claim_notes(owner, str(claim.journal), claim.extension)
+        """Write it into the notes of the stack's ssh key."""
+        notes = claim_notes(owner, str(claim.journal), claim.extended)
         self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
     @property
@@ -157,31 +183,16 @@ class SoftLayer(Market):
 
     def end(self, resource: Resource) -> Pending | None:
         """Cancel a guest, or remove a key or a group."""
+        end, right = {
+            GUEST: (_cancel_guest, "SERVER_CANCEL"),
+            KEY: (_remove_key, "CUSTOMER_SSH_KEY_MANAGEMENT"),
+            GROUP: (_remove_group, "MANAGE_SECURITY_GROUPS"),
+        }[resource.kind]
         try:
-            return self._end(resource)
+            return end(self.api, resource)
         except ApiError as error:
-            right = {views.GUEST: "SERVER_CANCEL", views.KEY: "CUSTOMER_SSH_KEY_MANAGEMENT"}.get(
-                resource.kind, "MANAGE_SECURITY_GROUPS"
-            )
             error.grant = f"slcli user edit-permissions {self.api.credentials.username} --enable -p {right}"
             raise
-
-    def _end(self, resource: Resource) -> Pending | None:
-        number, api = int(resource.id), self.api
-        if resource.kind == views.KEY:
-            api.found(lambda: api.ensure("Security_Ssh_Key", "deleteObject", id=number))
-        elif resource.kind == views.GROUP:
-            return _remove_group(api, resource)
-        elif resource.kind != views.GUEST:
-            raise ProviderError(f"removing {resource}: microcluster makes no such thing. Remove it by hand.")
-        # A guest keeps its groups: they are its firewall if this is refused. A group's own deletion takes it out of them.
-        elif resource.row.get("hourlyBillingFlag") is False and resource.row.get("billingItem"):
-            # A monthly one would otherwise run on to its anniversary.
-            item = int(resource.row["billingItem"]["id"])
-            api.once("Billing_Item", "cancelItem", True, True, *CANCEL_NOTES, id=item)
-        else:
-            api.once("Virtual_Guest", "deleteObject", id=number)
-        return None
 
     def _standing_order(self, sought: Sequence[Row], bill: Sequence[Row]) -> OrderStatus | None:
         """Find the first of these orders that was neither refused nor is over; one that cannot be read is no refused one."""
@@ -193,14 +204,17 @@ class SoftLayer(Market):
 
     def _find_guest(self, guest_id: str, owner: Owner, *, fresh: bool, max_age_s: float) -> Found:
         try:
-            guest = self.guest(guest_id, owner, max_age_s)
+            row = self.guest(guest_id, owner, max_age_s)
         except ApiError as error:
             if error.is_unready:
                 return Pending(f"guest {guest_id} is too fresh to be shown")
             raise
-        if guest:
-            return self._believed(views.resource(guest))
-        return self._missing(guest_id, owner, fresh=fresh, max_age_s=max_age_s)
+        if row is None:
+            return self._missing(guest_id, owner, fresh=fresh, max_age_s=max_age_s)
+        guest = views.resource(row)
+        if not guest.is_alive and not guest.is_billed:
+            self.api.check_to_see(guest_id)  # Who sees no billing items does not know whether it was cancelled.
+        return guest
 
     def guest(self, guest_id: str, owner: Owner, max_age_s: float = 0.0) -> Row | None:
         """Read one guest by its id, or above 0 from the list that all waiters share, if that shows it."""
@@ -225,23 +239,8 @@ class SoftLayer(Market):
         waiting = [each for each in self.orders(owner, max_age_s) if each.is_waiting and not each.is_shown]
         if waiting:
             return Pending(f"{hidden}, and {waiting[0].described}")
-        check_to_see(self, guest_id)
+        self.api.check_to_see(guest_id)
         return None
-
-    def _believed(self, guest: Resource) -> Resource:
-        """Refuse to take a guest for cancelled if this user sees no billing items."""
-        if not guest.is_alive and not guest.is_billed:
-            check_to_see(self, guest.id)
-        return guest
-
-    def _stack_key(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Row | None:
-        """Find the stack's key; the oldest of several, so that all computers look at the same."""
-        found = self._keys_of(owner, key_ids, max_age_s)
-        if not found:
-            listed = self._listed("getSshKeys", "mask[id,notes]")
-            ids = [str(each["id"]) for each in listed if owner_in_notes(each.get("notes")) == owner]
-            found = self._keys_of(owner, ids, max_age_s)
-        return min(found, key=lambda each: int(each["id"]), default=None)
 
     def _keys_of(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
         """Read keys by their ids, as a list may show their notes late."""
@@ -255,20 +254,19 @@ class SoftLayer(Market):
     def _listed(self, method: str, mask: str, tree: Mapping[str, Any] | None = None) -> list[Row]:
         return self.api.read_all("Account", method, mask=mask, filter=tree)
 
-    def _of_stack(
-        self, method: str, mask: str, domain: Sequence[str], is_ours: Callable[[Row, Owner], bool]
-    ) -> SharedList:
+    def _of_stack(self, method: str, mask: str, domain: str, is_ours: Callable[[Row, Owner], bool]) -> SharedList:
         """List what carries stack and mark in its domain, closed billing items included.
 
         Args:
+            domain: where that stands, for the filter.
             is_ours: looks again, as the service ignores a filter that it does not know, and lists everybody's.
         """
 
         def fetch(owner: Owner) -> list[Row]:
-            rooted: Any = {"operation": f"$= {owner.domain}"}
-            for key in reversed(domain):
-                rooted = {key: rooted}
-            return [each for each in self._listed(method, mask, rooted) if is_ours(each, owner)]
+            tree: Any = {"operation": f"$= {owner.domain}"}
+            for key in reversed(domain.split(".")):
+                tree = {key: tree}
+            return [each for each in self._listed(method, mask, tree) if is_ours(each, owner)]
 
         return SharedList(fetch)
 
@@ -308,18 +306,30 @@ def check_key(config_file: str | None, exported: Mapping[str, str]) -> None:
     credentials.load(config_file, exported)
 
 
-def claim_notes(owner: Owner, journal: str, extension: Extension = NO_EXTENSION) -> str:
+def claim_notes(owner: Owner, journal: str, extended: str = "") -> str:
     """Write the notes of the stack's key: whose it is, which journal orders with it, and by how much the rental was extended."""
-    return f"{owner.notes} ordered from journal {journal}" + (f" extended {extension.word}" if extension else "")
+    return f"{owner.notes} ordered from journal {journal}" + (f" extended {extended}" if extended else "")
 
 
 def _claim_of(key: Row) -> Claim:
     found = CLAIM_NOTES.search(str(key.get("notes") or ""))
-    return (
-        Claim(str(key["id"]), found["journal"], Extension.read(found["extended"]))
-        if found
-        else Claim(str(key["id"]), None)
-    )
+    if found is None:
+        return Claim(str(key["id"]), None)
+    return Claim(str(key["id"]), found["journal"], found["extended"] or "")
+
+
+def _cancel_guest(api: Api, guest: Resource) -> None:
+    """Cancel it at once; it keeps its groups, which are its firewall if this is refused, until a group's own deletion."""
+    number, item = int(guest.id), guest.row.get("billingItem")
+    if guest.row.get("hourlyBillingFlag") is False and item:
+        # A monthly one would otherwise run on to its anniversary.
+        api.once("Billing_Item", "cancelItem", True, True, *CANCEL_NOTES, id=int(item["id"]))
+    else:
+        api.once("Virtual_Guest", "deleteObject", id=number)
+
+
+def _remove_key(api: Api, key: Resource) -> None:
+    api.found(lambda: api.ensure("Security_Ssh_Key", "deleteObject", id=int(key.id)))
 
 
 def _remove_group(api: Api, group: Resource) -> Pending | None:

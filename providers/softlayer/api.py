@@ -6,7 +6,6 @@ import re
 import threading
 import xmlrpc.client
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from xml.parsers.expat import ExpatError
@@ -14,10 +13,10 @@ from xml.parsers.expat import ExpatError
 import SoftLayer
 from requests import Response
 
-from providers.rental.errors import UNREADABLE, OrderWithoutId, ProviderError
-from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
+from providers.rental.errors import NO_ANSWER, NOT_TRUSTED, UNREADABLE, ProviderError
+from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, SharedList, Wire
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import ApiError, fault_code
+from providers.softlayer.errors import ApiError
 
 CALLS_PER_SECOND = 40
 """The service refuses more than 50 a second for a whole account, and we are not alone in it."""
@@ -62,6 +61,7 @@ RIGHTS = {
 The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
 Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
 """
+USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 SEEING = (VIEW, BILLS, ALL_DEVICES)
 PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
 
@@ -73,6 +73,7 @@ class Api(Wire):
 
     def __init__(self, credentials: Credentials, stop: threading.Event, time_scale: float = 1.0) -> None:
         super().__init__(credentials, stop, time_scale, CALLS_PER_SECOND)
+        self._users = SharedList(lambda _: [self.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)])
 
     def connect(self) -> SoftLayer.BaseClient:
         """Make the client of one thread."""
@@ -134,6 +135,59 @@ class Api(Wire):
             raise self.error(call, str(answer["code"]), str(answer["error"]))
         return answer
 
+    def check_to_order(self) -> None:
+        """Refuse to order with a user who could not see, set up or cancel what was ordered.
+
+        Raises:
+            ProviderError: the text names what is missing, and where it is granted.
+        """
+        missing = self._missing(RIGHTS)
+        if missing:
+            raise ProviderError(
+                f"checking the rights of {self._user}: it lacks {_named(missing)}. Nothing was ordered. {self._grant(missing)}"
+            )
+
+    def check_to_see(self, guest_id: str) -> None:
+        """Refuse to take a guest for gone because a user who does not see all guests does not see it.
+
+        Raises:
+            ProviderError: the text names what is missing, and where it is granted.
+        """
+        missing = self._missing(SEEING)
+        if missing:
+            raise ProviderError(
+                f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {self._user} lacks "
+                f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {self._grant(missing)}"
+            )
+
+    def hidden(self) -> str | None:
+        """Say why machines may be billed that this user does not see; None if it sees all."""
+        missing = self._missing(SEEING)
+        if not missing:
+            return None
+        return f"{self._user} lacks {_named(missing)}, so machines that it does not see may be billed. {self._grant(missing)}"
+
+    def _missing(self, needed: Iterable[str]) -> list[str]:
+        """Ask which rights the user lacks now, as one may be taken away while a command runs; the master user has all."""
+        user = self._users.under("the key's user")[0]
+        if user.get("isMasterUserFlag"):
+            return []
+        has = {str(each.get("keyName")) for each in user.get("permissions") or []}
+        if user.get("hasFullVirtualGuestAccessFlag"):
+            has.add(ALL_DEVICES)
+        return [each for each in needed if each not in has]
+
+    @property
+    def _user(self) -> str:
+        return f"user {self.credentials.username} at {self.credentials.endpoint}"
+
+    def _grant(self, missing: Iterable[str]) -> str:
+        wanted = " ".join(f"-p {each}" for each in missing)
+        return (
+            f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {self.credentials.username} --enable {wanted}') "
+            "and run the command again."
+        )
+
 
 def made_id(answer: Any, call: str) -> str:
     """Read the id of what a call made.
@@ -144,6 +198,10 @@ def made_id(answer: Any, call: str) -> str:
     if isinstance(answer, Mapping) and str(answer.get("id") or "").isdigit():
         return str(answer["id"])
     raise ApiError(f"calling {call}", UNREADABLE, "the answer names no id")
+
+
+def _named(missing: Iterable[str]) -> str:
+    return ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
 
 
 def in_order(service: str, method: str, key: str, tree: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -251,86 +309,17 @@ def _is_character(number: int) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Order:
-    """A call that orders something."""
+def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
+    """Name what happened: a fault by its code, everything that a gateway or a broken wire may have done by ours.
 
-    service: str
-    method: str
-    content: dict[str, Any]
-
-
-def send(api: Api, order: Order) -> str:
-    """Send an order, once, and return the id of what it makes.
-
-    Raises:
-        OrderWithoutId: it was accepted, and the receipt names only the order.
+    Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's is a page or nothing.
     """
-    call = f"{order.service}::{order.method}"
-    answer = api.once(order.service, order.method, order.content, limit_s=LONGEST_ORDER_S)
-    if order.method == "placeOrder" and isinstance(answer, dict):
-        guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
-        if not guests[0].get("id") and answer.get("orderId"):
-            raise OrderWithoutId(f"calling {call}", str(answer["orderId"]))
-        answer = guests[0]
-    return made_id(answer, call)
-
-
-def check_to_order(account: Any) -> None:
-    """Refuse to order with a user who could not see, set up or cancel what was ordered.
-
-    Raises:
-        ProviderError: the text names what is missing, and where it is granted.
-    """
-    missing = lacking(account.user(), RIGHTS)
-    if missing:
-        raise ProviderError(
-            f"checking the rights of {_user(account)}: it lacks {_named(missing)}. Nothing was ordered. {_grant(account, missing)}"
-        )
-
-
-def check_to_see(account: Any, guest_id: str) -> None:
-    """Refuse to take a guest for gone because a user who does not see all guests does not see it.
-
-    Raises:
-        ProviderError: the text names what is missing, and where it is granted.
-    """
-    missing = lacking(account.user(), SEEING)
-    if missing:
-        raise ProviderError(
-            f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "
-            f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {_grant(account, missing)}"
-        )
-
-
-def unseen(account: Any) -> str | None:
-    """Say why machines may be billed that this user does not see; None if it sees all."""
-    missing = lacking(account.user(), SEEING)
-    if not missing:
-        return None
-    return f"{_user(account)} lacks {_named(missing)}, so machines that it does not see may be billed. {_grant(account, missing)}"
-
-
-def lacking(user: Mapping[str, Any], needed: Iterable[str]) -> list[str]:
-    """Return the rights that a user lacks; the master user has all."""
-    if user.get("isMasterUserFlag"):
-        return []
-    has = {str(each.get("keyName")) for each in user.get("permissions") or []}
-    has |= {ALL_DEVICES} if user.get("hasFullVirtualGuestAccessFlag") else set()
-    return [each for each in needed if each not in has]
-
-
-def _named(missing: Iterable[str]) -> str:
-    return ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
-
-
-def _grant(account: Any, missing: Iterable[str]) -> str:
-    wanted = " ".join(f"-p {each}" for each in missing)
-    return (
-        f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {account.api.credentials.username} --enable {wanted}') "
-        "and run the command again."
-    )
-
-
-def _user(account: Any) -> str:
-    return f"user {account.api.credentials.username} at {account.api.credentials.endpoint}"
+    code = str(error.faultCode)
+    if code == "0":
+        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else NO_ANSWER
+    if isinstance(error, SoftLayer.TransportError) and code.isdigit():
+        return f"HTTP {code}"
+    is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
+    if code == "200" or (code.isdigit() and is_page):
+        return "unreadable answer"
+    return f"HTTP {code}" if code.isdigit() and int(code) > 500 else code

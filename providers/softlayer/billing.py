@@ -1,4 +1,4 @@
-"""What was ordered and is billed: from lists, which lag, and from each order and open item by its id."""
+"""What an order would cost, and what was ordered and is billed: from lists, which lag, and from each order and open item by its id."""
 
 import math
 from calendar import monthrange
@@ -11,12 +11,15 @@ from typing import Any
 
 from core.home import ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental import receipt
-from providers.rental.account import OrderStatus, Resource
+from providers.rental.account import OrderStatus, Quote, Resource
+from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
+from providers.softlayer.specs import GuestSpec, LedgerSpec, guest_template, lost_of, where_else
 
 WORKERS = 16
+ACCOUNT_PRICE = "the account's answer to verifyOrder"
 OF_A_GUEST = "guest_core"
 """The category of a guest's own item, which stands for all that is billed with it."""
 HOUR = timedelta(hours=1)
@@ -43,6 +46,43 @@ PENDING_AUTO_APPROVAL, APPROVED, and COMPLETED, which the official client's answ
 """
 CLOCKS_DIFFER_BY = timedelta(hours=1)
 """An order that the account dates so long before it was sent may be the one: its clock is not this computer's."""
+
+
+def verify(api: Any, planned: Sequence[GuestSpec]) -> dict[str, Any]:
+    """Ask the account whether it would accept the order of all these equal guests, and for how much."""
+    template = guest_template(planned[0], "")
+    del template["userData"]
+    container = api.read("Virtual_Guest", "generateOrderTemplate", template)
+    described = [{"hostname": spec.hostname, "domain": spec.domain, **lost_of(template)} for spec in planned]
+    whole = {**container, "quantity": len(planned), "useHourlyPricing": True, "virtualGuests": described}
+    return api.read("Product_Order", "verifyOrder", whole)
+
+
+def quote(api: Any, spec: LedgerSpec, router: str | None = None, count: int = 1) -> Quote:
+    """Let the account verify the order of ``count`` guests, and say what all guests of the stack cost.
+
+    Raises:
+        ProviderError: the account would refuse it.
+    """
+    planned = spec.planned(router or spec.backend_router_id, count)
+    try:
+        answer = verify(api, planned)
+    except CallError as error:
+        advice = where_else(spec.stack, planned[0], error)
+        raise ProviderError(
+            f"verifying the order of {count} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
+            f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
+        ) from error
+    hourly, monthly = (_total(answer, f"Recurring{unit}") / count * spec.nodes for unit in ("Hourly", "Monthly"))
+    more = f", and {monthly.normalize():f} a month for what it bills by the month" if monthly else ""
+    currency = str(answer.get("currencyShortName") or "USD")
+    if currency != "USD":  # Everything else is in dollars, and nobody tells the rate between the two.
+        return Quote(None, f"{ACCOUNT_PRICE} is in {currency}", currency)
+    return Quote(hourly.normalize() or None, f"{ACCOUNT_PRICE}{more}", currency)
+
+
+def _total(answer: Mapping[str, Any], what: str) -> Decimal:
+    return Decimal(str(answer.get(f"postTax{what}") or answer.get(f"preTax{what}") or 0))
 
 
 def charges(account: Any, owner: Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:

@@ -2,9 +2,7 @@
 
 import re
 
-import SoftLayer
-
-from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, CallError
+from providers.rental.errors import NO_ANSWER, NOT_SENT, CallError
 
 VENDOR = "the vendor's documents and the exceptions that users of its clients report"
 CLIENT = "exceptions.py and transports/xmlrpc.py of the official client 6.2.9"
@@ -75,8 +73,11 @@ class ApiError(CallError):
         A fault that nobody knows is neither that nor transient: what it was about is looked for, and not sent again. Nor is
         "not found" or "not ready", which the service says of what an order has just made as well.
         """
-        is_open = self.is_transient or self.is_gone or self.is_unready
-        return self.is_rate_limit or (not is_open and is_known_refusal(self.code, self.text))
+        if self.is_rate_limit:
+            return True
+        if self.is_transient or self.is_gone or self.is_unready:
+            return False
+        return self.code in KNOWN_REFUSALS or self.text.strip().lower().startswith(tuple(KNOWN_TEXTS))
 
     @property
     def is_forbidden(self) -> bool:
@@ -93,28 +94,6 @@ class ApiError(CallError):
         """Tell whether the account refused the key itself."""
         known = ("invalid api token", "invalid username", "invalid credential", "token has expired", "api key")
         return self.code in ("401", "HTTP 401") or any(words in self.text.lower() for words in known)
-
-
-def is_known_refusal(code: str, text: str) -> bool:
-    """Tell whether a fault is one of these."""
-    said = text.strip().lower()
-    return code in KNOWN_REFUSALS or any(said.startswith(known) for known in KNOWN_TEXTS)
-
-
-def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
-    """Name what happened: a fault by its code, everything that a gateway or a broken wire may have done by ours.
-
-    Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's is a page or nothing.
-    """
-    code = str(error.faultCode)
-    if code == "0":
-        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else NO_ANSWER
-    if isinstance(error, SoftLayer.TransportError) and code.isdigit():
-        return f"HTTP {code}"
-    is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
-    if code == "200" or (code.isdigit() and is_page):
-        return "unreadable answer"
-    return f"HTTP {code}" if code.isdigit() and int(code) > 500 else code
 
 
 def advice(error: CallError) -> str | None:

@@ -9,20 +9,17 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from core.home import Owner, owner_in_domain
-from providers.rental.account import OrderRequest, Resource
-from providers.rental.errors import ProviderError
+from core.home import Owner
+from providers.rental.account import Pending, Resource
 from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
-from providers.rental.resource import HostKey, Rented, public_line
+from providers.rental.resource import Rented, public_line
 from providers.rental.spec import Values
-from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import specs, views
 from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import Api, Order
-from providers.softlayer.errors import ApiError, advice
-from providers.softlayer.specs import GuestSpec, Template, VirtualGuest, guest_template, image_container
-from providers.softlayer.views import GUEST, GUEST_MASK, Guest
+from providers.softlayer.errors import ApiError
+from providers.softlayer.specs import GUEST, GuestSpec, VirtualGuest
+from providers.softlayer.views import GUEST_MASK, Guest
 
 SIDES = {
     "primaryNetworkComponent": "public_security_group_ids",
@@ -47,28 +44,6 @@ class Guests(Rented):
         price = None if old else specs.catalog_price(inputs)
         return {"pricePerHour": price} if price else super().known_outputs(inputs, old)
 
-    def owner(self, op: Operation, inputs: Values) -> Owner:
-        """Read from the domain whose guest it is."""
-        return owner_in_domain(inputs.get("domain")) or super().owner(op, inputs)
-
-    def request(self, op: Operation, market: SoftLayer, spec: GuestSpec, owner: Owner) -> OrderRequest:
-        """Write down what the order of a guest asks for, with a fresh host key."""
-        key = make_host_key()
-        user_data = cloud_config(key, owner, spec.hostname)
-        return OrderRequest(
-            GUEST,
-            owner,
-            f"guest {spec.hostname} of {owner}",
-            spec.hostname,
-            write=lambda: market.write(lambda: prepared(market.api, spec, user_data)),
-            content=spec.model_dump(mode="json"),
-            advice=lambda error: specs.where_else(owner.stack, spec, error) or advice(error),
-            hostname=spec.hostname,
-            is_billed=True,
-            key_ids=spec.ssh_key_ids,
-            outputs={"hostKey": key.public},
-        )
-
     def lasting(self, market: SoftLayer, owner: Owner, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Derive the public host key from the user data that the guest was ordered with."""
         return {"hostKey": old.get("hostKey") or _host_key(market, resource_id)}
@@ -82,13 +57,10 @@ class Guests(Rented):
         self, op: Operation, market: SoftLayer, spec: GuestSpec, building: Readiness, *, is_new: bool
     ) -> Resource:
         """Wait until the guest is ready, and give it what no order carries."""
-        owner = building.sought.owner
-        _label(market, spec, owner, building.read())
         guest = building.wait().row
+        _label(market, spec, guest, _notes(building.sought.owner, spec.hostname))
         _set_port_speed(market, spec, guest)
-        found = views.resource(attach_groups(op, market, guest, spec))
-        _label(market, spec, owner, found)
-        return found
+        return views.resource(attach_groups(op, market, guest, spec))
 
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
         """Return what somebody changed; the order of tags and groups means nothing."""
@@ -103,26 +75,6 @@ class Guests(Rented):
             # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
             live["notes"] = notes
         return live
-
-
-def make_host_key() -> HostKey:
-    """Make a fresh host key."""
-    return HostKey.of(Ed25519PrivateKey.generate())
-
-
-def cloud_config(key: HostKey, owner: Owner, hostname: str) -> str:
-    """Write the user data: the mark first, then the host key.
-
-    ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
-    microcluster/remote/access.py turns passwords off and proves it.
-    """
-    settings = {
-        "ssh_deletekeys": True,
-        "disable_root": False,
-        "ssh_pwauth": False,
-        "ssh_keys": {"ed25519_private": key.private, "ed25519_public": key.public},
-    }
-    return f"#cloud-config\n# microcluster {owner} {hostname}\n{yaml.safe_dump(settings, sort_keys=True)}"
 
 
 def public_part(user_data: str) -> str | None:
@@ -145,20 +97,11 @@ def _host_key(market: SoftLayer, guest_id: str) -> str | None:
     return next((key for key in map(public_part, values) if key), None)
 
 
-def _label(market: SoftLayer, spec: GuestSpec, owner: Owner, shown: Resource | Pending) -> None:
-    """Give the guest its tags and notes as soon as it is shown; one that is still too fresh gets them when it is ready."""
-    if isinstance(shown, Pending) or not shown.is_alive:
-        return
-    notes = _notes(owner, spec.hostname)
-    try:
-        if views.tags(shown.row) != set(spec.tags):
-            market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(shown.id))
-        if shown.row.get("notes") != notes:
-            market.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(shown.id))
-    except ApiError as error:
-        if not error.is_gone:
-            raise
-        # A list that lags showed it; the wait that follows tells whether it is too fresh or gone for good.
+def _label(market: SoftLayer, spec: GuestSpec, guest: Guest, notes: str) -> None:
+    if views.tags(guest) != set(spec.tags):
+        market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest["id"]))
+    if guest.get("notes") != notes:
+        market.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(guest["id"]))
 
 
 def _notes(owner: Owner, hostname: str) -> str:
@@ -216,7 +159,7 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
             return Pending(f"looking which groups are attached, as the answer got lost ({error.text})")
         return found
 
-    found = wait_until(f"the security groups of {views.described(guest)}", look, op.deadline, op.log.progress)
+    found = op.wait_until(f"the security groups of {views.described(guest)}", look)
     if any(change.is_first and change.attach for change in planned):
         op.log.warn(
             f"Restarts {views.described(guest)}: the first security group of an interface works only from then on."
@@ -235,22 +178,3 @@ def _carry_out(market: SoftLayer, change: Change) -> None:
 
 def _ids(texts: Sequence[str]) -> list[int]:
     return [int(each) for each in texts]
-
-
-def prepared(api: Api, spec: GuestSpec, user_data: str) -> Order:
-    """Write the whole order, ready to be sent: the create template, or with an image a container that the service verified."""
-    template = guest_template(spec, user_data)
-    if spec.image_id is None:
-        return Order("Virtual_Guest", "createObject", template)
-    return Order("Product_Order", "placeOrder", _container_with_image(api, spec.image_id, template))
-
-
-def _container_with_image(api: Api, image_id: str, template: Template) -> dict[str, Any]:
-    image = api.find("Virtual_Guest_Block_Device_Template_Group", image_id, "mask[id,globalIdentifier]")
-    if image is None:
-        raise ProviderError(
-            f"ordering {template['hostname']}: the account has no image {image_id}. Name another image or an os."
-        )
-    container = image_container(api.read("Virtual_Guest", "generateOrderTemplate", template), template, image)
-    api.read("Product_Order", "verifyOrder", container)
-    return container

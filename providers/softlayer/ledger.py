@@ -1,22 +1,22 @@
 """The Ledger resource: what an account is checked for before the first order, with the one router of the cluster."""
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from core.catalog import softlayer as catalog
 from core.home import Owner
 from providers.rental import resource
-from providers.rental.account import Quote
+from providers.rental.account import Quote, Resource
 from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
 from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
-from providers.rental.waiting import answered
-from providers.softlayer import specs, views
+from providers.softlayer import billing, specs
 from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import Api, check_to_order
-from providers.softlayer.specs import Ledger, LedgerSpec
-from providers.softlayer.views import Guest, live_inputs
+from providers.softlayer.api import Api
+from providers.softlayer.specs import GUEST, Ledger, LedgerSpec
 
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
@@ -51,7 +51,7 @@ class Ledgers(resource.Ledger):
             return known
         try:
             spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
-            quote = answered(PREVIEW_LIMIT_S, lambda: specs.quote(op.market(account_id).api, spec))
+            quote = _answered(PREVIEW_LIMIT_S, lambda: billing.quote(op.market(account_id).api, spec))
             return known | _priced(quote)
         except CredentialsError:
             why = "there is no key"
@@ -64,21 +64,16 @@ class Ledgers(resource.Ledger):
         """Check the key, the catalog, the network and the price of the whole cluster."""
         router = old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None
         identity = market.whoami()
-        check_to_order(market)
-        living = [
-            guest for guest in market.guest_list.under(Owner(spec.stack, spec.mark)) if not views.is_cancelled(guest)
-        ]
-        chosen = (
-            router_of_vlan(market.api, spec.datacenter, spec.private_vlan_id)
-            if spec.private_vlan_id
-            else choose_router(market.api, spec.datacenter, spec.backend_router_id, router, living)
-        )
+        market.api.check_to_order()
+        guests = market.resources(Owner(spec.stack, spec.mark), GUEST)
+        living = [guest for guest in guests if guest.is_alive]
+        chosen = _router(market.api, spec, router, living)
         if spec.image_id is not None:
             _check_image(op, market, spec.image_id)
         missing = max(spec.nodes - len(living), 1)
         _check_room(op, market, missing)
         # Only what is missing is verified: a quota that is nearly used up would count our own guests twice.
-        quote = specs.quote(market.api, spec, chosen, missing)
+        quote = billing.quote(market.api, spec, chosen, missing)
         return {
             "accountId": identity.account_id,
             "endpoint": identity.endpoint,
@@ -86,6 +81,27 @@ class Ledgers(resource.Ledger):
             "backendRouterId": chosen,
             **_priced(quote),
         }
+
+
+def _answered(limit_s: float, ask: Callable[[], Quote]) -> Quote:
+    """Return an answer that comes in time; a call that is late goes on behind and hinders nobody.
+
+    Raises:
+        ProviderError: there is none yet, or what the call raised.
+    """
+    done: Future[Quote] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(ask())
+        except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return done.result(limit_s)
+    except TimeoutError as late:
+        raise ProviderError(f"it did not answer within {limit_s:g} s.") from late
 
 
 def _priced(quote: Quote) -> dict[str, Any]:
@@ -113,10 +129,15 @@ def _check_image(op: Operation, market: SoftLayer, image_id: str) -> None:
         )
 
 
-def choose_router(api: Api, datacenter: str, wanted: str | None, recorded: str | None, living: Sequence[Guest]) -> str:
-    """Choose the router: the wanted one, the recorded one, the one our guests stand behind, or the first that stays open."""
+def _router(api: Api, spec: LedgerSpec, recorded: str | None, living: Sequence[Resource]) -> str:
+    """Choose the router: the VLAN's, the wanted one, the recorded one, the one our guests stand behind, or the first that stays."""
+    if spec.private_vlan_id:
+        vlan = api.find("Network_Vlan", spec.private_vlan_id, VLAN_MASK)
+        return router_of(spec.private_vlan_id, vlan, spec.datacenter)
     pods = api.read_all("Network_Pod", "getAllObjects", mask="mask[name,datacenterId,backendRouterId,capabilities]")
-    return pick(datacenter, pods, wanted, recorded or _taken(living))
+    shown = (guest.inputs.get("backendRouterId") for guest in living)
+    kept = recorded or next((router for router in shown if router), None)
+    return pick(spec.datacenter, pods, spec.backend_router_id, kept)
 
 
 def pick(datacenter: str, pods: Sequence[dict[str, Any]], wanted: str | None, kept: str | None) -> str:
@@ -138,11 +159,6 @@ def pick(datacenter: str, pods: Sequence[dict[str, Any]], wanted: str | None, ke
     return (staying or list(routers))[0]
 
 
-def router_of_vlan(api: Api, datacenter: str, vlan_id: str) -> str:
-    """Return the router of the VLAN that was asked for, once it is known that guests of the datacenter can stand in it."""
-    return router_of(vlan_id, api.find("Network_Vlan", vlan_id, VLAN_MASK), datacenter)
-
-
 def router_of(vlan_id: str, vlan: Mapping[str, Any] | None, datacenter: str) -> str:
     """Read the router of a private VLAN in the datacenter; anything else is refused."""
     checking = f"checking the private VLAN {vlan_id}"
@@ -160,7 +176,3 @@ def router_of(vlan_id: str, vlan: Mapping[str, Any] | None, datacenter: str) -> 
             f"{checking}: it is in {place}, the cluster in {datacenter}. Name a private VLAN in {datacenter}."
         )
     return str(router["id"])
-
-
-def _taken(living: Sequence[Guest]) -> str | None:
-    return next((router for guest in living if (router := live_inputs(guest).get("backendRouterId"))), None)

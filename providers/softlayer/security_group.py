@@ -3,18 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.home import Owner
-from providers.rental.account import OrderRequest, Resource
+from providers.rental.account import Pending, Resource
 from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
-from providers.rental.waiting import Pending, wait_until
 from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import Order
-from providers.softlayer.errors import ApiError, advice
-from providers.softlayer.specs import GroupSpec, SecurityGroup
-from providers.softlayer.views import GROUP
+from providers.softlayer.errors import ApiError
+from providers.softlayer.specs import GROUP, GroupSpec, SecurityGroup
 
 SERVICE = "Network_SecurityGroup"
 RULE_KEYS = ("direction", "ethertype", "protocol", "portRangeMin", "portRangeMax", "remoteIp", "remoteGroupId")
@@ -31,19 +27,6 @@ class Groups(Rented):
     # Groups stay attached to a cancelled guest until it is reclaimed: half an hour and more.
     LATER = ("description",)
 
-    def request(self, op: Operation, market: SoftLayer, spec: GroupSpec, owner: Owner) -> OrderRequest:
-        """Write down a group without its rules."""
-        head = _head(spec, owner)
-        return OrderRequest(
-            GROUP,
-            owner,
-            f"security group {spec.name}",
-            spec.name,
-            write=lambda: market.write(lambda: Order(SERVICE, "createObject", head)),
-            content=head,
-            advice=advice,
-        )
-
     def finish(
         self, op: Operation, market: SoftLayer, spec: GroupSpec, building: Readiness, *, is_new: bool
     ) -> Resource:
@@ -53,7 +36,7 @@ class Groups(Rented):
             found = building.look()
             if isinstance(found, Pending):
                 return found
-            head = _head(spec, building.sought.owner)
+            head = spec.head(building.sought.owner)
             if found.row.get("description") != head["description"]:
                 market.api.ensure(SERVICE, "editObject", head, id=int(found.id))
             try:
@@ -64,7 +47,7 @@ class Groups(Rented):
                 return Pending(f"looking which rules it has, as the answer got lost ({error.text})")
             return found
 
-        return wait_until(f"the rules of {building.what}", look, op.deadline, op.log.progress)
+        return op.wait_until(f"the rules of {building.what}", look)
 
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
         """Return what somebody changed; rules that mean the same are the same."""
@@ -73,10 +56,6 @@ class Groups(Rented):
         if wanted == {identity(rule) for rule in rules}:
             return dict(found.inputs)
         return {**found.inputs, "rules": [inputs_of(rule, group_id) for rule in rules]}
-
-
-def _head(spec: GroupSpec, owner: Owner) -> dict[str, Any]:
-    return {"name": spec.name, "description": f"{owner.notes}: {spec.description}"}
 
 
 def _change_rules(market: SoftLayer, spec: GroupSpec, group: Resource) -> None:

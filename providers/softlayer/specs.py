@@ -4,26 +4,40 @@ import base64
 import binascii
 import ipaddress
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 import pulumi
 import pydantic
+import yaml
 
 from core.catalog import softlayer as catalog
 from core.home import Owner, owner_in_domain
-from providers.rental.account import Quote
-from providers.rental.errors import CallError, ProviderError
+from providers.rental.account import OrderRequest
+from providers.rental.errors import CallError
+from providers.rental.resource import HostKey
 from providers.rental.spec import Declared, Mark, Spec
+from providers.softlayer.errors import advice
 
 GROUPS_PER_INTERFACE = 5
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
-ACCOUNT_PRICE = "the account's answer to verifyOrder"
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
 """Device 0 is the flavor's boot disk, 1 the swap."""
+KEY, GROUP, GUEST = "key", "group", "guest"
 Template = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A call that orders something."""
+
+    service: str
+    method: str
+    content: dict[str, Any]
+    image_id: str | None = None
+    """What takes the place of the stock system in it."""
 
 
 class Hardware(Spec):
@@ -91,6 +105,23 @@ class GuestSpec(Hardware):
         if owner is None or owner.mark != self.mark:
             raise ValueError(f"the domain {self.domain} is not that of owner mark {self.mark}")
         return self
+
+    def request(self, owner: Owner) -> OrderRequest:
+        """Write down what the order of a guest asks for, with a fresh host key."""
+        key = HostKey.fresh()
+        template = guest_template(self, cloud_config(key, owner, self.hostname))
+        return OrderRequest(
+            GUEST,
+            owner,
+            f"guest {self.hostname} of {owner}",
+            self.hostname,
+            Order("Virtual_Guest", "createObject", template, self.image_id),
+            advice=lambda error: where_else(owner.stack, self, error) or advice(error),
+            hostname=self.hostname,
+            is_billed=True,
+            key_ids=self.ssh_key_ids,
+            outputs={"hostKey": key.public},
+        )
 
 
 class VirtualGuest(Declared):
@@ -207,6 +238,15 @@ class GroupSpec(Spec):
     description: str
     rules: tuple[RuleSpec, ...] = pydantic.Field((), max_length=50)
 
+    def head(self, owner: Owner) -> dict[str, Any]:
+        """Write the group without its rules."""
+        return {"name": self.name, "description": f"{owner.notes}: {self.description}"}
+
+    def request(self, owner: Owner) -> OrderRequest:
+        """Write down a group without its rules."""
+        order = Order("Network_SecurityGroup", "createObject", self.head(owner))
+        return OrderRequest(GROUP, owner, f"security group {self.name}", self.name, order, advice=advice)
+
 
 class SecurityGroup(Declared):
     """A security group with all of its rules."""
@@ -222,6 +262,21 @@ def key_material(line: str) -> bytes | None:
         return base64.b64decode(fields[1], validate=True) if len(fields) >= 2 else None
     except (binascii.Error, ValueError):
         return None
+
+
+def cloud_config(key: HostKey, owner: Owner, hostname: str) -> str:
+    """Write the user data: the mark first, then the host key.
+
+    ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
+    microcluster/remote/access.py turns passwords off and proves it.
+    """
+    settings = {
+        "ssh_deletekeys": True,
+        "disable_root": False,
+        "ssh_pwauth": False,
+        "ssh_keys": {"ed25519_private": key.private, "ed25519_public": key.public},
+    }
+    return f"#cloud-config\n# microcluster {owner} {hostname}\n{yaml.safe_dump(settings, sort_keys=True)}"
 
 
 def guest_template(spec: GuestSpec, user_data: str) -> Template:
@@ -251,7 +306,7 @@ def image_container(container: dict[str, Any], template: Template, image: dict[s
 
     The service refuses an image together with disks, and its generated containers lose user data, port speed and network.
     """
-    guest = {**(container.get("virtualGuests") or [{}])[0], **_lost(template)}
+    guest = {**(container.get("virtualGuests") or [{}])[0], **lost_of(template)}
     prices = [price for price in container["prices"] if not _is_system(price)]
     return {
         **container,
@@ -271,43 +326,6 @@ def catalog_price(inputs: Mapping[str, Any]) -> str | None:
         return None
 
 
-def verify(api: Any, specs: Sequence[GuestSpec]) -> dict[str, Any]:
-    """Ask the account whether it would accept the order of all these equal guests, and for how much."""
-    template = guest_template(specs[0], "")
-    del template["userData"]
-    container = api.read("Virtual_Guest", "generateOrderTemplate", template)
-    described = [{"hostname": spec.hostname, "domain": spec.domain, **_lost(template)} for spec in specs]
-    whole = {**container, "quantity": len(specs), "useHourlyPricing": True, "virtualGuests": described}
-    return api.read("Product_Order", "verifyOrder", whole)
-
-
-def quote(api: Any, spec: LedgerSpec, router: str | None = None, count: int = 1) -> Quote:
-    """Let the account verify the order of ``count`` guests, and say what all guests of the stack cost.
-
-    Raises:
-        ProviderError: the account would refuse it.
-    """
-    planned = spec.planned(router or spec.backend_router_id, count)
-    try:
-        answer = verify(api, planned)
-    except CallError as error:
-        advice = where_else(spec.stack, planned[0], error)
-        raise ProviderError(
-            f"verifying the order of {count} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
-            f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
-        ) from error
-    hourly, monthly = (_total(answer, f"Recurring{unit}") / count * spec.nodes for unit in ("Hourly", "Monthly"))
-    more = f", and {monthly.normalize():f} a month for what it bills by the month" if monthly else ""
-    currency = str(answer.get("currencyShortName") or "USD")
-    if currency != "USD":  # Everything else is in dollars, and nobody tells the rate between the two.
-        return Quote(None, f"{ACCOUNT_PRICE} is in {currency}", currency)
-    return Quote(hourly.normalize() or None, f"{ACCOUNT_PRICE}{more}", currency)
-
-
-def _total(answer: Mapping[str, Any], what: str) -> Decimal:
-    return Decimal(str(answer.get(f"postTax{what}") or answer.get(f"preTax{what}") or 0))
-
-
 def where_else(stack: str, spec: GuestSpec, error: CallError) -> str | None:
     """Say where the flavor is sold, where its datacenter is full; None for any other error."""
     if not error.is_no_room:
@@ -324,7 +342,8 @@ def where_else(stack: str, spec: GuestSpec, error: CallError) -> str | None:
     )
 
 
-def _lost(template: Template) -> dict[str, Any]:
+def lost_of(template: Template) -> dict[str, Any]:
+    """Return of an order what the service's generated containers lose."""
     kept = ("userData", "networkComponents", "primaryNetworkComponent", "primaryBackendNetworkComponent")
     return {name: template[name] for name in kept if template.get(name)}
 

@@ -12,10 +12,9 @@ from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
 from providers.softlayer.account import SoftLayer, claim_notes
-from providers.softlayer.api import Order
 from providers.softlayer.errors import advice
-from providers.softlayer.specs import KeySpec, SshKey, key_material
-from providers.softlayer.views import KEY, KEY_MASK, as_key
+from providers.softlayer.specs import KEY, KeySpec, Order, SshKey, key_material
+from providers.softlayer.views import KEY_MASK, as_key
 
 
 class Keys(Rented):
@@ -29,7 +28,7 @@ class Keys(Rented):
         """Tell the fingerprint, which follows from the key."""
         return super().known_outputs(inputs, old) or {"fingerprint": fingerprint(str(inputs.get("publicKey")))}
 
-    def request(self, op: Operation, market: SoftLayer, spec: KeySpec, owner: Owner) -> OrderRequest:
+    def request(self, op: Operation, spec: KeySpec, owner: Owner) -> OrderRequest:
         """Write down the key, which the account knows by its material and refuses to hold twice."""
         notes = claim_notes(owner, op.journal(spec.mark).identity())
         template = {"key": spec.public_key, "label": spec.label, "notes": notes}
@@ -38,9 +37,8 @@ class Keys(Rented):
             owner,
             f"ssh key {spec.label}",
             spec.label,
-            write=lambda: market.write(lambda: Order("Security_Ssh_Key", "createObject", template)),
-            content=template,
-            look=lambda: look(market, spec, owner),
+            Order("Security_Ssh_Key", "createObject", template),
+            look=lambda: look(op.market(), spec, owner),
             advice=advice,
             is_unique=True,
         )

@@ -5,14 +5,13 @@ from decimal import Decimal
 from typing import Any
 
 from core.home import owner_in_domain, owner_in_notes
-from providers.rental.account import Resource
-from providers.rental.waiting import Pending
+from providers.rental.account import Pending, Resource
 from providers.rental.wire import Row
 from providers.softlayer import billing
+from providers.softlayer.specs import GROUP, GUEST, KEY
 
 Guest = Mapping[str, Any]
 
-GUEST = "guest"
 # primaryRouter tells on which side of the private network a guest already stands.
 GUEST_MASK = (
     "mask[id,hostname,domain,notes,createDate,provisionDate,hourlyBillingFlag,primaryIpAddress,primaryBackendIpAddress,"
@@ -29,7 +28,7 @@ GUEST_MASK = (
 RECLAIMING = ("RECLAIM", "TEAR_DOWN")
 BOOT_DEVICES = ("0", "1", "7")
 """Boot disk, swap and configuration drive come with the flavor; what was ordered beside them starts at device 2."""
-KEY, GROUP, ITEM = "key", "group", "item"
+ITEM = "item"
 KEY_MASK = "mask[id,fingerprint,key,label,notes,createDate]"
 GROUP_MASK = (
     "mask[id,name,description,createDate,"

@@ -13,7 +13,7 @@ from core.catalog import softlayer as catalog
 from microcluster.commands import plan
 from microcluster.config import stack as config
 from microcluster.config import variants
-from providers.softlayer.specs import ACCOUNT_PRICE
+from providers.softlayer.billing import ACCOUNT_PRICE
 from tests.integration.provider_cluster import LEDGER
 from tests.integration.provider_driver import Driver
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from providers.grpc.servicer import EngineLog
-from providers.rental import waiting
+from providers.rental import journal
 from providers.rental.account import Resource
 from providers.rental.order import Operation, adopt_or_order
-from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
 from providers.softlayer.guest import Guests
 from providers.softlayer.specs import GuestSpec
@@ -152,13 +151,13 @@ def test_a_provider_that_is_stopped_while_its_order_is_out_orders_nothing_twice(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, monkeypatch, step):
-    real, began = waiting.wall, time.monotonic()
-    monkeypatch.setattr(waiting, "wall", lambda: real() + step * (time.monotonic() - began > 1))
+    real, began = journal.wall, time.monotonic()
+    monkeypatch.setattr(journal, "wall", lambda: real() + step * (time.monotonic() - began > 1))
     stop = threading.Event()
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
     session = plugin.SOFTLAYER.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
-    op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), EngineLog("").of(urn))
-    request = Guests().request(op, op.market(), GuestSpec.model_validate(guest("gpu-0")), OWNER)
+    op = Operation(urn, session, EngineLog("").of(urn), 600)
+    request = Guests().request(op, GuestSpec.model_validate(guest("gpu-0")), OWNER)
     made = adopt_or_order(op, op.market(), request)
     assert isinstance(made, Resource)
     assert world.machines() == [made.id]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from providers.rental.waiting import Pending
-from providers.softlayer import views
-from providers.softlayer.guest import cloud_config, make_host_key
+from providers.rental.account import Pending
+from providers.rental.resource import HostKey
+from providers.softlayer import specs, views
 from tests.integration.provider_cluster import (
     KEY,
     LEDGER,
@@ -48,21 +48,18 @@ def test_a_cluster_comes_up_ready_and_goes_without_leaving_anything_billed(drive
     assert f"open billing items with mark {MARK}: 0" in driver.said()
 
 
-def test_no_private_key_reaches_inputs_outputs_or_the_log(driver):
+def test_an_untouched_cluster_shows_no_drift_and_no_private_key_in_inputs_outputs_or_log(driver):
     cluster = Cluster(driver, ("gpu-0",))
-    shown = f"{cluster.guests} {driver.read(cluster.guests['gpu-0'])} {driver.said()}"
+    made = [cluster.ledger, cluster.key, cluster.group, cluster.guests["gpu-0"]]
+    read = [driver.read(each) for each in made]
+    assert read == made
+    shown = f"{made} {read} {driver.said()}"
     assert "ssh-ed25519" in shown
     assert "PRIVATE" not in shown and "ed25519_private" not in shown
 
 
-def test_reading_an_untouched_cluster_shows_no_drift(driver):
-    cluster = Cluster(driver)
-    for made in (cluster.ledger, cluster.key, cluster.group, cluster.guests["gpu-0"]):
-        assert driver.read(made) == made
-
-
 def test_an_active_guest_that_differs_is_refused_and_not_changed(driver, onlooker):
-    data = cloud_config(make_host_key(), OWNER, "gpu-0")
+    data = specs.cloud_config(HostKey.fresh(), OWNER, "gpu-0")
     onlooker.order("gpu-0", user_data=data, blockDevices=[])
     until(lambda: is_ready(onlooker.account.guest_list.under(OWNER)[0]))
     with pytest.raises(Failed, match=r"dataDisksGb is \[\] there and \[2000\] here"):
@@ -78,26 +75,20 @@ def test_several_active_guests_of_one_name_are_refused_and_listed(driver, onlook
     assert len(onlooker.billed()) == 2
 
 
-def test_a_guest_that_is_late_is_a_partial_failure_and_the_next_update_finishes_it(slow):
+def test_a_guest_that_is_late_is_a_partial_failure_in_create_and_read_and_the_next_update_finishes_it(slow):
     onlooker = Onlooker(slow.config_file)
     with Driver(slow.config_file, 0.001) as driver, pytest.raises(Failed, match="is ordered and billed") as late:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=1)
     known = late.value.unfinished
     assert known.id == str(onlooker.guests()[0]["id"])
     with Driver(slow.config_file) as driver:
+        with pytest.raises(Failed, match="is not ready: in transaction") as read:
+            driver.read(known)
+        assert read.value.unfinished.id == known.id
         made = driver.update(known, guest("gpu-0"))
     assert made.outputs["provisionDate"]
     assert made.outputs["hostKey"] == known.outputs["hostKey"]
     assert len(onlooker.guests()) == 1
-
-
-def test_a_guest_that_is_not_ready_reads_as_a_partial_failure(slow):
-    onlooker = Onlooker(slow.config_file)
-    with Driver(slow.config_file) as driver:
-        made = Resource("VirtualGuest", "gpu-0", onlooker.order("gpu-0"), guest("gpu-0"), {})
-        with pytest.raises(Failed, match="is not ready: in transaction") as read:
-            driver.read(made)
-        assert read.value.unfinished.id == made.id
 
 
 def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator_with):
@@ -118,41 +109,25 @@ def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator_with):
     driver.leave()
 
 
-def test_deleting_twice_and_deleting_what_is_gone_are_fine(driver, onlooker):
+def test_deleting_twice_is_fine_and_what_is_gone_reads_as_gone_and_is_not_adopted(driver, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     driver.delete(made)
     assert onlooker.open_count() == 0
-    driver.delete(made)
-    until(lambda: not onlooker.guests())
-    driver.delete(made)
-
-
-def test_a_cancelled_guest_reads_as_gone_and_is_not_adopted(driver, onlooker):
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     driver.delete(made)
     assert driver.read(made) is None
     assert driver.create("VirtualGuest", "gpu-0", guest("gpu-0")).id != made.id
 
 
-def test_a_guest_that_is_still_being_built_is_cancelled_once_its_transaction_is_over(slow):
-    onlooker = Onlooker(slow.config_file)
-    with Driver(slow.config_file) as driver:
-        made = Resource("VirtualGuest", "gpu-0", onlooker.order("gpu-0"), guest("gpu-0"), {})
-        driver.delete(made)
-        assert onlooker.open_count() == 0
-        assert "has to end first" in driver.said()
-
-
-def test_a_delete_that_runs_out_of_time_keeps_the_id_and_names_the_price(slow):
+def test_a_delete_that_runs_out_of_time_names_the_price_and_the_next_waits_for_the_end_of_the_transaction(slow):
     onlooker = Onlooker(slow.config_file)
     made = Resource("VirtualGuest", "gpu-0", onlooker.order("gpu-0"), guest("gpu-0"), {})
-    with (
-        Driver(slow.config_file, time_scale=0.001) as driver,
-        pytest.raises(
-            Failed, match=rf"cancelling guest {made.id}: .*still billed at [0-9.]+ USD an hour.*pulumi destroy"
-        ),
-    ):
+    said = rf"cancelling guest {made.id}: .*still billed at [0-9.]+ USD an hour.*pulumi destroy"
+    with Driver(slow.config_file, time_scale=0.001) as driver, pytest.raises(Failed, match=said):
         driver.delete(made, timeout=1)
+    with Driver(slow.config_file) as driver:
+        driver.delete(made)
+        assert "has to end first" in driver.said()
+    assert onlooker.open_count() == 0
 
 
 def test_a_guest_that_somebody_cancelled_for_its_anniversary_is_a_failure_at_once_with_date_and_id(emulator_with):

@@ -34,6 +34,19 @@ def driver(wire, account_emulator, tmp_path):
         yield running
 
 
+@pytest.fixture
+def limited_to(emulator_with, tmp_path):
+    """Start an account with a user who has these rights; return it and that user's file."""
+
+    def start(rights):
+        emulator = emulator_with(restricted_user="limited", restricted_permissions=list(rights))
+        limited = tmp_path / "limited.conf"
+        limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
+        return emulator, limited
+
+    return start
+
+
 def test_the_ledger_names_the_missing_rights_before_anything_is_ordered(driver, onlooker):
     with pytest.raises(Failed, match=r"it lacks .*\(SERVER_CANCEL\).*\(ACCESS_ALL_GUEST\)\. Nothing was ordered"):
         driver.create("Ledger", "ledger", LEDGER)
@@ -65,11 +78,9 @@ def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot
         driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
 
 
-def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_cluster(emulator_with, tmp_path):
+def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_cluster(limited_to):
     """The account's table of rights is its own, so that a call of ours that needs one more is refused here."""
-    emulator = emulator_with(restricted_user="limited", restricted_permissions=list(api.RIGHTS))
-    limited = tmp_path / "limited.conf"
-    limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
+    emulator, limited = limited_to(api.RIGHTS)
     with Driver(limited, TIME_SCALE) as driver:
         cluster = Cluster(driver, ("gpu-0",))
         made = driver.create("VirtualGuest", "gpu-1", {**cluster.guest("gpu-1"), "dataDisksGb": [500]})
@@ -79,12 +90,10 @@ def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_clu
     assert Onlooker(emulator.config_file).billed() == []
 
 
-def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order(emulator_with, tmp_path):
+def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order(limited_to):
     """So it is with the key of another user, for one guest that is ordered anew, and with ``--target``: no ledger is asked then."""
     everything = list(api.RIGHTS)
-    emulator = emulator_with(restricted_user="limited", restricted_permissions=everything)
-    limited = tmp_path / "limited.conf"
-    limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
+    emulator, limited = limited_to(everything)
     onlooker = Onlooker(emulator.config_file)
     with Driver(limited, TIME_SCALE) as driver:
         driver.create("Ledger", "ledger", LEDGER)
@@ -98,15 +107,12 @@ def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the
     assert len(onlooker.billed()) == 2
 
 
-def test_a_user_who_sees_no_bills_takes_no_living_guest_for_cancelled(emulator_with, tmp_path):
+def test_a_user_who_sees_no_bills_takes_no_living_guest_for_cancelled(limited_to):
     """Such a user is shown the guest without its billing item, as if it were cancelled."""
-    granted = [each for each in api.RIGHTS if each != api.BILLS]
-    emulator = emulator_with(restricted_user="limited", restricted_permissions=granted)
+    emulator, limited = limited_to(each for each in api.RIGHTS if each != api.BILLS)
     owner = Onlooker(emulator.config_file)
     with Driver(emulator.config_file, TIME_SCALE) as full:
         made = full.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    limited = tmp_path / "limited.conf"
-    limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
     with Driver(limited, TIME_SCALE) as driver:
         for act in (
             lambda: driver.read(made),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from providers.softlayer import specs
-from providers.softlayer.guest import cloud_config, make_host_key
+from providers.rental.resource import HostKey
+from providers.softlayer import billing, specs
 from providers.softlayer.specs import GuestSpec
 from tests.integration.provider_cluster import LEDGER, OWNER, Onlooker, guest
 from tests.integration.provider_driver import Failed
@@ -34,13 +34,13 @@ def test_a_guest_is_ordered_into_the_named_vlan_and_reads_without_drift(driver, 
 
 def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
     vlan, _ = network_of(onlooker, onlooker.order("first", FOREIGN))
-    verified = specs.verify(onlooker.account.api, [GuestSpec.model_validate(guest("gpu-0", privateVlanId=vlan))])
+    verified = billing.verify(onlooker.account.api, [GuestSpec.model_validate(guest("gpu-0", privateVlanId=vlan))])
     (echoed,) = verified["virtualGuests"]
     assert echoed["primaryBackendNetworkComponent"] == {"networkVlan": {"id": int(vlan)}}
 
 
 def test_a_living_guest_in_another_vlan_is_not_adopted(driver, onlooker):
-    data = cloud_config(make_host_key(), OWNER, "gpu-0")
+    data = specs.cloud_config(HostKey.fresh(), OWNER, "gpu-0")
     vlan, _ = network_of(onlooker, onlooker.order("gpu-0", user_data=data))
     with pytest.raises(Failed, match=f"privateVlanId is {vlan} there and 1 here"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0", privateVlanId="1"))

@@ -19,7 +19,6 @@ from emulator.server import application
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.order import Operation
 from providers.rental.resource import Created, HostKey, Live
-from providers.rental.waiting import Deadline
 
 STACK = "pair"
 CLOCK_RATE = 200
@@ -138,4 +137,4 @@ class Renter:
         """Begin an operation as the engine does."""
         name = inputs.get("hostname") or inputs.get("name") or kind
         urn = f"urn:pulumi:{STACK}::microcluster::paperspace:index:{kind}::{name}"
-        return Operation(urn, self.session, Deadline(limit_s, self._stop, 1 / CLOCK_RATE), self.said)
+        return Operation(urn, self.session, self.said, limit_s)

@@ -18,7 +18,8 @@ from emulator.paperspace import lifecycle
 from emulator.softlayer import billing, transactions
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import account_of
-from providers.softlayer.specs import GuestSpec, guest_template, verify
+from providers.softlayer.billing import verify
+from providers.softlayer.specs import GuestSpec, guest_template
 from tests.unit.emulated import Emulated
 from tests.unit.emulated_paperspace import EmulatedPaperspace, order
 

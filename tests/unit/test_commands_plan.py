@@ -8,7 +8,7 @@ import pytest
 from microcluster.analysis import bottleneck
 from microcluster.commands import plan
 from microcluster.config import stack as config
-from providers.softlayer import specs
+from providers.softlayer import billing, specs
 
 REPORT = {
     "run": "0123456789ab",
@@ -127,9 +127,9 @@ def test_a_step_that_is_shorter_than_its_measured_exchange_does_not_make_one_mac
 
 def test_a_price_in_another_currency_is_no_price(monkeypatch) -> None:
     answer = {"postTaxRecurringHourly": "9", "currencyShortName": "EUR"}
-    monkeypatch.setattr(specs, "verify", lambda api, planned: answer)
+    monkeypatch.setattr(billing, "verify", lambda api, planned: answer)
     own = config.read_file("v100")
-    quote = specs.quote(None, specs.LedgerSpec(mark="0" * 8, stack="v100", nodes=2, **own.cluster.order()))
+    quote = billing.quote(None, specs.LedgerSpec(mark="0" * 8, stack="v100", nodes=2, **own.cluster.order()))
     assert (quote.per_hour, quote.source) == (None, "the account's answer to verifyOrder is in EUR")
 
 

@@ -149,7 +149,7 @@ def test_a_network_goes_with_what_bears_its_mark_in_it_and_is_in_no_state(team, 
 
 def forget_answers(renter: Renter, *made: Created) -> None:
     """Leave the journal as if the provider was killed before the answers to these orders came."""
-    path = Journal(STACK, renter.owner.mark).path
+    path = Journal(STACK, renter.owner.mark, "").path
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if not any(each.resource_id in line for each in made)))
 
@@ -200,12 +200,12 @@ def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, tea
     public_key = make_keys(home)
     renter = Renter(team.key_file, public_key)
     claim = {
-        "name": f"claim-{Journal(STACK, renter.owner.mark).identity()}.{renter.owner}.microcluster",
+        "name": f"claim-{Journal(STACK, renter.owner.mark, '').identity()}.{renter.owner}.microcluster",
         "script": "true",
     }
     op = renter.operation("Machine", {"hostname": "claim"})
     order = Order("/startup-scripts", claim)
-    made = OrderRequest("claim", renter.owner, "the claim", "claim", lambda: order, claim["name"])
+    made = OrderRequest("claim", renter.owner, "the claim", "claim", order)
     submit(op, renter.market, made, order)  # And then the process was killed.
     network(team, Renter(team.key_file, public_key))
     assert len(team.names("scripts")) == 1

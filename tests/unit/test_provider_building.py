@@ -7,12 +7,11 @@ import pytest
 
 from core.home import Owner
 from providers.rental import readiness
-from providers.rental.account import Identity, Resource
+from providers.rental.account import Identity, Pending, Resource
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.rental.order import Operation, Session
 from providers.rental.readiness import GoneError, Readiness
-from providers.rental.waiting import Deadline, Pending
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from providers.softlayer.billing import open_without_guest
@@ -23,7 +22,6 @@ SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}
 OWNER = Owner("local", "1f3a9c42")
 ITEMS = [{"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}]
-SEES_ALL = {"isMasterUserFlag": True}
 
 
 class Shown(SoftLayer):
@@ -31,6 +29,7 @@ class Shown(SoftLayer):
 
     def __init__(self, guest=None, *listed) -> None:
         self.seen, self.listed, self.secrets = guest, list(listed), ()
+        self.api = SimpleNamespace(check_to_see=lambda guest_id: None)
         self.order_list = SimpleNamespace(under=lambda *_: self.listed)
         self.guest_list = SimpleNamespace(under=lambda *_: [])
         self.items: list[dict] = []
@@ -38,9 +37,6 @@ class Shown(SoftLayer):
 
     def whoami(self) -> Identity:
         return Identity("278444", "", "somebody", "https://api.test")
-
-    def user(self, max_age_s: float = 0.0) -> dict:
-        return SEES_ALL
 
     def guest(self, *_):
         return self.seen
@@ -50,8 +46,8 @@ class Shown(SoftLayer):
 def book(tmp_path, monkeypatch) -> Journal:
     """A journal that knows guest 101 since just now."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    journal = Journal(OWNER.stack, OWNER.mark)
-    intent = journal.intend(Intent("278444", OWNER.mark, "gpu-0", "guest", "digest", "gpu-0"))
+    journal = Journal(OWNER.stack, OWNER.mark, "278444")
+    intent = journal.intend(Intent("gpu-0", "guest", "gpu-0"))
     journal.ordered(intent.attempt, "101")
     return journal
 
@@ -64,9 +60,8 @@ def clock(monkeypatch):
 
 
 def looking_at(account: Shown) -> Readiness:
-    stop = threading.Event()
-    session = Session(lambda: account, 1.0, stop)
-    op = Operation(f"urn:pulumi:{OWNER.stack}::x::y::gpu-0", session, Deadline(9000, stop), SimpleNamespace())
+    session = Session(lambda: account, 1.0, threading.Event())
+    op = Operation(f"urn:pulumi:{OWNER.stack}::x::y::gpu-0", session, SimpleNamespace(), 9000)
     return Readiness(op, account, Resource("guest", "101", "gpu-0", OWNER))
 
 

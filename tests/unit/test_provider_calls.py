@@ -129,9 +129,10 @@ def test_every_refusal_that_counts_as_known_has_a_source():
 
 @pytest.mark.parametrize("fault", [each for each in TRANSIENT if each not in (LIMITED, TRANSIENT[4])])
 def test_an_order_that_met_such_a_fault_may_have_been_accepted(api, fault):
-    client, _ = api(fault)
+    client, wire = api(fault, {"id": 1})
     with pytest.raises(ApiError) as error:
         client.once("Virtual_Guest", "createObject", {})
+    assert wire.sent == 1
     assert not error.value.is_refusal
 
 
@@ -215,14 +216,6 @@ def test_a_read_gives_up_after_a_bounded_number_of_attempts(api):
     assert wire.sent == shared.READ_ATTEMPTS
 
 
-def test_an_order_is_sent_once_whatever_happens(api):
-    client, wire = api(DROPPED, {"id": 1})
-    with pytest.raises(ApiError) as lost:
-        client.once("Virtual_Guest", "createObject", {})
-    assert wire.sent == 1
-    assert not lost.value.is_refusal
-
-
 def test_what_is_gone_is_none_and_what_is_refused_is_an_error(api):
     client, _ = api(GONE, REFUSED)
     assert client.find("Virtual_Guest", "1", "mask[id]") is None
@@ -234,12 +227,6 @@ def test_an_error_that_rest_hands_back_as_a_result_is_an_error(api):
     client, _ = api({"error": "no", "code": "SoftLayer_Exception_Public"})
     with pytest.raises(ApiError, match="no"):
         client.read("Account", "getObject")
-
-
-def test_a_list_is_read_to_its_end_without_trusting_a_total(api):
-    client, wire = api([{"id": n} for n in range(100)], [{"id": 99}, {"id": 100}])
-    assert len(client.read_all("Account", "getVirtualGuests")) == 101
-    assert wire.sent == 2
 
 
 def test_keys_never_stand_in_an_error(api):
@@ -280,36 +267,15 @@ def test_a_private_key_is_found_in_base64_too():
 def test_a_named_file_alone_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("SL_USERNAME", "someone")
     monkeypatch.setenv("SL_API_KEY", "of a real account")
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     conf = tmp_path / "softlayer.conf"
     conf.touch(mode=0o600)
     conf.write_text(
         "[softlayer]\nusername = local\napi_key = local%\nendpoint_url = http://127.0.0.1:1/xmlrpc/v3.1/\ntimeout = 7\n"
     )
-    assert load(str(conf)) == Credentials("local", "local%", "http://127.0.0.1:1/xmlrpc/v3.1/", 7)
+    assert load("$MICROCLUSTER_HOME/softlayer.conf") == Credentials(
+        "local", "local%", "http://127.0.0.1:1/xmlrpc/v3.1/", 7
+    )
     conf.write_text("[softlayer]\nusername = local\n")
     with pytest.raises(CredentialsError, match="api_key not found"):
-        load(str(conf))
-
-
-def test_without_a_file_the_official_clients_sources_hold(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("SL_USERNAME", "someone")
-    monkeypatch.setenv("SL_API_KEY", KEY)
-    found = load(None)
-    assert (found.username, found.api_key, found.timeout_s) == ("someone", KEY, 60)
-    assert KEY not in repr(found)
-
-
-def test_a_path_below_our_home_is_found(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    (tmp_path / "softlayer.conf").touch(mode=0o600)
-    (tmp_path / "softlayer.conf").write_text("[softlayer]\nusername = u\napi_key = k\n")
-    assert load("$MICROCLUSTER_HOME/softlayer.conf").username == "u"
-
-
-@pytest.mark.parametrize("text", ["\x00\xff", "no section", "[softlayer]\n= = =\n["])
-def test_a_file_that_is_no_key_file_is_a_sentence(tmp_path, text):
-    conf = tmp_path / "softlayer.conf"
-    conf.write_bytes(text.encode("latin-1"))
-    with pytest.raises(CredentialsError, match="reading the account's key|looking for the account's key"):
         load(str(conf))

@@ -8,9 +8,9 @@ import pytest
 
 from core.home import Owner
 from providers.rental import closing
-from providers.rental.account import Identity, Resource
+from providers.rental.account import Identity, Pending, Resource
 from providers.rental.errors import ProviderError
-from providers.rental.waiting import Deadline, Pending
+from providers.rental.order import Log, Operation, Session
 from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError
@@ -20,6 +20,8 @@ OWNER = Owner("local", "1f3a9c42")
 PRICE = {"id": 9, "hourlyFlag": True, "hourlyRecurringFee": "4.4"}
 SCALE = 0.001
 LIMIT_S = 90 * 60.0
+GUEST = Resource("guest", "101", "gpu-0", OWNER)
+KEY = Resource("key", "7", "", OWNER)
 
 
 class Refusing(SoftLayer):
@@ -45,9 +47,10 @@ class Refusing(SoftLayer):
             raise self._error
 
 
-def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
-    sought = Resource("guest", "101", "gpu-0", OWNER)
-    closing.close(account, sought, Deadline(limit_s, threading.Event(), SCALE), lambda _: None)
+def close(account: Refusing, sought: Resource = GUEST, limit_s: float = LIMIT_S, **fresh: float) -> None:
+    session = Session(lambda: account, SCALE, threading.Event())
+    op = Operation("urn:pulumi:local::x::y::gpu-0", session, Log(*[lambda _: None] * 3), limit_s)
+    closing.close(op, account, sought, **fresh)
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])
@@ -111,14 +114,12 @@ def test_a_key_that_the_api_does_not_delete_ends_the_wait_long_before_its_limit(
         "calling Security_Ssh_Key::deleteObject of 7", "SoftLayer_Exception", "This is not possible."
     )
     with pytest.raises(ProviderError, match="cancelling key 7 .*the API refuses it .This is not possible"):
-        closing.close(
-            account, Resource("key", "7", "", OWNER), Deadline(LIMIT_S, threading.Event(), SCALE), lambda _: None
-        )
+        close(account, KEY)
 
 
 def test_what_costs_nothing_is_gone_once_the_account_shows_it_no_more_and_is_ended_once():
     account = Lingering(shown=3)
-    closing.close(account, Resource("key", "7", "", OWNER), Deadline(LIMIT_S, threading.Event(), SCALE), lambda _: None)
+    close(account, KEY)
     assert account.looks_left < 0 and account.refusals == 1
 
 
@@ -131,7 +132,6 @@ class Fresh(Lingering):
 
 def test_what_was_made_only_now_is_gone_as_soon_as_its_end_was_accepted_and_it_is_shown_no_more():
     sought, until = Resource("group", "7", "", OWNER), time.monotonic() + LIMIT_S
-    deadline = Deadline(LIMIT_S, threading.Event(), SCALE)
-    closing.close(Fresh(shown=1), sought, deadline, lambda _: None, fresh_until=until)
+    close(Fresh(shown=1), sought, fresh_until=until)
     with pytest.raises(ProviderError, match="made only now"):
-        closing.close(Fresh(shown=0), sought, deadline, lambda _: None, fresh_until=until)
+        close(Fresh(shown=0), sought, fresh_until=until)

@@ -71,6 +71,8 @@ def test_bad_guest_inputs_are_named(change, key, words):
 def test_what_a_preview_cannot_know_yet_is_never_judged():
     unknown = {**GUEST, "backendRouterId": UNKNOWN, "sshKeyIds": [UNKNOWN], "portSpeedMbps": UNKNOWN}
     assert Guests().check(unknown, {}) == []
+    rule = {"direction": "ingress", "remoteCidr": UNKNOWN}
+    assert Groups().check({**GROUP, "rules": [rule, rule]}, {}) == []
 
 
 def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
@@ -98,25 +100,15 @@ def test_what_is_no_public_key_is_refused(line):
     assert Keys().check({"mark": "1f3a9c42", "label": "l", "publicKey": line}, {})
 
 
-def test_equal_inputs_are_no_difference_even_if_lists_are_compared():
-    assert changed(GUEST, {**GUEST, "dataDisksGb": [2000]}) == []
-
-
-@pytest.mark.parametrize(
-    "key", ["flavor", "datacenter", "dataDisksGb", "backendRouterId", "privateVlanId", "sshKeyIds"]
-)
-def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
-    assert key in Guests().REPLACE_ON
-    assert changed(GUEST, {**GUEST, key: "other"}) == [key]
-
-
 GROUP_KEYS = ("publicSecurityGroupIds", "privateSecurityGroupIds")
+REPLACING = ("flavor", "datacenter", "dataDisksGb", "backendRouterId", "privateVlanId", "sshKeyIds")
 
 
-@pytest.mark.parametrize("key", ["tags", "portSpeedMbps", *GROUP_KEYS])
-def test_what_can_be_changed_in_place_is(key):
-    assert key not in Guests().REPLACE_ON
+@pytest.mark.parametrize("key", [*REPLACING, "tags", "portSpeedMbps", *GROUP_KEYS])
+def test_only_what_cannot_be_changed_in_place_replaces_the_guest(key):
+    assert changed(GUEST, {**GUEST, "dataDisksGb": [2000]}) == []
     assert changed(GUEST, {**GUEST, key: "other"}) == [key]
+    assert (key in Guests().REPLACE_ON) == (key in REPLACING)
 
 
 def test_nothing_replaces_the_ledger():

@@ -108,7 +108,9 @@ def test_a_folder_instead_of_a_file_is_a_sentence(home):
 def test_the_exported_key_goes_before_the_files_and_its_address_holds(home):
     (home / ".softlayer").write_text("[softlayer]\nusername = v\napi_key = other\nendpoint_url = http://h/rest/v3.1/\n")
     exported = {"SL_USERNAME": "u", "SL_API_KEY": KEY}
-    assert load(None, exported) == Credentials("u", KEY, "http://h/rest/v3.1/", 60)
+    found = load(None, exported)
+    assert found == Credentials("u", KEY, "http://h/rest/v3.1/", 60)
+    assert KEY not in repr(found)
 
 
 @pytest.mark.parametrize("word", ["False", "false", "/nowhere/authority.pem"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.rental.waiting import Pending
+from providers.rental.account import Pending
 from providers.softlayer import views
 
 READY = {

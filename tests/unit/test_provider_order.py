@@ -34,7 +34,7 @@ CONTAINER = {
 }
 
 
-def test_a_stock_system_and_its_disks_ride_in_one_order():
+def test_a_stock_system_its_disks_router_and_groups_ride_in_one_hourly_order_on_the_san():
     template = specs.guest_template(SPEC, "data")
     assert template["blockDevices"] == [
         {"device": "2", "diskImage": {"capacity": 2000}},
@@ -42,18 +42,9 @@ def test_a_stock_system_and_its_disks_ride_in_one_order():
     ]
     assert template["operatingSystemReferenceCode"] == "UBUNTU_18_64"
     assert template["supplementalCreateObjectOptions"] == {"flavorKeyName": "AC1_16X120X100"}
-    assert template["userData"] == [{"value": "data"}]
-    assert template["sshKeys"] == [{"id": 7}]
-
-
-def test_an_order_is_hourly_on_the_san_and_at_the_asked_port_speed():
-    template = specs.guest_template(SPEC, "")
+    assert (template["userData"], template["sshKeys"]) == ([{"value": "data"}], [{"id": 7}])
     assert (template["hourlyBillingFlag"], template["localDiskFlag"]) == (True, False)
     assert template["networkComponents"] == [{"maxSpeed": 1000}]
-
-
-def test_router_and_security_groups_are_bound_in_the_order():
-    template = specs.guest_template(SPEC, "")
     assert template["primaryNetworkComponent"] == {"securityGroupBindings": [{"securityGroup": {"id": 21}}]}
     assert template["primaryBackendNetworkComponent"] == {
         "securityGroupBindings": [{"securityGroup": {"id": 22}}],
@@ -96,14 +87,13 @@ def test_one_router_is_chosen_and_then_kept(wanted, kept, router):
     assert pick("lon06", PODS, wanted, kept) == router
 
 
-def test_a_router_of_another_datacenter_is_refused_with_the_ones_that_are_there():
-    with pytest.raises(ProviderError, match="99 is not there, only 11, 12, 13"):
-        pick("lon06", PODS, "99", None)
-
-
-def test_a_datacenter_without_pods_is_refused():
-    with pytest.raises(ProviderError, match="no pod there"):
-        pick("atl01", PODS, None, None)
+@pytest.mark.parametrize(
+    ("datacenter", "wanted", "words"),
+    [("lon06", "99", "99 is not there, only 11, 12, 13"), ("atl01", None, "no pod there")],
+)
+def test_a_place_that_is_not_there_is_refused(datacenter, wanted, words):
+    with pytest.raises(ProviderError, match=words):
+        pick(datacenter, PODS, wanted, None)
 
 
 VLAN = {"id": 1234, "networkSpace": "PRIVATE", "primaryRouter": {"id": 11, "datacenter": {"name": "lon06"}}}

@@ -1,5 +1,6 @@
 """What the key's user has to be allowed before anything is ordered, and before an absence is believed."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -16,8 +17,15 @@ ALL = [{"keyName": each} for each in calls.RIGHTS]
 KEY = SimpleNamespace(username="somebody", api_key="k", endpoint="https://api.test")
 
 
-def account(**user) -> SimpleNamespace:
-    return SimpleNamespace(api=SimpleNamespace(credentials=KEY), user=lambda *_: user)
+class Api(calls.Api):
+    """An account's calls, of which the one for the key's user is answered."""
+
+    def __init__(self, **user) -> None:
+        super().__init__(KEY, threading.Event())
+        self.user = user
+
+    def read(self, *_, **__) -> dict:
+        return self.user
 
 
 def without(*names: str) -> dict:
@@ -33,15 +41,15 @@ def without(*names: str) -> dict:
     ],
 )
 def test_a_user_with_all_rights_may_order_and_is_believed(user):
-    calls.check_to_order(account(**user))
-    calls.check_to_see(account(**user), "101")
+    Api(**user).check_to_order()
+    Api(**user).check_to_see("101")
 
 
 @pytest.mark.parametrize("name", calls.RIGHTS)
 def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(name):
     said = rf"user somebody at https://api.test: it lacks '{calls.RIGHTS[name]}' \({name}\)\. Nothing was ordered.*"
     with pytest.raises(ProviderError, match=rf"{said}slcli user edit-permissions somebody --enable -p {name}'"):
-        calls.check_to_order(account(**without(name)))
+        Api(**without(name)).check_to_order()
 
 
 def test_the_rights_are_the_vendors_by_key_name_and_by_the_name_in_its_console():
@@ -54,35 +62,32 @@ def test_the_rights_are_the_vendors_by_key_name_and_by_the_name_in_its_console()
 
 def test_all_missing_rights_are_named_together():
     with pytest.raises(ProviderError, match="SERVER_ADD.*SERVER_CANCEL.*VIRTUAL_GUEST_VIEW.*ACCESS_ALL_GUEST"):
-        calls.check_to_order(account())
+        Api().check_to_order()
 
 
 @pytest.mark.parametrize("name", calls.SEEING)
 def test_a_user_who_does_not_see_all_guests_is_not_believed_that_one_is_gone(name):
     with pytest.raises(ProviderError, match="looking for guest 101: .*so it may run and be billed. Nothing is ordered"):
-        calls.check_to_see(account(**without(name)), "101")
+        Api(**without(name)).check_to_see("101")
 
 
 @pytest.mark.parametrize("name", calls.SEEING)
 def test_an_account_is_not_called_clean_for_a_user_who_does_not_see_all_of_it(name):
-    assert "machines that it does not see may be billed" in calls.unseen(account(**without(name)))
+    assert "machines that it does not see may be billed" in Api(**without(name)).hidden()
 
 
 def test_a_user_who_has_just_lost_the_right_to_see_charges_is_not_believed_that_a_guest_is_cancelled():
-    granted = [True]
-    api = SimpleNamespace(credentials=KEY, read=lambda *_, **__: {"permissions": ALL if granted[0] else []})
-    market = SoftLayer(api)
-    calls.check_to_see(market, "101")
-    granted[0] = False
+    api = Api(permissions=ALL)
+    api.check_to_see("101")
+    api.user = {}
     with pytest.raises(ProviderError, match="looking for guest 101: "):
-        calls.check_to_see(market, "101")
+        api.check_to_see("101")
 
 
 def test_a_list_of_guests_without_charges_is_believed_only_where_the_user_sees_charges():
     owner = Owner("local", "1f3a9c42")
     cancelled = {**READY, "billingItem": None}
-    api = SimpleNamespace(
-        credentials=KEY, read=lambda *_, **__: without(calls.BILLS), read_all=lambda *_, **__: [cancelled]
-    )
+    api = Api(**without(calls.BILLS))
+    api.read_all = lambda *_, **__: [cancelled]
     with pytest.raises(ProviderError, match=f"looking for guest {READY['id']}: .*{calls.BILLS}"):
         SoftLayer(api).resources(owner, "guest")

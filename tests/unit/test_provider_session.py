@@ -1,6 +1,7 @@
 """When nothing may be ordered any more."""
 
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,6 @@ from providers.rental.account import Identity, Resource
 from providers.rental.errors import AccountError, EngineGoneError, PartialFailure
 from providers.rental.order import Operation, Session
 from providers.rental.readiness import Readiness
-from providers.rental.waiting import Deadline
 from providers.softlayer.__main__ import SOFTLAYER
 from providers.softlayer.api import Api
 from providers.softlayer.guest import Guests
@@ -25,34 +25,21 @@ URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 
 def operation(life: ParentWatch, stop: threading.Event | None = None) -> Operation:
     session = Session(Broken, 1.0, stop or threading.Event())
-    return Operation(URN, session, Deadline(1, session.stop), EngineLog("").of(URN), lambda: not life.is_over())
+    return Operation(URN, session, EngineLog("").of(URN), 1, lambda: not life.is_over())
 
 
-def test_an_order_for_a_living_engine_may_go():
-    operation(ParentWatch()).before_order("guest gpu-0")
-
-
-def test_nothing_is_ordered_once_stdin_has_ended():
-    life = ParentWatch()
-    life.gone.set()
-    with pytest.raises(
-        EngineGoneError, match="ordering guest gpu-0: the engine is gone or stops, so nothing was ordered"
-    ):
-        operation(life).before_order("guest gpu-0")
-
-
-def test_nothing_is_ordered_once_another_process_is_the_parent(monkeypatch):
-    life = ParentWatch()
-    monkeypatch.setattr("os.getppid", lambda: 1)
-    with pytest.raises(EngineGoneError):
-        operation(life).before_order("guest gpu-0")
-
-
-def test_nothing_is_ordered_after_cancel():
-    stop = threading.Event()
-    stop.set()
-    with pytest.raises(EngineGoneError):
-        operation(ParentWatch(), stop).before_order("guest gpu-0")
+@pytest.mark.parametrize("sign", [None, "the end of stdin", "another parent process", "a request to stop"])
+def test_nothing_is_ordered_at_any_sign_that_the_engine_is_gone(monkeypatch, sign):
+    life, stop = ParentWatch(), threading.Event()
+    if sign == "the end of stdin":
+        life.gone.set()
+    if sign == "another parent process":
+        monkeypatch.setattr("os.getppid", lambda: 1)
+    if sign == "a request to stop":
+        stop.set()
+    said = "ordering guest gpu-0: the engine is gone or stops, so nothing was ordered"
+    with pytest.raises(EngineGoneError, match=said) if sign else nullcontext():
+        operation(life, stop).before_order("guest gpu-0")
 
 
 def test_stack_and_name_come_from_the_urn():

@@ -1,13 +1,15 @@
 """What it means that the account does not show a guest."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from core.home import Owner
+from providers.rental.account import Pending
 from providers.rental.errors import ProviderError
-from providers.rental.waiting import Pending
 from providers.softlayer.account import SoftLayer
+from providers.softlayer.api import Api
 
 OWNER = Owner("local", "1f3a9c42")
 NAME = {"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}
@@ -26,8 +28,8 @@ class Unshown(SoftLayer):
             return SimpleNamespace(under=lambda *_: list(rows))
 
         self.bill_list, self.order_list, self.guest_list = listed([]), listed(orders), listed(guests)
-        self.user = lambda *_: user
-        self.api = SimpleNamespace(credentials=KEY, find=lambda *_: None)
+        self.api = Api(KEY, threading.Event())
+        self.api.find, self.api.read = lambda *_: None, lambda *_, **__: user
 
 
 def found(*shown, **more):

@@ -11,9 +11,10 @@ import pytest
 from providers.rental import wire
 from providers.rental.errors import AccountError
 from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import Api, Order, send
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
+from providers.softlayer.specs import Order
 from tests.unit.breaking_server import ALERT, breaking_server, reset, write_plainly
 
 KEY = "a-key-of-some-length-0123456789"
@@ -119,7 +120,7 @@ def test_an_order_has_more_time_for_its_answer_than_a_read():
 
     with breaking_server(answer_late) as server:
         client = api(server, PATHS[1], timeout_s=1)
-        assert send(client, Order("Virtual_Guest", "createObject", {})) == "101"
+        assert SoftLayer(client).order(Order("Virtual_Guest", "createObject", {})) == "101"
         with pytest.raises(ApiError, match="no whole answer within 1 s"):
             client.once("Virtual_Guest", "getObject", id=101)
 

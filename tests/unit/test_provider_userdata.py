@@ -2,26 +2,18 @@
 
 import pytest
 
-from providers.softlayer.guest import cloud_config, make_host_key, public_part
+from providers.rental.resource import HostKey
+from providers.softlayer.guest import public_part
+from providers.softlayer.specs import cloud_config
 
 
-def test_the_public_part_is_derived_from_the_user_data_of_the_order():
-    key = make_host_key()
-    assert public_part(cloud_config(key, "local-1f3a9c42", "gpu-0")) == key.public
-    assert key.public.startswith("ssh-ed25519 AAAA")
-
-
-def test_the_user_data_begins_as_cloud_init_wants_it_and_carries_the_mark():
-    lines = cloud_config(make_host_key(), "local-1f3a9c42", "gpu-0").splitlines()
-    assert lines[:2] == ["#cloud-config", "# microcluster local-1f3a9c42 gpu-0"]
-
-
-def test_two_guests_never_share_a_host_key():
-    assert make_host_key().public != make_host_key().public
-
-
-def test_the_private_part_is_not_shown():
-    assert "PRIVATE" not in repr(make_host_key())
+def test_the_user_data_carries_the_mark_and_a_fresh_host_key_whose_public_part_is_read_back():
+    key = HostKey.fresh()
+    data = cloud_config(key, "local-1f3a9c42", "gpu-0")
+    assert data.splitlines()[:2] == ["#cloud-config", "# microcluster local-1f3a9c42 gpu-0"]
+    assert public_part(data) == key.public
+    assert key.public.startswith("ssh-ed25519 AAAA") and key.public != HostKey.fresh().public
+    assert "PRIVATE" not in repr(key)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
-"""Pulumi's wire values: numbers, nulls, unknowns, secrets."""
+"""Pulumi's wire values: numbers, nulls, secrets."""
 
-import pytest
 from google.protobuf import struct_pb2
 
 from providers.grpc.servicer import SECRET, SIGNATURE, to_python, to_struct
-from providers.rental.spec import UNKNOWN, has_unknown
 
 
 def struct(values: dict) -> struct_pb2.Struct:
@@ -29,13 +27,3 @@ def test_nulls_are_left_out_in_both_directions():
 
 def test_a_secret_loses_its_wrapping():
     assert to_python(struct({"word": {SIGNATURE: SECRET, "value": "x"}})) == {"word": "x"}
-
-
-@pytest.mark.parametrize("value", [UNKNOWN, [1, UNKNOWN], {"a": [{"b": UNKNOWN}]}, (UNKNOWN,)])
-def test_an_unknown_is_seen_however_deep_it_stands(value):
-    assert has_unknown(value)
-
-
-@pytest.mark.parametrize("value", ["", None, [], {"a": ["b"]}, 4])
-def test_everything_else_is_known(value):
-    assert not has_unknown(value)

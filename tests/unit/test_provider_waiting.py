@@ -7,25 +7,26 @@ import pytest
 
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.paperspace.account import Paperspace
+from providers.rental.account import Pending
 from providers.rental.errors import ProviderError, WaitError
-from providers.rental.order import STANDING_S
-from providers.rental.waiting import Deadline, Pending, wait_until
+from providers.rental.order import STANDING_S, Log, Operation, Session
 from providers.softlayer.__main__ import SOFTLAYER
 from providers.softlayer.account import SoftLayer
 
 
-def deadline(limit_s: float = 1000, stop: threading.Event | None = None) -> Deadline:
-    return Deadline(limit_s, stop or threading.Event(), time_scale=0.001)
+def waiter(limit_s: float = 1000, stop: threading.Event | None = None, scale: float = 0.001, tell=lambda _: None):
+    session = Session(lambda: None, scale, stop or threading.Event())
+    return Operation("", session, Log(tell, tell, tell), limit_s)
 
 
 def test_a_wait_returns_what_was_waited_for():
     answers = iter([Pending("building"), Pending("building"), "ready"])
-    assert wait_until("it", lambda: next(answers), deadline()) == "ready"
+    assert waiter().wait_until("it", lambda: next(answers)) == "ready"
 
 
 def test_a_wait_raises_at_its_limit_and_says_what_was_going_on():
     with pytest.raises(WaitError, match="waiting for gpu-0: not within the time allowed .in transaction POWER_ON"):
-        wait_until("gpu-0", lambda: Pending("in transaction POWER_ON", 90), deadline(limit_s=30))
+        waiter(limit_s=30).wait_until("gpu-0", lambda: Pending("in transaction POWER_ON", 90))
 
 
 def test_a_look_that_raises_ends_the_wait():
@@ -33,7 +34,7 @@ def test_a_look_that_raises_ends_the_wait():
         raise ProviderError("it is gone")
 
     with pytest.raises(ProviderError, match="it is gone"):
-        wait_until("it", gone, deadline())
+        waiter().wait_until("it", gone)
 
 
 def test_a_stop_ends_a_long_pause_at_once():
@@ -41,20 +42,23 @@ def test_a_stop_ends_a_long_pause_at_once():
     threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
     with pytest.raises(WaitError, match="stopped on request"):
-        wait_until("it", lambda: Pending("building"), Deadline(3600, stop, time_scale=120))
+        waiter(3600, stop, scale=120).wait_until("it", lambda: Pending("building"))
     assert time.monotonic() - began < 30, "the shortest pause is a minute"
 
 
 def test_progress_shows_elapsed_and_usual_time():
     told: list[str] = []
     answers = iter([Pending("in transaction A", 90), Pending("in transaction A", 90), Pending("in transaction B"), 1])
-    wait_until("it", lambda: next(answers), deadline(), told.append)
+    waiter(tell=told.append).wait_until("it", lambda: next(answers))
     assert told == ["in transaction A, 0 s so far (this step usually takes 1 min 30 s)", "in transaction B, 0 s so far"]
 
 
-def test_a_part_of_a_wait_never_outlasts_the_whole():
-    whole = deadline(limit_s=100)
-    assert whole.within(5000).limit_s <= whole.limit_s
+@pytest.mark.parametrize(("limit_s", "within_s"), [(20, 5000), (5000, 20)])
+def test_a_part_of_a_wait_never_outlasts_the_whole(limit_s, within_s):
+    began = time.monotonic()
+    with pytest.raises(WaitError, match="not within the time allowed"):
+        waiter(limit_s).wait_until("it", lambda: Pending("building"), within_s)
+    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("vendor", [SOFTLAYER, PAPERSPACE], ids=lambda vendor: vendor.name)
