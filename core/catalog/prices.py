@@ -107,6 +107,11 @@ def dollars(amount: Decimal) -> str:
     return f"${exact.quantize(Decimal('0.01')) if exact == exact.quantize(Decimal('0.01')) else exact.normalize():f}"
 
 
+def money(amount: Decimal, currency: str) -> str:
+    """Write an amount in the currency of an account, such as node hours."""
+    return dollars(amount) if currency == DOLLARS else f"{plain(round(amount, 2))} {currency}"
+
+
 def _said(rate: Rate, count: int) -> str:
     each = " each" if count > 1 else ""
     limit = "" if rate.per_month is None else f", at most ${plain(rate.per_month)} a month"

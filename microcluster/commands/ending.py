@@ -20,7 +20,7 @@ from microcluster.config.model import Guard
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup.progress import Stages
 
-LOOK_EVERY_S, REMIND_EVERY_S = 15.0, 300.0
+LOOK_EVERY_S = 15.0
 AT_WORK = ("preparing", "running")
 NOT_CANCELLED = (
     "Nothing was cancelled, for what is only on the machines would be lost. {bill} `make down STACK={stack} FETCH=1` tries again "
@@ -112,7 +112,7 @@ def _kept(
     """
     hold = limit_watch(stack)
     cost, began = cost_of_stack(stack), datetime.now(UTC)
-    until, reminded = began + timedelta(seconds=keep_s), began
+    until = began + timedelta(seconds=keep_s)
     if not keep_s or cost.per_hour == 0:
         return outcome
     more = cost.more_until(until, began)
@@ -131,9 +131,6 @@ def _kept(
             return outcome
         hold(outcome)
         until = began + timedelta(seconds=_keep_s(stack, keep_s))
-        if now - reminded >= timedelta(seconds=REMIND_EVERY_S):
-            reminded = now
-            say(f"    cancelled in {duration((until - now).total_seconds())}; {cost.price}")
     return outcome
 
 

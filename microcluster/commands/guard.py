@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from core.catalog.prices import DOLLARS
+from core.catalog.prices import DOLLARS, money
 from core.home import Home, Owner
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
@@ -110,12 +110,13 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
 
 def limits_of(stack: str) -> Limits | None:
     """Return the limits in a stack file, even if the rest of it is wrong by now."""
-    section = config.read_guard(stack)
-    return limits_in(section) if section else None
+    return limits_in(config.read_guard(stack))
 
 
-def limits_in(section: config.Guard) -> Limits:
+def limits_in(section: config.Guard | None) -> Limits | None:
     """Return the limits that the section of a stack file says."""
+    if section is None:
+        return None
     budget, lease_h = (
         None if each is None else Decimal(str(each)).quantize(Decimal("0.0001"))
         for each in (section.budget, section.lease)
@@ -175,7 +176,7 @@ def who_looks(stack: str, home: Home) -> str:
     newest = book_of(stack, home).newest()
     due = newest.verdict.due if newest else None
     when = f", at the latest from {due.begin:%d %b %H:%M} UTC ({due.reason})" if due else ""
-    if due and newest and newest.rental and newest.rental.currency == DOLLARS:
+    if due and newest.rental and newest.rental.currency == DOLLARS:
         more = newest.rental.spent_at(due.last) - newest.rental.spent_at(datetime.now(UTC))
         when += f", until when it costs at most ${max(more, Decimal(0)):.2f} more"
     if where:
@@ -193,8 +194,7 @@ def sentence_of(stack: str, record: Record) -> str:
     rental, verdict = record.rental, record.verdict
     spent = ""
     if rental and rental.began:
-        amount = f"${rental.spent:.2f}" if rental.currency == DOLLARS else f"{rental.spent:.2f} {rental.currency}"
-        spent = f"; {amount} spent" + (f", {price(rental)}" if rental.open else "")
+        spent = f"; {money(rental.spent, rental.currency)} spent" + (f", {price(rental)}" if rental.open else "")
     more = f"; extended by {record.extension}" if record.extension else ""
     due = verdict.due
     at_last = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.catalog.prices import DOLLARS, dollars
+from core.catalog.prices import DOLLARS, money
 from core.files import write_whole
 from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
@@ -47,7 +47,7 @@ class Cost:
 
     def amount(self, much: Decimal) -> str:
         """Write an amount in the account's currency."""
-        return dollars(much) if self.currency == DOLLARS else f"{much.normalize():f} {self.currency}"
+        return money(much, self.currency)
 
     def more_until(self, moment: datetime, now: datetime) -> Decimal | None:
         """Return what is billed in addition until ``moment``, started hours whole; None where the account cannot be read."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from core.catalog.prices import DOLLARS
+from core.catalog.prices import DOLLARS, money
 from core.plain_text import duration
 from microcluster.analysis.run_state import Outcome
 from microcluster.guard.rental import Rental, hours
@@ -152,7 +152,7 @@ def said(end: End, limits: Limits, rental: Rental) -> str:
 
 def price(rental: Rental) -> str:
     """Say what goes on costing."""
-    return f"${rental.per_hour:.2f}/h" if rental.currency == DOLLARS else f"{rental.per_hour} {rental.currency}/h"
+    return f"{money(rental.per_hour, rental.currency)}/h"
 
 
 def _lease_end(limits: Limits, rental: Rental) -> End | None:
