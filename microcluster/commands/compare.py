@@ -13,9 +13,6 @@ from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.setup.environment import ARTIFACTS
 
-WIDTH = 200
-"""Of the table, in characters."""
-
 
 @local_command
 def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
@@ -44,8 +41,7 @@ def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
         each = [{**asdict(one), "per_step": one.per_step} for one in found]
         print_json({"runs": each, "loss": comparison.same_loss(found), "verdicts": told, "page": path})
         return 0
-    sides = ["left"] * 3 + ["right"] * (len(heads) - 3)
-    show_table(tuple(zip(heads, sides, strict=True)), rows, width=WIDTH, box=None, pad_edge=False)
+    show_table(heads, rows, right=heads[3:])
     say("\n".join([*told, f"page: {path}"]))
     return 0
 

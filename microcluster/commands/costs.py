@@ -23,11 +23,8 @@ from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
 
 PUBLIC_KEY = "id_ed25519.pub"
-WIDTH = 160
-COLUMNS = (
-    *(("stack", "left"), ("cost", "right"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("hours", "right")),
-    *(("an hour now", "right"), ("payer", "left"), ("runs", "left")),
-)
+COLUMNS = ("stack", "cost", "from (UTC)", "to (UTC)", "hours", "an hour now", "payer", "runs")
+NUMBERS = ("cost", "hours", "an hour now")
 DAY = timedelta(days=1)
 MOST_DAYS = 92
 """Of a chart; of a longer time it shows months."""
@@ -82,7 +79,7 @@ def costs(as_json: bool = False) -> int:
     if as_json:
         print_json({"rentals": [_facts(one) for one in found], "days": by_day(found), "sums": told, "unread": unread})
     else:
-        show_table(COLUMNS, [_cells(one) for one in found], width=WIDTH, box=None, pad_edge=False)
+        show_table(COLUMNS, [_cells(one) for one in found], right=NUMBERS)
         say("\n".join([*told, f"page: {page}"]))
     for why, stacks in unread.items():
         note(f"Of {', '.join(stacks)} only what was kept here counts: {why}")
@@ -158,9 +155,8 @@ def _draw(page: Path, found: Sequence[Paid], told: Sequence[str]) -> None:
         stack: [float(sum(cost for day, cost in of.items() if day.startswith(label))) for label in labels]
         for stack, of in days.items()
     }
-    head = [name for name, _ in COLUMNS]
     charts = [(f"Dollars by {unit}", bars("dollars", labels, heights))] if labels else []
-    tables = [("Rentals", [head, *(_cells(one) for one in found)])] if found else []
+    tables = [("Rentals", [COLUMNS, *map(_cells, found)])] if found else []
     figures(page, "What was rented", "Read from the accounts", told=told, charts=charts, tables=tables)
 
 

@@ -16,7 +16,5 @@ def explain(stack: str = STACK, as_json: bool = False) -> int:
     if as_json:
         print_json({path: {"value": value, "source": source} for path, value, source in origins})
         return 0
-    columns = (("value", "left"), ("is", "left"), ("because", "left"))
-    rows = [(path, str(value), source) for path, value, source in origins]
-    show_table(columns, rows, width=160, box=None, pad_edge=False)
+    show_table(("value", "is", "because"), [(path, str(value), source) for path, value, source in origins])
     return 0

@@ -13,7 +13,7 @@ from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from providers.rental.account import Resource
 
-COLUMNS = (("id", "left"), ("name", "left"), ("owner", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))
+COLUMNS = ("id", "name", "owner", "since", "per hour", "")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def differences(compared: Compared, stack: str) -> list[str]:
 def show(things: Iterable[Resource], title: str, remarks: dict[str, str]) -> None:
     """Print one line for each thing; ``remarks`` holds remarks on some, by their label."""
     in_order = sorted(things, key=lambda thing: (str(thing.owner), thing.label))
-    show_table(COLUMNS, [_row(each, remarks) for each in in_order], title, width=150)
+    show_table(COLUMNS, [_row(each, remarks) for each in in_order], title, right=("per hour",))
 
 
 def per_hour(things: Iterable[Resource]) -> str:

@@ -31,15 +31,12 @@ from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.errors import ProviderError
 
-WIDTH = 160
 WORKERS = 8
 """Questions to an account at a time."""
 PUBLISHED = "published runs"
-COLUMNS = (
-    *(("machines", "left"), ("port", "right"), ("precision", "left"), ("s/step", "right"), ("waits", "right")),
-    *(("steps", "right"), ("hours", "right"), ("dollars", "right"), ("$/M samples", "right"), ("", "left")),
-)
-PRICE_COLUMNS = (("machines", "left"), ("port", "right"), ("dollars an hour", "right"))
+COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M samples", "")
+PRICE_COLUMNS = ("machines", "port", "dollars an hour")
+TEXTS = ("machines", "precision", "")
 
 
 @dataclass
@@ -79,11 +76,12 @@ def plan(
     if known:
         say(_title(own, known[0], measured))
         by_price = sorted(known, key=lambda row: (row.dollars.usual, row.hours.usual))
-        show_table(COLUMNS, [_cells(row, choice, mine) for row in by_price], width=WIDTH, box=None, pad_edge=False)
+        cells = [_cells(row, choice, mine) for row in by_price]
+        show_table(COLUMNS, cells, right=set(COLUMNS) - set(TEXTS))
     else:
         cheapest_first = sorted(unknown, key=lambda offer: offer.per_hour)
         priced = [(_machines(offer), f"{offer.port_mbps or ''}", f"{offer.per_hour:.3f}") for offer in cheapest_first]
-        show_table(PRICE_COLUMNS, list(dict.fromkeys(priced)), width=WIDTH, box=None, pad_edge=False)
+        show_table(PRICE_COLUMNS, dict.fromkeys(priced), right=PRICE_COLUMNS[1:])
     if known and unknown:
         say(f"Never measured, so without hours: {', '.join(sorted({_kind(offer) for offer in unknown}))}.")
     say("\n".join([*(f"No price: {each}" for each in prices.missing), *advice]))
@@ -257,11 +255,17 @@ def asked(own: Stack, stacks: Sequence[Stack]) -> Prices:
 def _cells(row: Alternative, choice: Choice, mine: Alternative | None) -> tuple[str, ...]:
     offer, pace = row.offer, row.pace
     share = "?" if row.exposed_share is None else f"{row.exposed_share:.0%}"
-    exact = pace.basis == PUBLISHED
     return (
-        *(_machines(offer), f"{offer.port_mbps or ''}", offer.precision or "", f"{pace.seconds:.3g}", share),
-        *(f"{row.steps:,}", _span(row.hours, "{:.1f}"), _span(row.dollars, "{:,.0f}")),
-        *(f"{row.per_million:.2f}" if exact else "-", ", ".join(_marks(row, choice, mine))),
+        _machines(offer),
+        f"{offer.port_mbps or ''}",
+        offer.precision or "",
+        f"{pace.seconds:.3g}",
+        share,
+        f"{row.steps:,}",
+        _span(row.hours, "{:.1f}"),
+        _span(row.dollars, "{:,.0f}"),
+        f"{row.per_million:.2f}" if pace.basis == PUBLISHED else "-",
+        ", ".join(_marks(row, choice, mine)),
     )
 
 

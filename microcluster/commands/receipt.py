@@ -18,10 +18,7 @@ from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 from providers.rental.sweep import of_other_stacks
 
-COLUMNS = (
-    *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),
-    *(("price", "right"), ("cost", "right")),
-)
+COLUMNS = ("item", "host", "what", "from (UTC)", "to (UTC)", "price", "cost")
 
 
 @command
@@ -88,7 +85,7 @@ def _print(bill: Rental, before: Rental, compared: Compared, owner: Owner, accou
     ]
     payer = "; emulated, nobody pays" if account.is_emulated else ""
     title = f"Receipt of account {identity.account_id} ({identity.username}), mark {owner.mark}{payer}"
-    show_table(COLUMNS, rows, title, width=140)
+    show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
     say("\n".join([*_sums(bill, before, owner), *differences(compared, owner.stack)]))
 
 

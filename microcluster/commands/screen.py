@@ -1,7 +1,7 @@
 """Rich's console and tables for text from outside: no markup, no emoji codes, no control characters."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -10,6 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from core.plain_text import lines, one_line
+
+WIDTH = 200
+"""Of a table, in characters, where standard output is no terminal."""
 
 
 class PlainConsole(Console):
@@ -29,23 +32,17 @@ class PlainConsole(Console):
 
 
 def show_table(
-    columns: Sequence[tuple[str, str]],
-    rows: Iterable[Sequence[str]],
-    title: str | None = None,
-    *,
-    width: int,
-    **look: Any,
+    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, *, right: Collection[str] = ()
 ) -> None:
-    """Print a table on standard output.
+    """Print a table on standard output, with lines around its cells where it has a title.
 
     Args:
-        columns: name and alignment ("left" or "right") of each.
-        width: in characters, where standard output is no terminal.
-        look: further options of rich's Table.
+        right: the columns that are aligned at the right.
     """
-    table = Table(title=one_line(title) if title else None, title_justify="left", **look)
-    for name, side in columns:
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    look = {"title": one_line(title), "title_justify": "left"} if title else {"box": None, "pad_edge": False}
+    table = Table(**look)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    PlainConsole(file=sys.stdout, width=None if sys.stdout.isatty() else width).print(table)
+    PlainConsole(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH).print(table)

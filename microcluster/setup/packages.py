@@ -35,20 +35,13 @@ def system_path(environment: Mapping[str, str]) -> str:
     return f"{environment.get('PATH', '')}:{SYSTEM_PATH}"
 
 
-def why_not_installable(*, root: bool, has_apt: bool) -> str | None:
-    """Return why set-up cannot install packages, or None."""
-    if not has_apt:
-        return "this is neither Debian nor Ubuntu"
-    return None if root else "this is not root"
-
-
 def install(packages: tuple[str, ...], why: str, home: Home) -> None:
     """Install ``packages``, or raise with the command that does."""
     command = f"apt-get install {' '.join(packages)}"
-    reason = why_not_installable(root=os.geteuid() == 0, has_apt=Path("/usr/bin/apt-get").exists())
-    if reason:
+    reason = None if Path("/usr/bin/apt-get").exists() else "this is neither Debian nor Ubuntu"
+    if reason or os.geteuid() != 0:
         raise CommandFailed(
-            f"{why}, and set-up cannot install it because {reason}. Run `{command}` as root, or your system's own command, then repeat."
+            f"{why}, and set-up cannot install it because {reason or 'this is not root'}. Run `{command}` as root, or your system's own command, then repeat."
         )
     patience = ("-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": system_path(os.environ)}

@@ -149,7 +149,7 @@ def test_an_unknown_stack_is_the_users_mistake(verb, run):
 
 def test_a_step_with_a_broken_cluster_fails_with_the_key_that_is_missing(run):
     code, _, err = run("step.prepare-node", stdin='{"stack": "local"}')
-    assert (code, "mark: missing" in err) == (1, True)
+    assert (code, "mark: Field required" in err) == (1, True)
 
 
 def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_standard_input(monkeypatch, capsys):

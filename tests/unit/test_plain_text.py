@@ -77,7 +77,7 @@ def test_the_console_takes_nothing_for_markup_wherever_it_stands(piece: str | Te
 
 
 def test_a_cell_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    show_table([("name", "left")], [["one\ntwo [/b]"]], "[/t]", width=120)
+    show_table(["name"], [["one\ntwo [/b]"]], "[/t]")
     shown = capsys.readouterr().out
     assert "one two [/b]" in shown and "[/t]" in shown
 

@@ -35,11 +35,13 @@ def test_a_package_is_asked_for_once_however_many_of_its_commands_are_missing() 
 
 
 @pytest.mark.parametrize(
-    ("root", "has_apt", "why"),
-    [(True, True, None), (False, True, "this is not root"), (True, False, "this is neither Debian nor Ubuntu")],
+    ("has_apt", "why"), [(True, "because this is not root"), (False, "because this is neither Debian nor Ubuntu")]
 )
-def test_packages_are_installed_on_debian_as_root_only(root: bool, has_apt: bool, why: str | None) -> None:
-    assert packages.why_not_installable(root=root, has_apt=has_apt) == why
+def test_packages_are_installed_on_debian_as_root_only(home, monkeypatch, has_apt: bool, why: str) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr(Path, "exists", lambda path: has_apt)
+    with pytest.raises(CommandFailed, match=f"{why}.*apt-get install tc"):
+        packages.install(("tc",), "It is missing", home)
 
 
 def test_a_client_without_a_daemon_is_no_docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
