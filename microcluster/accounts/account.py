@@ -64,9 +64,9 @@ class ClusterSection(BaseModel, ABC):
         return None
 
     @property
-    @abstractmethod
     def hardware(self) -> Hardware:
         """The size of each machine."""
+        return self.size_of(self.model_dump(by_alias=True))
 
     @property
     def hostnames(self) -> list[str]:

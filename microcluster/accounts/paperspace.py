@@ -65,11 +65,6 @@ class Cluster(ClusterSection):
     ] = False
     public_ip: Literal["dynamic", "static"] = "dynamic"
 
-    @property
-    def hardware(self) -> Hardware:
-        """The size of each machine."""
-        return _hardware(catalog.MACHINE_TYPES[self.machine_type])
-
     @classmethod
     def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Choose the vendor's machine learning image for the type."""
@@ -97,7 +92,7 @@ class Cluster(ClusterSection):
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the type of a section."""
         kind = catalog.MACHINE_TYPES.get(str(written.get("machineType")))
-        return _hardware(kind) if kind else None
+        return Hardware(kind.label, kind.gpu, kind.gpus) if kind else None
 
     @property
     def prices(self) -> Prices:
@@ -131,10 +126,6 @@ class Cluster(ClusterSection):
             "admin_cidrs": tuple(self.admin_cidrs),
             "shared_mount": DRIVE if self.drive_gb else None,
         }
-
-
-def _hardware(kind: catalog.MachineType) -> Hardware:
-    return Hardware(kind.label, kind.gpu, kind.gpus)
 
 
 MACHINE = "paperspace:index:Machine"

@@ -72,11 +72,6 @@ class Cluster(ClusterSection):
         Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None, Field(description="id of a VLAN; not with `router`")
     ] = None
 
-    @property
-    def hardware(self) -> Hardware:
-        """The size of each machine."""
-        return _hardware(catalog.FLAVORS[self.flavor])
-
     @classmethod
     def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Choose the newest system, unless an image of the account is named."""
@@ -102,7 +97,7 @@ class Cluster(ClusterSection):
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the flavor of a section."""
         flavor = catalog.FLAVORS.get(str(written.get("flavor")))
-        return _hardware(flavor) if flavor else None
+        return Hardware(flavor.name, flavor.gpu, flavor.gpus) if flavor else None
 
     @property
     def prices(self) -> Prices | None:
@@ -136,10 +131,6 @@ class Cluster(ClusterSection):
     def facts(self) -> Mapping[str, Any]:
         """Return the guest's port and disk."""
         return {"port_speed_mbps": self.port_speed_mbps, "data_disk_gb": self.data_disk_gb}
-
-
-def _hardware(flavor: catalog.Flavor) -> Hardware:
-    return Hardware(flavor.name, flavor.gpu, flavor.gpus)
 
 
 def _port(written: Mapping[str, Any]) -> list[str]:

@@ -66,13 +66,21 @@ class Compared:
 def compared(facts: Mapping[str, Any]) -> Compared:
     """Return a run from the content of its ``report.json``."""
     cost, metrics = facts["cost"], facts["metrics"]
-    labels = facts["labels"]
     return Compared(
-        *(facts["run"], facts["stack"], facts["state"], facts["trains"]),
-        *(len(facts["nodes"]), facts["world_size"], facts["unit"], facts["step"], facts["seconds_per_step"]),
-        *(_number(cost["per_hour"]), _number(cost["so_far"]), cost["emulated"]),
-        {label: metrics[name] for name, label in labels.items() if name in metrics},
-        _losses(facts),
+        run=facts["run"],
+        stack=facts["stack"],
+        state=facts["state"],
+        trains=facts["trains"],
+        machines=len(facts["nodes"]),
+        ranks=facts["world_size"],
+        unit=facts["unit"],
+        steps=facts["step"],
+        seconds=facts["seconds_per_step"],
+        per_hour=_number(cost["per_hour"]),
+        dollars=_number(cost["so_far"]),
+        emulated=cost["emulated"],
+        results={label: metrics[name] for name, label in facts["labels"].items() if name in metrics},
+        losses=_losses(facts),
     )
 
 
@@ -92,20 +100,28 @@ def same_loss(runs: Sequence[Compared]) -> float | None:
 
 def table(runs: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows, one for each run, by machines."""
-    labels = list(dict.fromkeys(label for one in runs for label in one.results))
-    unit, loss = runs[0].unit, same_loss(runs)
-    to_loss = [] if loss is None else [f"h to {loss:.4g}", f"$ to {loss:.4g}"]
-    heads = ["run", "stack", "state", "machines", "ranks", f"{unit}s", *labels]
-    rows = [
-        [
-            *(one.run, one.stack, one.state, str(one.machines), str(one.ranks), _text(one.steps, "")),
-            *(_text(one.results.get(label), ".2f") for label in labels),
-            *((_text(one.hours_to(loss), ".2f"), _dollars(one.dollars_to(loss))) if to_loss else ()),
-            *(_text(one.seconds, ".1f"), _dollars(one.per_step, 4), _dollars(one.per_hour), _dollars(one.dollars)),
-        ]
-        for one in _by_machines(runs)
-    ]
-    return [*heads, *to_loss, f"s/{unit}", f"$/{unit}", "$/hour", "$ so far"], rows
+    labels, loss = dict.fromkeys(label for one in runs for label in one.results), same_loss(runs)
+    rows = [_row(one, list(labels), loss) for one in _by_machines(runs)]
+    return list(rows[0]), [list(row.values()) for row in rows]
+
+
+def _row(one: Compared, labels: Sequence[str], loss: float | None) -> dict[str, str]:
+    row = {
+        "run": one.run,
+        "stack": one.stack,
+        "state": one.state,
+        "machines": str(one.machines),
+        "ranks": str(one.ranks),
+    }
+    row[f"{one.unit}s"] = _text(one.steps, "")
+    for label in labels:
+        row[label] = _text(one.results.get(label), ".2f")
+    if loss is not None:
+        row[f"h to {loss:.4g}"] = _text(one.hours_to(loss), ".2f")
+        row[f"$ to {loss:.4g}"] = _dollars(one.dollars_to(loss))
+    row[f"s/{one.unit}"] = _text(one.seconds, ".1f")
+    row[f"$/{one.unit}"] = _dollars(one.per_step, 4)
+    return row | {"$/hour": _dollars(one.per_hour), "$ so far": _dollars(one.dollars)}
 
 
 def better_buy(runs: Sequence[Compared]) -> str:

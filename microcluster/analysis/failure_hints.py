@@ -6,55 +6,44 @@ GO_ON = "fab resume --stack {stack} continues from the newest whole checkpoint"
 START_OVER = "fab resume --stack {stack} starts over, because its program writes no checkpoints"
 LOOK = "fab logs --stack {stack}"
 NEXT = {
-    "nan": "Set precision: fp32 or a smaller model in the stack file, then: make up STACK={stack}. " + GO_ON,
-    "stalled": "If it was only silent, raise job.stallS in the stack file; in mixed precision set precision: fp32. Then: make up "
-    "STACK={stack}; else " + GO_ON,
-    "rank-died": "Fix what its last lines say; signal 9 mostly means too little memory. Then " + GO_ON,
-    "told-to-end": "See what ended it: a restart of the machine, its queue, or a person. " + GO_ON,
+    "nan": "Set precision: fp32 or a smaller model in the stack file, then: make up STACK={stack}. {go_on}",
+    "stalled": "If it was only silent, raise job.stallS in the stack file; in mixed precision set precision: fp32. Then: make up STACK={stack}; else {go_on}",
+    "rank-died": "Fix what its last lines say; signal 9 mostly means too little memory. Then {go_on}",
+    "told-to-end": "See what ended it: a restart of the machine, its queue, or a person. {go_on}",
     "node-lost": "make up STACK={stack} checks the account, replaces a lost machine and continues",
-    "drive-lost": "See whether the drive answers: fab ssh gpu-0 --stack {stack} -- df -h; make up STACK={stack} looks for it in the "
-    "account, and continues once it does",
-    "disk-full": "Make room where it is full, for example: fab ssh gpu-0 --stack {stack} -- df -h /data; then " + GO_ON,
+    "drive-lost": "See whether the drive answers: fab ssh gpu-0 --stack {stack} -- df -h; make up STACK={stack} looks for it in the account, and continues once it does",
+    "disk-full": "Make room where it is full, for example: fab ssh gpu-0 --stack {stack} -- df -h /data; then {go_on}",
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd1 /data/runs",
-    "progress-unread": "The program goes on; see what it prints: "
-    + LOOK
-    + ", and correct job.progress in the stack file",
+    "progress-unread": "The program goes on; see what it prints: {look}, and correct job.progress in the stack file",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
-    "hung": "See what it does: fab logs --follow --stack {stack}; if it hangs, stop it: fab stop --stack {stack}. Then "
-    + GO_ON,
-    "lease-over": "Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or rent for longer: "
-    "fab extend --hours 6 --stack {stack}, then " + GO_ON,
-    "idle": "See why nothing happened: "
-    + LOOK
-    + ". Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or "
-    + GO_ON,
+    "hung": "See what it does: fab logs --follow --stack {stack}; if it hangs, stop it: fab stop --stack {stack}. Then {go_on}",
+    "lease-over": "Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or rent for longer: fab extend --hours 6 --stack {stack}, then {go_on}",
+    "idle": "See why nothing happened: {look}. Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or {go_on}",
     "slow": "See where the time goes: fab report --stack {stack}; stop paying for it: make down STACK={stack} FETCH=1",
-    "not-copied": "If the first machine is lost now, the run is lost; see whether the other one, or the drive, is full: "
-    "fab ssh gpu-1 --stack {stack}",
-    "supervisor-gone": GO_ON + ", and first ends the processes of the old attempt",
-    "supervisor-silent": "fab stop --stack {stack}, then " + GO_ON,
-    "not-brought-back": "fab resume --stack {stack} gives every machine the ranks' keys again and asks once more; "
-    "make up STACK={stack} replaces a lost machine",
-    "preparing-stalled": "Check the disk of the named node: fab ssh gpu-0 --stack {stack} -- df -h /data; then "
-    + GO_ON,
-    "preparing": "See what failed: " + LOOK + ". " + GO_ON,
-    "training": "See how it ended: " + LOOK + ". " + GO_ON,
-    "supervisor-failed": "See what it was: " + LOOK + ". " + GO_ON,
+    "not-copied": "If the first machine is lost now, the run is lost; see whether the other one, or the drive, is full: fab ssh gpu-1 --stack {stack}",
+    "supervisor-gone": "{go_on}, and first ends the processes of the old attempt",
+    "supervisor-silent": "fab stop --stack {stack}, then {go_on}",
+    "not-brought-back": "fab resume --stack {stack} gives every machine the ranks' keys again and asks once more; make up STACK={stack} replaces a lost machine",
+    "preparing-stalled": "Check the disk of the named node: fab ssh gpu-0 --stack {stack} -- df -h /data; then {go_on}",
+    "preparing": "See what failed: {look}. {go_on}",
+    "training": "See how it ended: {look}. {go_on}",
+    "supervisor-failed": "See what it was: {look}. {go_on}",
     "placing": "fab resume --stack {stack} gives every machine the ranks' keys and missing files again",
     "environment": "Mend job.requirements or the repository in the stack file, then: make up STACK={stack}",
-    "shared-folder": "See the drive on each machine: fab ssh gpu-0 --stack {stack} -- df -h; then " + GO_ON,
+    "shared-folder": "See the drive on each machine: fab ssh gpu-0 --stack {stack} -- df -h; then {go_on}",
     "walltime": "make up STACK={stack} submits the rest",
-    "queue": "See what the queue says of the job: fab logs --stack {stack}; then make up STACK={stack} submits it again",
+    "queue": "See what the queue says of the job: {look}; then make up STACK={stack} submits it again",
     "preflight": "Fix what the table names, then: make up STACK={stack}",
-    "incomplete": "See how it ended: " + LOOK + ". " + GO_ON,
+    "incomplete": "See how it ended: {look}. {go_on}",
 }
 
 
 def next_step(outcome: Outcome, stack: str) -> str:
     """Return the next command for a run in this state."""
-    usual = "See why: " + LOOK + ". Continue: fab resume --stack {stack}. Stop the bill: make down STACK={stack}"
+    usual = "See why: {look}. Continue: fab resume --stack {stack}. Stop the bill: make down STACK={stack}"
     advice = NEXT.get(outcome.cause or "", usual)
-    return (advice if outcome.saves else advice.replace(GO_ON, START_OVER)).format(stack=stack)
+    go_on = GO_ON if outcome.saves else START_OVER
+    return advice.format(stack=stack, go_on=go_on.format(stack=stack), look=LOOK.format(stack=stack))
 
 
 def next_for(cause: str, stack: str) -> str:
