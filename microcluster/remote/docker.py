@@ -1,6 +1,8 @@
 """Docker on a machine: its daemon, its storage on the data disk, and the training container."""
 
+import hashlib
 import json
+import shlex
 from typing import Any
 
 from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
@@ -19,6 +21,8 @@ DROP_IN = "/etc/systemd/system/docker.service.d/microcluster.conf"
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run with noexec.
 OURS = ("docker", "ps", "-a", "--filter", f"volume={FOLDER}", "--format", "{{.Names}}")
 SSH_TIMEOUT_S = 300.0
+STARTED_AS = "microcluster.started-as"
+"""The label of a container with the hash of the words that started it."""
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
 """As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
@@ -89,28 +93,31 @@ def _ensure_after_mount(host: Host, mount_point: str) -> bool:
 
 
 def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[str, ...]:
-    """Return the argv that starts the container."""
-    return (
-        *("docker", "run", f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host"),
-        *(
-            f"--shm-size={SHM_BYTES}",
-            *(word for name, most in LIMITS.items() for word in ("--ulimit", f"{name}={most}")),
-        ),
-        *("-e", f"SSH_PORT={container.ssh_port}"),
+    """Return the argv that starts the container, with a label that is another one for every other argv."""
+    limits = [word for name, most in LIMITS.items() for word in ("--ulimit", f"{name}={most}")]
+    started = (
+        *(f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host", f"--shm-size={SHM_BYTES}"),
+        *(*limits, "-e", f"SSH_PORT={container.ssh_port}"),
         *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
         *(container.tag, *COMMAND),
     )
+    label = f"{STARTED_AS}={hashlib.sha256(shlex.join(started).encode()).hexdigest()}"
+    return ("docker", "run", "--label", label, *started)
 
 
 def ensure_container(host: Host, container: cluster_facts.Container, mount_point: str) -> bool:
     """Run the container with exactly these options; return whether it was made."""
-    found, wanted = _inspect(host, container.name), image_id(host, container.tag)
-    if not wanted:
+    found, image, argv = (
+        _inspect(host, container.name),
+        image_id(host, container.tag),
+        docker_run(container, mount_point),
+    )
+    if not image:
         raise RemoteError(
             f"starting container {container.name} on {host}: its image {container.tag} is missing. "
             "Distribute it again: pulumi up --replace '**-image-brought'"
         )
-    if found and not _differences(found, container, mount_point, wanted):
+    if found and found["State"]["Running"] and found["Image"] == image and _label(found) in argv:
         _wait_for_sshd(host, container)
         return False
     if found:
@@ -120,7 +127,7 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
     shown = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, OF_THE_MACHINE), accept=range(256))
     if shown.exit_code:
         note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {shown.stderr.strip()}")
-    host.run(docker_run(container, mount_point))
+    host.run(argv)
     _wait_for_sshd(host, container)
     return True
 
@@ -130,22 +137,8 @@ def _inspect(host: Host, name: str) -> dict[str, Any] | None:
     return json.loads(text)[0] if text else None
 
 
-def _differences(found: dict[str, Any], container: cluster_facts.Container, mount_point: str, wanted: str) -> list[str]:
-    """Return the differences; none means that the container can stay."""
-    options, settings = found["HostConfig"], found["Config"]
-    limits = sorted((one["Name"], one["Soft"], one["Hard"]) for one in options["Ulimits"] or [])
-    facts = {
-        "image": (found["Image"], wanted),
-        "state": (found["State"]["Running"], True),
-        "runtime": (options["Runtime"], container.runtime),
-        "network": (options["NetworkMode"], "host"),
-        "binds": (sorted(options["Binds"] or []), sorted([f"{mount_point}:{mount_point}", f"{FOLDER}:{FOLDER}:ro"])),
-        "shared memory": (options["ShmSize"], SHM_BYTES),
-        "limits": (limits, sorted((name, most, most) for name, most in LIMITS.items())),
-        "command": (settings["Cmd"], list(COMMAND)),
-        "port": (f"SSH_PORT={container.ssh_port}" in settings["Env"], True),
-    }
-    return [name for name, (is_now, as_asked) in facts.items() if is_now != as_asked]
+def _label(found: dict[str, Any]) -> str:
+    return f"{STARTED_AS}={(found['Config']['Labels'] or {}).get(STARTED_AS)}"
 
 
 def _wait_for_sshd(host: Host, container: cluster_facts.Container) -> None:

@@ -226,13 +226,17 @@ class FakeMachine(Host):
             "Image": self.images[image],
             "State": {"Running": True},
             "HostConfig": {
-                "Runtime": words[2].partition("=")[2],
+                "Runtime": next(word.partition("=")[2] for word in words if word.startswith("--runtime=")),
                 "NetworkMode": "host",
                 "Binds": [words[i + 1] for i, word in enumerate(words) if word == "-v"],
                 "ShmSize": next(int(word.partition("=")[2]) for word in words if word.startswith("--shm-size=")),
                 "Ulimits": [_ulimit(words[i + 1]) for i, word in enumerate(words) if word == "--ulimit"],
             },
-            "Config": {"Cmd": command, "Env": [words[i + 1] for i, word in enumerate(words) if word == "-e"]},
+            "Config": {
+                "Cmd": command,
+                "Env": [words[i + 1] for i, word in enumerate(words) if word == "-e"],
+                "Labels": dict([words[words.index("--label") + 1].split("=", 1)]),
+            },
         }
         self.changes.append(f"run {name}")
 

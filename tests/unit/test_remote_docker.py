@@ -1,6 +1,7 @@
 """Docker's storage and the training container on a machine in memory."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from fake_machine import FakeMachine
@@ -51,28 +52,27 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         "ShmSize": 1 << 30,
         "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}, {"Name": "stack", "Soft": 67108864, "Hard": 67108864}],
     }
-    assert made["Config"] == {"Cmd": ["sh", "/run/microcluster/start.sh"], "Env": ["SSH_PORT=4444"]}
+    assert (made["Config"]["Cmd"], made["Config"]["Env"]) == (["sh", "/run/microcluster/start.sh"], ["SSH_PORT=4444"])
     assert machine.mounts[activity.OF_THE_MACHINE] == "/dev/pts"
     assert activity.OF_THE_MACHINE.startswith("/run/microcluster/"), "which the container sees"
 
 
-@pytest.mark.parametrize(
-    ("part", "key", "value"),
-    [
-        ("State", "Running", False),
-        ("HostConfig", "Runtime", "runc"),
-        ("HostConfig", "Binds", ["/data:/data"]),
-        ("HostConfig", "ShmSize", 64 << 20),
-        ("HostConfig", "Ulimits", None),
-        ("Config", "Env", ["SSH_PORT=22"]),
-        ("Config", "Cmd", ["/run/microcluster/start.sh"]),
-    ],
-)
-def test_a_container_that_differs_or_does_not_run_is_made_again(machine, container, part, key, value):
-    ensure_container(machine, container, "/data")
-    machine.containers["openseq2seq"][part][key] = value
+@pytest.mark.parametrize("change", [{"runtime": "runc"}, {"ssh_port": 22}])
+def test_a_container_that_was_started_otherwise_is_made_again(machine, container, change):
+    ensure_container(machine, replace(container, **change), "/data")
     assert ensure_container(machine, container, "/data")
     assert machine.changes[-2:] == ["remove openseq2seq", "run openseq2seq"]
+    assert ensure_container(machine, container, "/mnt")
+    assert not ensure_container(machine, container, "/mnt")
+
+
+@pytest.mark.parametrize(("part", "value"), [("State", {"Running": False}), ("Config", {"Labels": {}})])
+def test_a_container_that_does_not_run_or_of_which_nobody_knows_how_it_was_started_is_made_again(
+    machine, container, part, value
+):
+    ensure_container(machine, container, "/data")
+    machine.containers["openseq2seq"][part] = value
+    assert ensure_container(machine, container, "/data")
 
 
 def test_the_container_of_another_kind_leaves_its_port_to_the_new_one(machine, container):
