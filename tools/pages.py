@@ -185,7 +185,7 @@ def _test_of(stack: str) -> str:
 
 
 def _place(stack: Stack) -> tuple[int, bool, str]:
-    return list(KINDS).index(stack.job.kind), _is_emulated(stack), stack.name
+    return KINDS.index(stack.job.kind), _is_emulated(stack), stack.name
 
 
 def main() -> None:

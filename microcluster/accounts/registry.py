@@ -1,11 +1,11 @@
 """The registry of accounts by the name that ``cluster.account`` gives.
 
-The name of an account is also that of its provider (``providers.NAME``), of its emulator (``emulator.vendors``), of its component
-(``components.NAME``) and of its settings in the stack file (``NAME:...``). Only the standard library: setup reads it first.
+The name of an account is also that of its module here, which holds it as ACCOUNT, of its provider (``providers.NAME``), of its
+emulator (``emulator.vendors``), of its component (``components.NAME``) and of its settings in the stack file (``NAME:...``). Only the
+standard library: setup reads it first.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,37 +13,21 @@ if TYPE_CHECKING:
     from microcluster.accounts.account import Account
 
 DEFAULT = "softlayer"
-
-
-@dataclass(frozen=True)
-class Registered:
-    """An account's module, which holds it as ACCOUNT, and the environment variables with its secrets.
-
-    Attributes:
-        secrets: those that we read, and those that other tools for the same account read.
-    """
-
-    module: str
-    secrets: tuple[str, ...]
-
-
-ACCOUNTS: Mapping[str, Registered] = {
-    DEFAULT: Registered(
-        "microcluster.accounts.softlayer",
-        (
-            *("SL_USERNAME", "SL_API_KEY"),
-            *("SOFTLAYER_USERNAME", "SOFTLAYER_API_KEY", "IAAS_CLASSIC_USERNAME", "IAAS_CLASSIC_API_KEY"),
-            *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
-        ),
+ACCOUNTS: Mapping[str, tuple[str, ...]] = {
+    DEFAULT: (
+        *("SL_USERNAME", "SL_API_KEY"),
+        *("SOFTLAYER_USERNAME", "SOFTLAYER_API_KEY", "IAAS_CLASSIC_USERNAME", "IAAS_CLASSIC_API_KEY"),
+        *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
     ),
-    "paperspace": Registered("microcluster.accounts.paperspace", ("PAPERSPACE_API_KEY",)),
-    "pbs": Registered("microcluster.accounts.pbs", ()),
+    "paperspace": ("PAPERSPACE_API_KEY",),
+    "pbs": (),
 }
+"""The accounts, and for each the environment variables with its secrets: those that we read, and those that other tools for it read."""
 
 
 def account_of(name: str | None) -> "Account":
     """Return the account of that name; the names are those of ACCOUNTS."""
-    return import_module(ACCOUNTS[name or DEFAULT].module).ACCOUNT
+    return import_module(f"microcluster.accounts.{name or DEFAULT}").ACCOUNT
 
 
 def name_in(cluster: Any) -> str | None:

@@ -8,10 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 from microcluster.jobs.contract import Section
 
-KINDS = {
-    name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod", "torchrun", "command", "texar", "mxnet")
-}
-"""The module of each kind, which holds its section as Job."""
+KINDS = ("openseq2seq", "horovod", "torchrun", "command", "texar", "mxnet")
+"""Each is the name of a module, which holds the kind's section as Job."""
 
 
 class UnknownKind(BaseModel):
@@ -19,12 +17,12 @@ class UnknownKind(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    kind: Literal[tuple(KINDS)]
+    kind: Literal[KINDS]
 
 
 def kind_of(name: str) -> type[Section]:
     """Return the section of the kind of that name; the names are those of KINDS."""
-    return import_module(KINDS[name]).Job
+    return import_module(f"microcluster.jobs.{name}").Job
 
 
 def kind_named(job: Any) -> type[Section] | None:

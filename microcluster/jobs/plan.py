@@ -26,6 +26,7 @@ class World:
     """Where a run is: its ranks' private addresses in their order, slots on each, the network card between them, and its folder.
 
     Attributes:
+        path: the run's folder, on every host.
         run: the run's id; ``word`` was drawn when it began: the same configuration trained again has another one.
         image: the base on which the container's image is built; None where the processes run on the machine itself.
         trainer: what the local training image holds beside the stand-in that this run trains with.
@@ -37,6 +38,7 @@ class World:
     addresses: tuple[str, ...]
     slots: int
     interface: str = "eth0"
+    path: str = ""
     run: str = ""
     word: str = ""
     mount_point: str = "/data"
@@ -55,11 +57,6 @@ class World:
                 continue
             if not ipaddress.IPv4Address(address).is_private:
                 raise ValueError(f"{address} is no private address; ranks talk over the private network only")
-
-    @cached_property
-    def path(self) -> str:
-        """The run's folder, on every host; its name is the run's id."""
-        return f"{self.mount_point}/runs/{self.run}"
 
     @cached_property
     def logdir(self) -> str:

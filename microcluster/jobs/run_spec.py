@@ -78,6 +78,7 @@ class RunFolder:
             addresses=self._addresses,
             slots=facts.slots,
             interface=facts.interface,
+            path=self.path,
             run=str(facts.run),
             word=self.word,
             mount_point=facts.mount_point,

@@ -6,7 +6,7 @@ import os
 from microcluster.accounts.registry import ACCOUNTS
 
 REGISTRY_KEY = "NGC_API_KEY"
-NAMES = (*(name for each in ACCOUNTS.values() for name in each.secrets), REGISTRY_KEY, "WANDB_API_KEY")
+NAMES = (*(name for each in ACCOUNTS.values() for name in each), REGISTRY_KEY, "WANDB_API_KEY")
 """What we read or hand to the user's program, and what other tools for the same accounts read."""
 _KEPT: dict[str, str] = {}
 

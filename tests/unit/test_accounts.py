@@ -33,7 +33,7 @@ def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_wi
     assert callable(opened.open_account) and callable(opened.check_key)
     assert import_module(f"components.{name}").Cluster
     assert name in VENDORS
-    assert set(ACCOUNTS[name].secrets) <= set(secret_env.NAMES)
+    assert set(ACCOUNTS[name]) <= set(secret_env.NAMES)
     assert account.runtime in Runtime.__args__
     assert account.machine_type in account.resource_types or not account.resource_types
     assert all(kind.startswith(f"{name}:index:") for kind in account.resource_types)
