@@ -46,6 +46,7 @@ def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
     )
     assert commands.jobs(table) == [commands.Job("213061", "STDIN", "ykao", "Q", "gpu")]
     assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == "213061"
+    assert commands.submitted("sbatch: error: invalid partition specified: nosuch\n") is None
 
 
 @pytest.mark.parametrize("name", ["slurm_qstat_q.txt", "torque_qstat_q.txt"])
@@ -68,10 +69,6 @@ def test_a_walltime_is_read_in_every_form(text, wanted):
 def test_a_queue_without_jobs_has_answered_and_one_that_cannot_be_reached_has_not():
     assert commands.is_answer(0) and commands.is_answer(153)
     assert not commands.is_answer(8)
-
-
-def test_the_error_of_a_refused_qsub_is_no_number():
-    assert commands.submitted("sbatch: error: invalid partition specified: nosuch\n") is None
 
 
 def test_a_node_file_names_each_node_once_in_its_order():
@@ -358,17 +355,20 @@ def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them()
     assert granted.name_of("10.0.0.2") == "sn02"
 
 
-def test_in_the_last_part_of_the_walltime_the_first_new_checkpoint_ends_the_run():
+@pytest.mark.parametrize(
+    ("looks", "verdict"),
+    [
+        ([(700.0, 40), (900.0, 40), (910.0, 50)], "step 50 was just saved"),
+        ([(700.0, None), (1000.0, None)], "nothing was saved"),
+    ],
+)
+def test_in_the_last_part_of_the_walltime_the_first_new_checkpoint_ends_the_run_and_at_the_end_nothing_has_to(
+    looks, verdict
+):
     time_left = Walltime(ends_at=1000.0, now=0.0)
-    assert time_left.verdict(700.0, 40) == ""
-    assert time_left.verdict(900.0, 40) == ""
-    assert "step 50 was just saved" in time_left.verdict(910.0, 50)
-
-
-def test_at_the_end_of_the_walltime_a_run_ends_without_a_new_checkpoint():
-    time_left = Walltime(ends_at=1000.0, now=0.0)
-    time_left.verdict(700.0, None)
-    assert "nothing was saved" in time_left.verdict(1000.0, None)
+    *before, last = looks
+    assert [time_left.verdict(*look) for look in before] == [""] * len(before)
+    assert verdict in time_left.verdict(*last)
 
 
 def test_an_empty_queue_is_not_asked_again_at_once(queue, monkeypatch):

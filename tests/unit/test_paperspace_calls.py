@@ -170,7 +170,6 @@ def test_a_named_file_alone_counts_and_may_hold_the_key_alone_or_with_the_endpoi
         ("", 0o600, "none found"),
         (f"api_key = {KEY}\n", 0o600, r"not a \[paperspace\] file"),
         (f"[paperspace]\napi_key = {KEY}\nverify = False", 0o600, "verify"),
-        (f"[paperspace]\napi_key = {KEY}\nendpoint_url = ftp://x", 0o600, "not the address of an API"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_without_quoting_the_key(tmp_path, text, mode, sentence):

@@ -12,7 +12,7 @@ from test_queue_section import parsed
 
 from components.cluster import facts_of
 from core.home import Owner as OwnerMark
-from microcluster.analysis.run_state import judge, place_in_queue
+from microcluster.analysis.run_state import judge
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.plan import World
@@ -131,11 +131,6 @@ def test_a_strangers_jobs_of_the_same_names_are_nobodys_of_ours():
     assert queue.jobs_of(busy) == []
 
 
-def test_the_place_in_the_queue_is_a_sentence():
-    place = {"job": "7", "queue": "gpu", "position": 2, "waiting": 5}
-    assert place_in_queue(place) == "job 7 is number 2 of 5 that wait in queue gpu"
-
-
 def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
     place = {"job": "7", "queue": "gpu", "position": 2, "waiting": 5, "waited_s": 90.0}
     nothing = {"events": [], "exit_code": 1, "stopped": True, "failure": None, "checkpoints": [40], "best": []}
@@ -143,7 +138,7 @@ def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
     seen = {"exists": True, "alive": True, "phase": "queued", "queue": place, "job": job, "preflight": None, "now": 0.0}
     outcome = judge(seen | nothing | {"silent_s": None})
     assert (outcome.state, outcome.phase, outcome.phase_s) == ("preparing", "queued", 90.0)
-    assert outcome.doing == place_in_queue(place)
+    assert outcome.doing == "job 7 is number 2 of 5 that wait in queue gpu"
 
 
 def test_an_address_that_the_queue_has_not_granted_yet_is_no_public_one():
