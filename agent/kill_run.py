@@ -143,7 +143,7 @@ def container_of(name):
     if found:
         return (found[0]["ID"], found[0]["State"]["Pid"]), ""
     why = "Docker does not answer ({}), so the processes in container {} without the run's mark were not looked at"
-    return None, why.format((output.splitlines() or ["exit code " + str(code)])[-1], name)
+    return None, why.format(last_line(code, output), name)
 
 
 def docker_folder():
@@ -178,21 +178,16 @@ def ask(argv, timeout_s, **options):
     return child.returncode, out.decode("utf-8", "replace")
 
 
+def last_line(code, output):
+    """Return what a command has said last, or else how it has ended."""
+    return (output.splitlines() or ["exit code " + str(code)])[-1]
+
+
 def is_inside(pid, container):
     """Return whether a process lies in the container without being its first one, which is its sshd."""
     identity, first = container
     with open("/proc/" + pid + "/cgroup") as file:
         return int(pid) != first and identity in file.read()
-
-
-def is_killed(pid):
-    """Return whether a KILL waits for it already: it hangs in the kernel, mostly on a disk, and no TERM can end it."""
-    try:
-        with open("/proc/{}/status".format(pid)) as file:
-            waiting = next(line for line in file if line.startswith("SigPnd:")).split()[1]
-    except OSError:
-        return False
-    return bool(int(waiting, 16) >> (signal.SIGKILL - 1) & 1)
 
 
 def is_still(pid, started):
@@ -221,15 +216,12 @@ def end(mode, run, container=None, role=""):
         known.update(find(mode, run, container, role))
         return dict((process, known[process]) for process in known if is_still(*process))
 
-    def may_end(number):
-        # Two looks: what was started while the first listed the processes shows in the second.
-        return any(number == signal.SIGKILL or not is_killed(pid) for pid, _ in look() or look())
-
     there = look()
     for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S))[: 1 if role else 2]:
         deadline = time.monotonic() + (ROLE_WAIT_S if role else wait_s)
         send(look(), number)
-        while may_end(number) and time.monotonic() < deadline:
+        # Two looks: what was started while the first listed the processes shows in the second.
+        while (look() or look()) and time.monotonic() < deadline:
             time.sleep(0.2)
     return there, look()
 
@@ -242,7 +234,7 @@ def end_here(run, role=""):
 
 def unproved(code, output):
     """Return the same by the exit code and the output of this program on another machine."""
-    last = (output.splitlines() or ["exit code " + str(code)])[-1]
+    last = last_line(code, output)
     if code or not last.startswith("{"):
         return "no answer: " + last[-300:]
     return still_there(json.loads(last)["left"])

@@ -17,6 +17,7 @@ import sys
 
 from agent import program, spec
 from agent.checkpoints import checkpoints_in
+from agent.kill_run import last_line
 from agent.machine import hash_of, read_json, write_whole
 from agent.records import event_summary
 from agent.supervise.run_context import runtime_of
@@ -251,7 +252,7 @@ def ask(run, node, what, argv, given=None):
     out, _ = child.communicate(text)
     printed = out.decode("utf-8", "replace").strip()
     if child.returncode:
-        last = (printed.splitlines() or ["no output"])[-1]
+        last = last_line(child.returncode, printed)
         raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, what, child.returncode, last))
     return printed
 

@@ -7,7 +7,7 @@ import time
 from agent.checkpoints import UNREADABLE
 from agent.checkpoints.parts import OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, SPOILT
-from agent.kill_run import TOO_SLOW
+from agent.kill_run import TOO_SLOW, last_line
 from agent.machine import parallel, read_json
 from agent.supervise import shared_folder
 from agent.supervise.health_rules import Failed
@@ -84,8 +84,8 @@ def asked(run, address):
     sentence = (
         "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
     )
-    last = (output.splitlines() or ["exit code " + str(code)])[-1][-300:]
-    return None, sentence.format(run.name_of(address), ASK_TRIES, last, run.path("copy"))
+    last = last_line(code, output)
+    return None, sentence.format(run.name_of(address), ASK_TRIES, last[-300:], run.path("copy"))
 
 
 def latest_checkpoint(run):

@@ -222,10 +222,6 @@ def size_of(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
-def leads_out(name):
-    return name.startswith("/") or ".." in name.split("/")
-
-
 def flaw(member):
     """Return why a member must not be written, or an empty text."""
     if not member.isfile():
@@ -238,7 +234,7 @@ def members(path):
     try:
         with tarfile.open(path, "r|*") as archive:
             for member in archive:
-                if leads_out(member.name):
+                if member.name.startswith("/") or ".." in member.name.split("/"):
                     raise refusal(path, member, "its path leads out of the folder")
                 yield archive, member, os.path.normpath(member.name)
     except BROKEN_TAR as error:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+from agent.kill_run import last_line
 from agent.machine import parallel
 from agent.nodes import chain_copy
 
@@ -47,7 +48,7 @@ class Spread:
             if child.returncode != SSH_FAILED:
                 self.silent.pop(machine, None)
                 break
-            self.silent[machine] = (out.decode("utf-8", "replace").splitlines() or ["ssh failed"])[-1]
+            self.silent[machine] = last_line(SSH_FAILED, out.decode("utf-8", "replace"))
         return child.returncode
 
     def chain(self, machines):

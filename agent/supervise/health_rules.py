@@ -256,15 +256,11 @@ def is_full(error):
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def cause_of(lines, usual):
-    """Return the cause of a step that failed: a full disk where anybody says so."""
-    return DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
-
-
 def step_failed(usual, what, code, lines):
-    """Return the failure of a step before the training; what it has printed last, often by ssh or tar, is the reason."""
+    """Return the failure of a step before the training, by a full disk where anybody says so; its last line is the reason."""
+    cause = DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
     sentence = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
-    return Failed(cause_of(lines, usual), sentence, code, lines[-20:])
+    return Failed(cause, sentence, code, lines[-20:])
 
 
 def median(values):

@@ -10,6 +10,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+from agent.kill_run import last_line
 from agent.launch.probe import MARK
 from agent.machine import parallel
 from agent.nodes import node_facts
@@ -91,7 +92,7 @@ def mesh(run):
 
     def log_in(pair):
         code, output = run.ask(run.spec.ssh + [pair[1], "true"], SSH_TIMEOUT_S, pair[0], marked=False)
-        why = (output.splitlines() or ["exit code " + str(code)])[-1] if code else ""
+        why = last_line(code, output) if code else ""
         return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
 
     # In rounds, so that nobody gets more than one login at a time: sshd turns the eleventh away.
@@ -130,7 +131,7 @@ def bandwidth(run, streams):
         code, output = ask(sender, "send", receiver)
         drain.join()
         names = {"from": run.name_of(sender), "to": run.name_of(receiver), "streams": streams}
-        last = (output.splitlines() or ["no answer"])[-1]
+        last = last_line(code, output)
         return dict(names, mbps=None, said=last) if code else dict(names, mbps=float(last))
 
     return parallel(measure, pairs)
@@ -150,7 +151,7 @@ def meeting(run):
         return ask_links(run, address, "connect", host, port)
 
     answers = zip(run.spec.names, parallel(ask, run.spec.addresses))
-    bad = ["{}: {}".format(name, (output.splitlines() or ["no word"])[-1]) for name, (code, output) in answers if code]
+    bad = [name + ": " + last_line(*answer) for name, answer in answers if answer[0]]
     found = ", ".join(bad) or "reached by all"
     return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), _if(bad))
 
@@ -197,7 +198,8 @@ def judge(found, wanted):
         rows.append(_clock(name, facts))
         port = "{} free".format(wanted.probe_port)
         rows.append(row("port", name, facts["port"] or "free", port, _if(facts["port"])))
-    rows += _alike(found, wanted)
+    data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
+    rows += [_same("image", dict(zip(wanted.names, wanted.images))), _same("data", data)]
     rows += [_bandwidth(one, wanted.port_speed_mbps) for one in found["bandwidth"]]
     return [one for one in rows if one]
 
@@ -291,11 +293,6 @@ def _clock(name, facts):
     off = max(0.0, abs(facts["clock_off_s"]) - facts["clock_error_s"])
     verdict = _if(off > CLOCK_STOP_S, NOTE if off > CLOCK_NOTE_S else OK)
     return row("clock", name, "{:+.1f} s".format(facts["clock_off_s"]), "within {:.0f} s".format(CLOCK_NOTE_S), verdict)
-
-
-def _alike(found, wanted):
-    data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
-    return [_same("image", dict(zip(wanted.names, wanted.images))), _same("data", data)]
 
 
 def _same(check, values, where="every node"):

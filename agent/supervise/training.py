@@ -35,11 +35,10 @@ EARLY_S, EARLY_TIMES = 120, 4
 
 def train(run, processes):
     """Run the ranks under the monitor, and leave none of them behind."""
-    reader = reader_of(run.spec)
-    monitor = Monitor(run, reader)
+    monitor = Monitor(run)
     monitor.begin()
     try:
-        code, last = run_all(run, processes, lambda line: emit_all(run, monitor.observe(line, reader.read(line))))
+        code, last = run_all(run, processes, monitor.observe)
     except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
         end_all(run)
         raise
@@ -65,16 +64,11 @@ def train(run, processes):
         raise Failed(health_rules.NOT_COPIED, monitor.rules.not_copied)
 
 
-def emit_all(run, events):
-    for event in events:
-        run.emit(event)
-
-
 class Monitor:
     """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
 
-    def __init__(self, run, reader):
-        self.run, self.reader = run, reader
+    def __init__(self, run):
+        self.run, self.reader = run, reader_of(run.spec)
         self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
         self.verdict = self.dead = None
         self.killed = False
@@ -111,8 +105,9 @@ class Monitor:
         if self.copying.is_alive():
             self.rules.not_copied = DRIVE_HANGS.format(DRIVE_ANSWERS_S)
 
-    def observe(self, line, events):
-        """Record one line of the log; return its events as they are written down."""
+    def observe(self, line):
+        """Record one line of the log, and write down its events."""
+        events = self.reader.read(line)
         speaker = speaker_of(line)
         if speaker not in self.names and not isinstance(speaker, int):
             speaker = None  # A program may begin each line with a word and a number of its own.
@@ -128,7 +123,8 @@ class Monitor:
             ends = self.rules.final
         if ends:
             self.call.set()
-        return events
+        for event in events:
+            self.run.emit(event)
 
     def judgement(self, ended=False):
         """Return (cause, sentence, lines) once something is wrong that ends the run, or has ended the ranks, else None."""

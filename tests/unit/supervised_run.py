@@ -16,6 +16,7 @@ from agent.checkpoints.replica import MARK, NONE
 from agent.launch import probe
 from agent.records import run_snapshot
 from core.files import write_whole
+from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
 from tools.tiny_checkpoint import DATA, INDEX
@@ -203,10 +204,7 @@ def carry_out(folder, **job):
 
 def pid_of(folder, limit_s=120):
     """Return the supervisor's number, which it writes right after it has the lock that `start` waits for."""
-    deadline = time.monotonic() + limit_s
-    while not (folder / "supervisor.pid").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until("the supervisor", (folder / "supervisor.pid").exists, timeout_s=limit_s, every_s=0.05)
     return (folder / "supervisor.pid").read_text()
 
 
@@ -230,6 +228,6 @@ def trains(folder, *lines, then="sleep 60"):
     write_job(folder, train=["sh", "-c", f"{printed}\n{then}"], stall_s=900)
 
 
-def events_of(folder, kind):
+def events_of(folder, *kinds):
     lines = (folder / "progress.jsonl").read_text().splitlines()
-    return [event for event in map(json.loads, lines) if event["event"] == kind]
+    return [event for event in map(json.loads, lines) if event["event"] in kinds]

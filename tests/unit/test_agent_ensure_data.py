@@ -1,9 +1,7 @@
 """How the supervisor has a run's data: its own, those of another machine, or made anew in a container of its own."""
 
-import json
-
 import pytest
-from supervised_run import carry_out, hurry, start, wait_for_end, write_job
+from supervised_run import carry_out, events_of, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
 from core.waiting import wait_until
@@ -33,25 +31,20 @@ def with_data(folder, stage="exit 9", trouble=":", way=":"):
 
 
 def staging_texts(folder):
-    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    return [event["text"] for event in events if event["event"] == "staging"]
-
-
-def ended(folder):
-    return carry_out(folder)
+    return [event["text"] for event in events_of(folder, "staging")]
 
 
 def test_data_that_are_whole_are_used_as_they_are_and_nobody_is_asked(folder):
     with_data(folder)
     (folder / "here").write_text("good")
-    assert ended(folder).state == "finished"
+    assert carry_out(folder).state == "finished"
     assert not (folder / "asked").exists()
 
 
 def test_a_launcher_without_data_takes_them_from_the_machine_that_has_them_and_says_so(folder):
     with_data(folder)
     (folder / "there").write_text("good")
-    assert ended(folder).state == "finished"
+    assert carry_out(folder).state == "finished"
     assert staging_texts(folder) == [
         "bringing the data from gpu-1, which has them whole",
         "the data of gpu-1 are here",
@@ -63,14 +56,14 @@ def test_data_that_arrive_with_other_bytes_are_brought_once_more(folder):
     with_data(folder)
     (folder / "there").write_text("bad")
     (folder / "mend").touch()
-    assert ended(folder).state == "finished"
+    assert carry_out(folder).state == "finished"
     assert "the data of gpu-1 arrived with other bytes" in staging_texts(folder)
 
 
 def test_data_that_never_arrive_whole_are_made_anew(folder):
     with_data(folder, stage="echo 'staging: cleaning: 5 pairs in 0 s'; echo good > here")
     (folder / "there").write_text("bad")
-    assert ended(folder).state == "finished"
+    assert carry_out(folder).state == "finished"
     assert staging_texts(folder)[-2:] == ["no machine has the data; making them", "cleaning: 5 pairs in 0 s"]
     assert (folder / "stagings").read_text().split() == ["removed", "removed"]
 
@@ -81,7 +74,7 @@ def test_data_that_never_arrive_whole_are_made_anew(folder):
 def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_being_made_anew(folder, trouble):
     with_data(folder, trouble=trouble)
     hurry(folder, "data/ensure_data.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
-    outcome = ended(folder)
+    outcome = carry_out(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing")
     assert "asking gpu-1 for the data ended with exit code " in outcome.reason
     assert ("no answer after 1 s" if "sleep" in trouble else "Connection refused") in outcome.reason
@@ -91,14 +84,14 @@ def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_bei
 def test_a_machine_that_refuses_once_is_asked_again_and_gives_its_data(folder):
     with_data(folder, trouble=f"[ $(wc -l < {folder}/asked) -gt 2 ] || exit 255")
     (folder / "there").write_text("good")
-    assert ended(folder).state == "finished"
+    assert carry_out(folder).state == "finished"
     assert staging_texts(folder)[-1] == "the data of gpu-1 are here"
 
 
 def test_data_whose_way_breaks_are_not_made_anew(folder):
     with_data(folder, way="{ echo ssh: Broken pipe; exit 255; }")
     (folder / "there").write_text("good")
-    outcome = ended(folder)
+    outcome = carry_out(folder)
     assert outcome.cause == "preparing"
     assert "bringing the data from gpu-1 ended with exit code 255: ssh: Broken pipe" in outcome.reason
     assert not (folder / "stagings").exists()
@@ -106,7 +99,7 @@ def test_data_whose_way_breaks_are_not_made_anew(folder):
 
 def test_data_of_this_machine_that_cannot_be_compared_are_not_made_anew(folder):
     write_job(folder, data=["sh", "-c", "echo OCI runtime exec failed; exit 126"])
-    outcome = ended(folder)
+    outcome = carry_out(folder)
     assert (
         "comparing the data of gpu-0 with their sums ended with exit code 126: OCI runtime exec failed"
         in outcome.reason
@@ -115,19 +108,19 @@ def test_data_of_this_machine_that_cannot_be_compared_are_not_made_anew(folder):
 
 def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder):
     with_data(folder, stage="echo 'staging: checking the data: 5 and 4 lines, which do not pair'; exit 1")
-    outcome = ended(folder)
+    outcome = carry_out(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing")
     assert outcome.reason.endswith("exit code 1: checking the data: 5 and 4 lines, which do not pair")
 
 
 def test_a_staging_that_finds_no_room_fails_the_run_as_a_full_disk_does(folder):
     with_data(folder, stage="echo 'staging: the files of /data/x: [Errno 28] No space left on device'; exit 1")
-    assert ended(folder).cause == "disk-full"
+    assert carry_out(folder).cause == "disk-full"
 
 
 def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
     with_data(folder, stage="true")
-    assert "comparing the data that were made with their sums" in ended(folder).reason
+    assert "comparing the data that were made with their sums" in carry_out(folder).reason
 
 
 @pytest.mark.parametrize("text", ["fetching a.tgz: 12 of 658 MB, 20 s so far"])

@@ -115,10 +115,7 @@ def test_a_program_that_looks_for_the_word_saves_and_ends_by_itself_when_the_lea
     ending = shell_wait(folder, '"phase": "training"')
     write_job(folder, train=["sh", "-c", f"{ending}; touch {folder}/begun; {program}"], stop_grace_s=60)
     start(folder)
-    deadline = time.monotonic() + 120
-    while not (folder / "begun").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until("the training", (folder / "begun").exists, timeout_s=120, every_s=0.05)
     extend(folder, time.time(), 0.0)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)

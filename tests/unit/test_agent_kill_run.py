@@ -109,31 +109,6 @@ def test_stopping_what_does_not_run_is_no_error(folder):
     assert end_run(folder) == {"ended": 0, "left": [], "unseen": ""}
 
 
-FREEZER = Path("/sys/fs/cgroup/freezer")
-
-
-@pytest.mark.skipif(
-    not os.access(FREEZER, os.W_OK), reason="only root can freeze a process, and only where cgroups are of version 1"
-)
-def test_a_process_that_hangs_is_known_to_have_its_kill_already():
-    """No TERM is waited for then: a drive that hangs holds every process that was ended on it."""
-    group = FREEZER / f"microcluster-test-{os.getpid()}"
-    group.mkdir()
-    hanging = subprocess.Popen(("sleep", "60"))
-    try:
-        (group / "cgroup.procs").write_text(str(hanging.pid))
-        (group / "freezer.state").write_text("FROZEN")
-        before = ending.is_killed(hanging.pid)
-        hanging.kill()
-        assert (before, ending.is_killed(hanging.pid)) == (False, True)
-    finally:
-        (group / "freezer.state").write_text("THAWED")
-        hanging.kill()
-        hanging.wait()
-        group.rmdir()
-    assert not ending.is_killed(hanging.pid)
-
-
 AGAIN = (
     "import os, sys; left = int(sys.argv[1]); left and os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])"
 )

@@ -8,7 +8,7 @@ import time
 import types
 
 import pytest
-from supervised_run import carry_out, hurry, let_run, write_job
+from supervised_run import carry_out, events_of, hurry, let_run, write_job
 
 from agent.checkpoints import resume, tensorflow
 from agent.supervise import health_rules, run_context
@@ -37,12 +37,7 @@ def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):
     bring = ["sh", "-c", f"cp {kept}/* {folder}/logdir"]
     outcome = carry_out(folder, last=6, copied=["echo", f"{resume.MARK}3"], bring=bring)
     assert (outcome.state, outcome.step) == ("finished", 6)
-    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert [event["step"] for event in events if event["event"] in ("brought_back", "resuming", "restored")] == [
-        3,
-        3,
-        3,
-    ]
+    assert [event["step"] for event in events_of(folder, "brought_back", "resuming", "restored")] == [3, 3, 3]
 
 
 THREE = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"], "names": ["gpu-0", "gpu-1", "gpu-2"]}
@@ -62,11 +57,6 @@ def on_machines(folder, copied="", bring="", **changes):
     )
 
 
-def events_of(folder, *kinds):
-    events = map(json.loads, (folder / "progress.jsonl").read_text().splitlines())
-    return [(event["event"], event["from"], event["step"]) for event in events if event["event"] in kinds]
-
-
 @pytest.fixture
 def run(folder, monkeypatch):
     monkeypatch.setattr(run_context, "ASK_PAUSE_S", 0)
@@ -77,7 +67,8 @@ def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):
     copied = f"case $1 in 10.0.0.9) echo {resume.MARK}30 ;; *) echo {resume.MARK}20 ;; esac"
     on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && exit {resume.SPOILT}; touch {folder}/brought")
     resume.bring_back(run())
-    assert events_of(folder, "not_brought_back", "brought_back") == [
+    told = events_of(folder, "not_brought_back", "brought_back")
+    assert [(event["event"], event["from"], event["step"]) for event in told] == [
         ("not_brought_back", "gpu-2", 30),
         ("brought_back", "gpu-1", 20),
     ]
@@ -162,8 +153,7 @@ def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone
     assert resume.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-4.index"]
     assert sorted(path.stem for path in (folder / "logdir").glob("*.index")) == ["model.ckpt-3", "model.ckpt-4"]
     assert "model.ckpt-1" not in (folder / "logdir" / "checkpoint").read_text()
-    told = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert [event["names"] for event in told if event["event"] == "pruned"] == [["model.ckpt-2", "model.ckpt-1"]]
+    assert [event["names"] for event in events_of(folder, "pruned")] == [["model.ckpt-2", "model.ckpt-1"]]
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["alone", "with an older one"])
@@ -225,8 +215,7 @@ def test_the_step_of_a_resume_is_the_one_in_the_checkpoint_and_not_that_of_its_n
     save(folder / "logdir", best, data=DATA[:12] + struct.pack("<q", 299))
     said = f"[1,0]<stdout>:*** Restored checkpoint from {folder}/logdir/{best}. Resuming training"
     carry_out(folder, resume=["sh", "-c", f"echo '{said}'; exit 3"])
-    told = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert [event["step"] for event in told if event["event"] in ("resuming", "restored")] == [299, 299]
+    assert [event["step"] for event in events_of(folder, "resuming", "restored")] == [299, 299]
 
 
 TRIES = 'echo "$0" >> {folder}/tried; [ -e {folder}/able ] && echo \'{{"step": 9, "loss": 1.0}}\'; exit 1'
@@ -260,8 +249,7 @@ def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_
     )
     assert attempts(folder, 2) == ["model-3.pt", "model-2.pt", "model-2.pt"]
     assert "model-2.pt and made no step: without an older one the next attempt uses it again" in reason(folder)
-    texts = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    (text,) = [event["text"] for event in texts if event["event"] == "passed_over"]
+    (text,) = [event["text"] for event in events_of(folder, "passed_over")]
     assert text.startswith("model-3.pt: the program went on from it and ended before its first step; it lies in ")
     assert (folder / "torn" / "model-3.pt").exists()
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 import sample_spec
 from sample_spec import process
-from supervised_run import carry_out, end_run, folder, hurry, start  # noqa: F401 - a fixture
+from supervised_run import carry_out, end_run, events_of, folder, hurry, start  # noqa: F401 - a fixture
 from test_agent_processes import STEP
 
 from agent import spec
@@ -123,10 +123,8 @@ def test_roles_end_one_after_the_other_in_their_order(folder):  # noqa: F811
 
 def test_a_node_that_does_not_prove_the_end_is_written_down(folder):  # noqa: F811
     machine_run(folder, process("sh", "-c", "exit 7"), end=["sh", "-c", "echo no route to host; exit 255"])
-    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert [(one["node"], one["text"]) for one in events if one["event"] == "not-ended"] == [
-        ("gpu-1", "no answer: no route to host")
-    ]
+    told = [(one["node"], one["text"]) for one in events_of(folder, "not-ended")]
+    assert told == [("gpu-1", "no answer: no route to host")]
 
 
 def test_a_run_whose_last_checkpoint_the_drive_does_not_take_has_failed(folder, tmp_path):  # noqa: F811
@@ -168,7 +166,7 @@ def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(f
     if same:
         assert (folder / "read").read_text() == "two"
         assert outcome.reason == "there is no checkpoint of step 3"
-        [taken] = [json.loads(line) for line in (folder / "progress.jsonl").open() if '"copied"' in line]
+        [taken] = events_of(folder, "copied")
         assert (taken["step"], taken["to"]) == (2, "the drive")
     else:
         assert outcome.cause == "shared-folder"

@@ -8,16 +8,16 @@ import pwd
 import signal
 import sys
 import threading
-import time
 import types
 
 import pytest
 import sample_spec
-from supervised_run import carry_out, end_run, hold, pid_of, start, wait_for_end, write_job
+from supervised_run import carry_out, end_run, events_of, hold, pid_of, start, wait_for_end, write_job
 
 from agent.records import event_summary
 from agent.supervise import supervisor
 from agent.supervise.run_context import Run
+from core.waiting import wait_until
 from microcluster.remote import job as remote_job
 
 
@@ -32,8 +32,7 @@ def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
     assert (outcome.state, outcome.step) == ("finished", 3)
     assert (folder / "exit_code").read_text() == "0\n"
     assert [rank["rank"] for rank in outcome.preflight] == [0, 1, 2, 3]
-    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert [event["phase"] for event in events if event["event"] == "phase"] == ["preparing", "preflight", "training"]
+    assert [event["phase"] for event in events_of(folder, "phase")] == ["preparing", "preflight", "training"]
     assert (folder / "placed").read_text() == "10.0.0.1\n"
 
 
@@ -129,10 +128,7 @@ def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_tol
     asked = folder / "asked"
     write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
     start(folder)
-    deadline = time.monotonic() + 60
-    while not (asked.exists() and asked.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until("a question", lambda: asked.exists() and asked.read_text(), timeout_s=60, every_s=0.05)
     assert end_run(folder, patience_s=600)["left"] == []  # It would be killed only after that.
     assert wait_for_end(folder).state == "stopped"
 
