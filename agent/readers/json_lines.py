@@ -9,7 +9,7 @@ import json
 import math
 import time
 
-from agent.readers.ranks import RankReader, number
+from agent.readers.ranks import RankReader, metric, number
 
 REDRAWN_EVERY_S = 1.0
 """A progress bar is drawn ten times a second; values that are no numbers are taken at once."""
@@ -78,7 +78,7 @@ class Reader(RankReader):
         if "validation_loss" in values:
             events.append({"event": "validation", "step": step, "loss": number(values.pop("validation_loss"))})
         for name in sorted(values):
-            events.append({"event": "metric", "name": name, "step": step, "value": number(values[name])})
+            events.append(metric(name, step, number(values[name])))
         return events
 
     def _pace(self, step):

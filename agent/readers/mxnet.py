@@ -6,7 +6,7 @@ are added up over all workers; accuracies are the first worker's, which says the
 
 import re
 
-from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, number, speaker_of
+from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, metric, number, speaker_of
 
 FIRST = "worker 0"
 LOSSES = ("cross-entropy", "nll-loss")
@@ -57,7 +57,7 @@ class Reader(RankReader):
         figures, self.trained_on = self.trained_on, {}
         losses, seconds = [figures.pop(name) for name in LOSSES if name in figures], number(match.group(2))
         events = self.speed() + [self.trained(int(match.group(1)) + 1, *losses[:1])]
-        events += [metric(name, self.step, figures[name]) for name in sorted(figures)]
+        events += [metric(name.replace("-", "_"), self.step, figures[name]) for name in sorted(figures)]
         events.append({"event": "time", "step": self.step, "seconds_per_step": seconds})
         events.append({"event": "average_seconds_per_step", "value": seconds})
         return events
@@ -71,11 +71,7 @@ class Reader(RankReader):
         step, name, value = int(match.group(1)) + 1, match.group(2), number(match.group(3))
         if name in LOSSES:
             return [{"event": "validation", "step": step, "loss": value}]
-        return [metric("validation_" + name, step, value)]
-
-
-def metric(name, step, value):
-    return {"event": "metric", "name": name.replace("-", "_"), "step": step, "value": value}
+        return [metric("validation_" + name.replace("-", "_"), step, value)]
 
 
 OWN_PATTERNS = [

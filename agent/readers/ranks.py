@@ -112,6 +112,10 @@ def number(text):
     return value if math.isfinite(value) else str(value)
 
 
+def metric(name, step, value):
+    return {"event": "metric", "name": name, "step": step, "value": value}
+
+
 def event_alone(event):
     return lambda reader, match: [{"event": event}]
 

@@ -8,7 +8,7 @@ examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/job
 import math
 import re
 
-from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, number, rank_of
+from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, metric, number, rank_of
 
 LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
 """What the two loggers put before a line."""
@@ -35,12 +35,10 @@ class Reader(RankReader):
         self.last = said
         return found if said == repeated else found + self.matches(said, OWN_PATTERNS)
 
-    def metric(self, name, value, step=None):
-        return {"event": "metric", "name": name, "step": self.epoch if step is None else step, "value": number(value)}
-
     def under_way(self, match):
         now = self.epoch + 1
-        return [self.metric("perplexity", match.group(1), now), self.metric("words_per_second", match.group(2), now)]
+        speed = metric("words_per_second", now, number(match.group(2)))
+        return [metric("perplexity", now, number(match.group(1))), speed]
 
     def passed(self, match):
         self.elapsed = float(match.group(1))
@@ -49,20 +47,20 @@ class Reader(RankReader):
     def trained_epoch(self, match):
         """Return the epoch's loss, and the time of its training alone: evaluations are timed apart."""
         self.epoch = int(match.group(1)) + 1
-        events = [self.trained(self.epoch, loss(match.group(2))), self.metric("perplexity", match.group(2))]
+        perplexity = metric("perplexity", self.epoch, number(match.group(2)))
+        events = [self.trained(self.epoch, loss(match.group(2))), perplexity]
         if self.elapsed is not None:
-            events.append(
-                {"event": "time", "step": self.epoch, "seconds_per_step": round(self.elapsed, 3), "training_only": True}
-            )
+            pace = {"event": "time", "step": self.epoch, "seconds_per_step": round(self.elapsed, 3)}
+            events.append(dict(pace, training_only=True))
         return events
 
     def validated(self, match):
         step = int(match.group(1)) + 1
         evaluated = {"event": "validation", "step": step, "loss": loss(match.group(2))}
-        return [evaluated, self.metric("validation_perplexity", match.group(2), step)]
+        return [evaluated, metric("validation_perplexity", step, number(match.group(2)))]
 
     def tested(self, match):
-        return [self.metric("test_perplexity", match.group(1))]
+        return [metric("test_perplexity", self.epoch, number(match.group(1)))]
 
     def restored(self, match):
         self.epoch = int(match.group(1))

@@ -283,11 +283,9 @@ class Stopped(BaseException):
 
 
 def explained(error):
-    """Return an error of our own as a failure."""
+    """Return what a run ended with as a failure; an error of our own is one too."""
+    if isinstance(error, Failed):
+        return error
     if is_full(error):
-        return {
-            "cause": DISK_FULL,
-            "sentence": "no space is left on the launcher's data disk",
-            "lines": [],
-        }
-    return {"cause": "supervisor-failed", "sentence": "the supervisor failed: " + repr(error), "lines": []}
+        return Failed(DISK_FULL, "no space is left on the launcher's data disk")
+    return Failed("supervisor-failed", "the supervisor failed: " + repr(error))

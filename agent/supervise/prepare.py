@@ -93,19 +93,22 @@ def must(run, argv):
 
 
 class IdleWatch:
-    """Watches the preparation from a thread of its own; ``begin`` and ``leave`` stand around it."""
+    """Watches the preparation from a thread of its own, and says of what it has ended why it did so."""
 
     def __init__(self, run):
         self.run, self.over = run, threading.Event()
         self.guard, self.guarded = Guard(run), None
 
-    def begin(self):
+    def __enter__(self):
         threading.Thread(target=self._look_on, daemon=True).start()
 
-    def leave(self):
+    def __exit__(self, kind, error, trace):
         self.over.set()
+        verdict = self._verdict() if isinstance(error, Failed) else None
+        if verdict:
+            raise Failed(*(verdict + error.args[2:])) from error
 
-    def verdict(self):
+    def _verdict(self):
         """Return (cause, sentence) when the step that the run is in has been ended, else None."""
         if self.guarded:
             return self.guarded

@@ -36,7 +36,9 @@ class Run:
         self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
         self.events = open(self.path(event_summary.EVENTS), "a")  # noqa: SIM115 - as long as the process
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
-        self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
+        for file in (self.events, self.samples):
+            if is_cut_off(file.name):  # The first event must not become a part of the line that a crash has left.
+                file.write("\n")
         self.writing, self.not_summed = threading.Lock(), 0
         self.doing, self.stuck = "preparing", None
         self.resumed = self.resumed_from = None
@@ -82,9 +84,6 @@ class Run:
 
     def _add(self, file, event):
         with self.writing:
-            if file in self.cut_off:  # The first event must not become a part of the line that a crash has left.
-                self.cut_off.remove(file)
-                file.write("\n")
             size = file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
             file.flush()
         return size

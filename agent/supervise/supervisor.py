@@ -19,7 +19,7 @@ from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise import guard
-from agent.supervise.health_rules import Failed, Stopped, explained
+from agent.supervise.health_rules import Stopped, explained
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
 from agent.supervise.run_context import Run
@@ -117,15 +117,8 @@ def carry_out(run):
     run.enter("preparing")
     with contextlib.suppress(OSError):  # On a full disk, removing old checkpoints makes room before it is tried again.
         run.keep_ballast()
-    idle = IdleWatch(run)
-    idle.begin()
-    try:
+    with IdleWatch(run):
         checkpoint = prepare(run)
-    except Failed as failed:
-        verdict = idle.verdict()
-        raise Failed(*(verdict + failed.args[2:] if verdict else failed.args)) from failed
-    finally:
-        idle.leave()
     run.enter("preflight")
     preflight(run)
     run.enter("training")
@@ -158,16 +151,14 @@ def end(run):
         run.write("supervisor.pid", str(os.getpid()) + "\n")
         show_life(run.path("alive_at"), over)
         carry_out(run)
-    except Failed as failed:
-        cause, sentence, code, lines = failed.args
-        failure = {"cause": cause, "sentence": sentence, "lines": lines}
-        if cause in guard.CAUSES:
-            run.write(STOP_FILE, "")
     except Stopped:
         code = TERMINATED
         run.write(STOP_FILE, "")
     except Exception as error:  # noqa: BLE001 - nobody else could tell
-        code, failure = 1, explained(error)
+        cause, sentence, code, lines = explained(error).args
+        failure = {"cause": cause, "sentence": sentence, "lines": lines}
+        if cause in guard.CAUSES:
+            run.write(STOP_FILE, "")
     over.set()
     run.remove("ballast")  # There may be no room for the words that follow.
     if failure:

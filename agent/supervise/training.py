@@ -35,15 +35,12 @@ EARLY_S, EARLY_TIMES = 120, 4
 
 def train(run, processes):
     """Run the ranks under the monitor, and leave none of them behind."""
-    monitor = Monitor(run)
-    monitor.begin()
-    try:
-        code, last = run_all(run, processes, monitor.observe)
-    except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
-        end_all(run)
-        raise
-    finally:
-        monitor.leave()
+    with Monitor(run) as monitor:
+        try:
+            code, last = run_all(run, processes, monitor.observe)
+        except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
+            end_all(run)
+            raise
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
@@ -65,7 +62,7 @@ def train(run, processes):
 
 
 class Monitor:
-    """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
+    """Watches one training phase from a thread of its own."""
 
     def __init__(self, run):
         self.run, self.reader = run, reader_of(run.spec)
@@ -87,11 +84,12 @@ class Monitor:
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=CheckpointWatch(run, self.rules, self.over).keep, daemon=True)
 
-    def begin(self):
+    def __enter__(self):
         self.looking.start()
         self.copying.start()
+        return self
 
-    def leave(self):
+    def __exit__(self, *error):
         self.over.set()
         self.call.set()
         self.looking.join()
