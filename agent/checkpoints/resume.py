@@ -105,9 +105,7 @@ def latest_checkpoint(run):
         os.makedirs(home)
         return []
     step, name = chosen
-    removed = run.checkpoints.prune(name)
-    if removed:
-        run.emit({"event": "pruned", "names": removed})
+    run.checkpoints.prune(name)
     run.resumed, run.resumed_from = step, run.path("logdir", name)
     needed = run.checkpoints.prepare(name)
     run.emit({"event": "resuming", "step": step, "from": name})

@@ -23,8 +23,8 @@ MARK = "microcluster-preflight "
 JOIN_TIMEOUT_S = 60
 MPI_LIBRARY = "libmpi.so.40"
 """Open MPI 3 and 4."""
-NUMBER_VARIABLE, LOCAL_VARIABLE = "MICROCLUSTER_NUMBER", "MICROCLUSTER_LOCAL_NUMBER"
-"""A process's number among all of its role, and a worker's among those of its node."""
+NUMBER_VARIABLE = "MICROCLUSTER_NUMBER"
+"""A process's number among all of its role."""
 VERSION_VARIABLE = "MICROCLUSTER_MXNET_VERSION"
 DATA_VARIABLE = "MICROCLUSTER_DATA_FILES"
 COMPARED_BYTES = 1 << 20
@@ -34,9 +34,7 @@ COMPARED_BYTES = 1 << 20
 class MpiWorld:
     """One rank's place in a world of Open MPI, and a sum over all ranks by its C interface: not every image has a binding for Python."""
 
-    def place(self):
-        """Return the rank in the world, and on its node."""
-        return int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
+    rank_variable = "OMPI_COMM_WORLD_RANK"
 
     def versions(self):
         """Return what has to be the same on every node; mpirun compares its own."""
@@ -69,9 +67,7 @@ class ParameterServerWorld:
     its own numbers after the start; ours follow the nodes.
     """
 
-    def place(self):
-        """Return the worker's number, and that on its node."""
-        return int(os.environ[NUMBER_VARIABLE]), int(os.environ[LOCAL_VARIABLE])
+    rank_variable = NUMBER_VARIABLE
 
     def versions(self):
         """Return what has to be the same on every node; ``gpus`` is None for a build that computes on processors only."""
@@ -104,9 +100,7 @@ class ParameterServerWorld:
 class TorchWorld:
     """One rank's place in a world of torchrun, and a sum over all ranks with the backend that a program gets: NCCL on GPUs, else gloo."""
 
-    def place(self):
-        """Return the rank in the world, and on its node."""
-        return int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    rank_variable = "RANK"
 
     def versions(self):
         """Return what has to be the same on every node; ``gpus`` is None for a build that computes on processors only."""
@@ -121,7 +115,7 @@ class TorchWorld:
         from torch import distributed  # noqa: PLC0415
 
         on_gpus = torch.cuda.is_available()
-        device = torch.device("cuda", self.place()[1]) if on_gpus else torch.device("cpu")
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpus else torch.device("cpu")
         distributed.init_process_group("nccl" if on_gpus else "gloo")
         total = torch.zeros(count, device=device)
         total[0] = 1.0
@@ -139,9 +133,7 @@ class TorchWorld:
 class NodeWorld:
     """One node's place in a world of one process on each, and a count of all at the first node: no framework is known that would sum."""
 
-    def place(self):
-        """Return the node's number, and that of its one process."""
-        return int(os.environ["NODE_RANK"]), 0
+    rank_variable = "NODE_RANK"
 
     def versions(self):
         """Return what has to be the same on every node."""
@@ -151,7 +143,7 @@ class NodeWorld:
         """Return the seconds after which every node has heard from the first one that all of them are there."""
         where = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
         nodes, began = int(os.environ["WORLD_SIZE"]), time.monotonic()
-        if self.place()[0] == 0:
+        if os.environ[self.rank_variable] == "0":
             self.admit(where, nodes)
         else:
             self.join(where, nodes)
@@ -179,10 +171,8 @@ WORLDS = {"mpi": MpiWorld, "parameter-server": ParameterServerWorld, "torch": To
 
 def main(interface, config, size, world):
     started = WORLDS[world]()
-    rank, local_rank = started.place()
     facts = {
-        "rank": rank,
-        "local_rank": local_rank,
+        "rank": int(os.environ[started.rank_variable]),
         "host": socket.gethostname(),
         "address": address_of(interface),
         "config": hash_of(config)[:12],

@@ -111,7 +111,6 @@ def main(interface, *where):
     folder, data, port, shared, terminals = where
     address, sums = address_or_none(interface), hash_of(os.path.join(data, "SHA256SUMS")) if data else None
     facts = {
-        "host": socket.gethostname(),
         "address": address,
         "interfaces": interfaces(),
         "gpus": gpus(),

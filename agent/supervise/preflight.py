@@ -43,13 +43,11 @@ MIB_PER_GB = 15 * 64
 
 def preflight(run):
     """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
-    skipped = run.spec.preflight_skipped
-    if skipped:
-        rows = [row("preflight", "every node", "skipped", skipped, NOTE)]
-        run.write("preflight.json", json.dumps({"ranks": [], "rows": rows, "skipped": skipped}) + "\n")
-        return
     began = time.monotonic()
-    found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": [], "allreduce_s": None, "seconds_of": {}}
+    found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": [], "seconds_of": {}}
+    if run.spec.preflight_skipped:
+        keep(run, found, [row("preflight", "every node", "skipped", run.spec.preflight_skipped, NOTE)], began)
+        return
     found["mesh"] = timed(found, "ssh", lambda: mesh(run))
     if not any(pair["said"] for pair in found["mesh"]):
         found["nodes"] = timed(found, "what each machine has", lambda: nodes(run))
@@ -61,10 +59,8 @@ def preflight(run):
     if found["bandwidth"] and run.spec.meeting_port:
         rows.append(timed(found, "meeting port", lambda: meeting(run)))
     keep(run, found, rows, began)
-    stop(rows)
     rows += timed(found, "every rank and the allreduce", lambda: together(run, found))
     keep(run, found, rows, began)
-    stop(rows)
 
 
 def timed(found, what, act):
@@ -76,11 +72,9 @@ def timed(found, what, act):
 
 
 def keep(run, found, rows, began):
+    """Keep the table with the run, and raise when a row of it stops the run."""
     document = dict(found, rows=rows, seconds=round(time.monotonic() - began, 1))
     run.write("preflight.json", json.dumps(document, sort_keys=True) + "\n")
-
-
-def stop(rows):
     why = sentence(rows)
     if why:
         raise Failed("preflight", why)
@@ -109,7 +103,7 @@ def nodes(run):
         answered = time.time()
         if code:
             return None
-        facts = json.loads(output.splitlines()[-1])
+        facts = json.loads(last_line(code, output))
         return dict(facts, clock_off_s=facts["time"] - (asked + answered) / 2, clock_error_s=(answered - asked) / 2)
 
     addresses = run.spec.addresses
@@ -175,7 +169,6 @@ def together(run, found):
     ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
     ranks.sort(key=lambda rank: rank["rank"])
     found["ranks"] = ranks
-    found["allreduce_s"] = max([rank["allreduce_s"] for rank in ranks] or [0])
     return of_ranks(ranks, run.spec)
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictInt, StrictStr
 
 from agent.kill_run import STOP_FILE
-from agent.launch.probe import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
+from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, pattern_or
 from microcluster.jobs.plan import NO_CHECKPOINTS, Metric, Plan, Process, World
@@ -148,8 +148,8 @@ class Job(OwnScript):
                 argv = (*WITHOUT_PORT, *(word.replace(GPUS, gpus) for word in command))
                 # The address keeps the process to the private network.
                 own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": world.addresses[node]}
-                numbers = {NUMBER_VARIABLE: str(number), LOCAL_VARIABLE: str(local)}
-                made.append(Process(role, node, argv, {**shared, **own, **numbers}, order, name=f"{role} {number}"))
+                environment = {**shared, **own, NUMBER_VARIABLE: str(number)}
+                made.append(Process(role, node, argv, environment, order, name=f"{role} {number}"))
         return made
 
     def plan(self, world: World) -> Plan:

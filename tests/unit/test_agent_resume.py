@@ -153,7 +153,6 @@ def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone
     assert resume.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-4.index"]
     assert sorted(path.stem for path in (folder / "logdir").glob("*.index")) == ["model.ckpt-3", "model.ckpt-4"]
     assert "model.ckpt-1" not in (folder / "logdir" / "checkpoint").read_text()
-    assert [event["names"] for event in events_of(folder, "pruned")] == [["model.ckpt-2", "model.ckpt-1"]]
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["alone", "with an older one"])
