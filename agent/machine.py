@@ -23,6 +23,10 @@ def write_whole(path, text):
     os.rename(path + ".new", path)
 
 
+def write_json(path, value):
+    write_whole(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
 def read_json(path):
     """Return what a file of ours holds, nothing where there is none that can be read."""
     try:

@@ -20,8 +20,8 @@ import urllib.request
 import zlib
 from http.client import HTTPException
 
-from agent.data.stages import Progress, Refused, say, write_json
-from agent.machine import hash_of, read_json
+from agent.data.progress import Progress, Refused, say
+from agent.machine import hash_of, read_json, write_json
 
 SILENCE_S = 60
 TRIES = 6

@@ -1,7 +1,7 @@
 """Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
 
 from agent import kill_run
-from agent.data.stages import MARK
+from agent.data.progress import MARK
 from agent.machine import parallel
 from agent.supervise.health_rules import Failed, step_failed
 

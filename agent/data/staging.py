@@ -1,7 +1,8 @@
 """Make a run's data, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/run_spec.py) and leaves finished files with their sums in its folder.
-Every step is left out whose results are whole.
+Every step is left out whose results are whole by its stamp, which holds what they follow from and their hashes: so a killed staging goes on
+where it was.
 """
 
 import os
@@ -13,9 +14,9 @@ from functools import partial
 
 from agent.data import archives, text_cleaning
 from agent.data.archives import Fetcher
-from agent.data.stages import Refused, Stages, say
+from agent.data.progress import Refused, say
 from agent.data.text_cleaning import count_lines
-from agent.machine import hash_of, read_json, try_lock, write_whole
+from agent.machine import hash_of, read_json, try_lock, write_json, write_whole
 
 PIECES = [sys.executable, os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data.text_cleaning"]
 REFUSED, TERMINATED = 1, 143
@@ -32,10 +33,10 @@ class Staging:
 
     def __init__(self, plan, tool=None):
         self.plan, self.work, self.folder = plan, plan["work"], plan["folder"]
-        self.stages = Stages(self._at("stamps"))
         self.fetcher = Fetcher(self._at("archives"), os.path.join(self.folder, RECORDS))
         self.tool = tool or Tool(self.work)
-        os.makedirs(self.folder, exist_ok=True)
+        for folder in (self.folder, self._at("stamps")):
+            os.makedirs(folder, exist_ok=True)
 
     def _at(self, *names):
         return os.path.join(self.work, *names)
@@ -69,21 +70,38 @@ class Staging:
             follows_from = {"archive": hash_of(path), "members": sorted(members)}
             results = sorted(members.values())
             unpack = partial(archives.take, path, members.get, results)
-            known.update(self.stages.run("unpacked-" + archive["name"], follows_from, results, unpack))
+            known.update(self._have("unpacked-" + archive["name"], follows_from, results, unpack))
         found = {}
         for name, sources in sorted(self.plan["texts"].items()):
             paths, target = [wanted[archive][member] for archive, member in sources], self._at("texts", name)
             gather = partial(text_cleaning.gather, paths, target)
-            made = self.stages.run("text-" + name, [known[path] for path in paths], [target], gather)
+            made = self._have("text-" + name, [known[path] for path in paths], [target], gather)
             found[name] = (target, made[target])
         return found
+
+    def _have(self, name, follows_from, results, make):
+        """Have the files ``results`` (paths), which ``make`` makes where they are not whole; return {path: sha256} of them.
+
+        What the results follow from, as JSON, has to change when they do: the hashes of what goes in, and every setting.
+        """
+        stamp = self._at("stamps", name + ".json")
+        known = read_json(stamp)
+        if known.get("from") == follows_from and known["results"] == hashes_of(results):
+            say(name + ": is there already")
+            return known["results"]
+        for path in results:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        make()
+        made = hashes_of(results)
+        write_json(stamp, {"from": follows_from, "results": made})
+        return made
 
     def _pass(self, what, names, before, setting, make):
         """Make files of equal names from some, all in one go; return {name: (path, sha256)}."""
         sources = [before[name][0] for name in names]
         targets = [self._at(what, name) for name in names]
         follows_from = {"files": [before[name][1] for name in names], "setting": setting}
-        made = self.stages.run(what, follows_from, targets, lambda: make(sources, targets, setting))
+        made = self._have(what, follows_from, targets, lambda: make(sources, targets, setting))
         return dict((name, (path, made[path])) for name, path in zip(names, targets))
 
     def _compare_with_usual(self, mixed):
@@ -100,7 +118,7 @@ class Staging:
         flags = " ".join(self.plan["pieces"])
         follows_from = {"files": [mixed[name][1] for name in self.plan["train"]], "size": size, "flags": flags}
         model, learn = prefix + ".model", partial(self.tool.run, [["learn", prefix, size, flags] + files])
-        return model, self.stages.run("pieces", follows_from, [model, prefix + ".vocab"], learn)[model]
+        return model, self._have("pieces", follows_from, [model, prefix + ".vocab"], learn)[model]
 
     def _encode(self, texts, model, sha256):
         """Cut every text into pieces, side by side."""
@@ -109,7 +127,7 @@ class Staging:
             source, source_sha256 = texts[text]
             follows_from.append(source_sha256)
             jobs.append(["encode", model, source, os.path.join(self.folder, name)])
-        self.stages.run("encoded", follows_from, [job[-1] for job in jobs], partial(self.tool.run, jobs))
+        self._have("encoded", follows_from, [job[-1] for job in jobs], partial(self.tool.run, jobs))
 
     def _unpack(self):
         """Take finished files out of one tar, from whatever folder in it."""
@@ -129,6 +147,10 @@ class Staging:
             if os.path.lexists(target):
                 os.remove(target)
             os.link(file["path"], target)
+
+
+def hashes_of(paths):
+    return dict((path, hash_of(path)) for path in paths)
 
 
 class Tool:

@@ -12,7 +12,7 @@ import re
 from array import array
 from itertools import chain
 
-from agent.data.stages import Progress, Refused
+from agent.data.progress import Progress, Refused
 
 SPACES = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """What Perl takes for white space in decoded text; Python's own class has four control characters more."""

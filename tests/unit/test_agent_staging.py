@@ -15,7 +15,7 @@ from launching import HERE, transformer
 from test_agent_staging_archive import tar_of
 
 from agent.data import staging
-from agent.data.stages import Refused
+from agent.data.progress import Refused
 from core.waiting import wait_until
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq.datasets import DATASETS

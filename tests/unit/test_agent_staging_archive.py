@@ -6,7 +6,7 @@ import tarfile
 import pytest
 
 from agent.data.archives import take
-from agent.data.stages import Refused
+from agent.data.progress import Refused
 
 LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
 

@@ -8,7 +8,7 @@ import pytest
 from staging_server import published
 
 from agent.data.archives import TRIES, Fetcher, refuse_scheme
-from agent.data.stages import Refused
+from agent.data.progress import Refused
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

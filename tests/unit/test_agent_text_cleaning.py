@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.data import text_cleaning
-from agent.data.stages import Refused
+from agent.data.progress import Refused
 
 
 @pytest.mark.parametrize(

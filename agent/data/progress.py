@@ -1,14 +1,7 @@
-"""The stages of a staging and what it says: each is skipped when its results are whole, so a killed staging goes on where it was.
+"""What a staging says: how far it is, and why it cannot go on."""
 
-A stage's stamp holds what its results follow from, and their sizes and hashes.
-"""
-
-import json
-import os
 import sys
 import time
-
-from agent.machine import hash_of, read_json, write_whole
 
 MARK = "staging: "
 """How a line begins that `fab watch` shows as what is being done."""
@@ -54,36 +47,3 @@ class Progress:
 
     def _age(self):
         return str(int(time.monotonic() - self.began)) + " s"
-
-
-def write_json(path, value):
-    write_whole(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
-
-
-class Stages:
-    """The stamps of one staging in their folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        os.makedirs(folder, exist_ok=True)
-
-    def run(self, name, follows_from, results, make):
-        """Have the files ``results`` (paths), which ``make`` makes; return {path: sha256} of them.
-
-        What the results follow from, as JSON, has to change when they do: the hashes of what goes in, and every setting.
-        """
-        stamp = os.path.join(self.folder, name + ".json")
-        known = read_json(stamp)
-        if known.get("from") == follows_from and known["results"] == hashes_of(results):
-            say(name + ": is there already")
-            return known["results"]
-        for path in results:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        make()
-        made = hashes_of(results)
-        write_json(stamp, {"from": follows_from, "results": made})
-        return made
-
-
-def hashes_of(paths):
-    return dict((path, hash_of(path)) for path in paths)
