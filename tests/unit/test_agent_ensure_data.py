@@ -113,11 +113,6 @@ def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder)
     assert outcome.reason.endswith("exit code 1: checking the data: 5 and 4 lines, which do not pair")
 
 
-def test_a_staging_that_finds_no_room_fails_the_run_as_a_full_disk_does(folder):
-    with_data(folder, stage="echo 'staging: the files of /data/x: [Errno 28] No space left on device'; exit 1")
-    assert carry_out(folder).cause == "disk-full"
-
-
 def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
     with_data(folder, stage="true")
     assert "comparing the data that were made with their sums" in carry_out(folder).reason

@@ -82,19 +82,14 @@ def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
     assert "no space left" in (folder / "job.log").read_text()
 
 
-def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(folder):
-    outcome = carry_out(folder, spread=["sh", "-c", "echo the data did not arrive whole on 10.0.0.1; exit 1"])
-    assert (outcome.cause, outcome.reason) == (
-        "placing",
-        "bringing the data to gpu-1 ended with exit code 1: the data did not arrive whole on gpu-1",
-    )
-
-
-def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
-    said = "the data did not arrive whole on 10.0.0.1 (tar: a: Cannot write: No space left on device)"
-    outcome = carry_out(folder, spread=["sh", "-c", f"echo '{said}'; exit 1"])
-    assert outcome.cause == "disk-full"
-    assert "whole on gpu-1 (tar: a: Cannot write" in outcome.reason
+@pytest.mark.parametrize(
+    ("why", "cause"), [("", "placing"), (" (tar: a: Cannot write: No space left on device)", "disk-full")]
+)
+def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(folder, why, cause):
+    said = "the data did not arrive whole on {}" + why
+    outcome = carry_out(folder, spread=["sh", "-c", f"echo '{said.format('10.0.0.1')}'; exit 1"])
+    reason = f"bringing the data to gpu-1 ended with exit code 1: {said.format('gpu-1')}"
+    assert (outcome.cause, outcome.reason) == (cause, reason)
 
 
 def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
