@@ -23,6 +23,8 @@ LONGEST_TURN_S = 20.0
 """A call that has had no turn for so long is not sent; the rest of the time is for the call."""
 READ_ATTEMPTS = 8
 LOCAL_ATTEMPTS = 3
+NOBODY_LISTENS = "Connection refused"
+"""On this computer nobody will then, and a person waits for the sentence."""
 READINGS = 8
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
@@ -91,12 +93,16 @@ class Wire(ABC):
         Raises:
             AccountError: the account cannot be read; the text says why, and what a person does about it.
         """
-        key = self.credentials
-        try:
-            return ask(LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS)
-        except self.fault as error:
-            why = unreadable(asked, error, source, start if key.is_local else None)
-            raise AccountError(without_secrets(why, key.api_key)) from error
+        key, failure = self.credentials, None
+        for attempts in (LOCAL_ATTEMPTS, READ_ATTEMPTS) if key.is_local else (READ_ATTEMPTS,):
+            try:
+                return ask(attempts)
+            except self.fault as error:
+                failure = error
+            if not failure.is_transient or NOBODY_LISTENS in failure.text:
+                break
+        why = unreadable(asked, failure, source, start if key.is_local else None)
+        raise AccountError(without_secrets(why, key.api_key)) from failure
 
     def repeated(self, call: str, send: Callable[[], Any], expect: Any = object, attempts: int = READ_ATTEMPTS) -> Any:
         """Send what changes nothing, or may be sent twice; transient faults are tried again.

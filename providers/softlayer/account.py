@@ -25,7 +25,7 @@ from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import Operation
 from providers.rental.receipt import Charge
-from providers.rental.wire import READ_ATTEMPTS, Row, SharedList
+from providers.rental.wire import Row, SharedList
 from providers.softlayer import billing, credentials, views
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, made_id
 from providers.softlayer.billing import BILL_MASK, ORDER_MASK
@@ -36,7 +36,6 @@ OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
 CLAIM_NOTES = re.compile(rf" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$")
-NOBODY_LISTENS = "Connection refused"
 
 
 class SoftLayer(Market):
@@ -72,21 +71,28 @@ class SoftLayer(Market):
         """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
         if owner is not None and kind == GUEST:
             guests = [views.resource(row) for row in self.guest_list.under(owner)]
-            for each in [guest for guest in guests if not guest.is_alive and not guest.is_billed][:1]:
-                self.api.check_to_see(each.id)
+            for guest in guests:
+                self._check_cancelled(guest)
             return guests
-        listings: dict[str, Callable[[], Iterable[Resource]]] = {
-            GUEST: lambda: map(views.resource, self._listed("getVirtualGuests", views.GUEST_MASK, OF_GUESTS)),
-            KEY: lambda: map(views.as_key, self._listed("getSshKeys", views.KEY_MASK)),
-            GROUP: lambda: map(
-                views.as_group, self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=views.GROUP_MASK)
-            ),
-            views.ITEM: lambda: map(billing.as_resource, billing.other_items(self.api)),
-        }
-        chosen = [listings[kind]] if kind else list(listings.values())
-        with ThreadPoolExecutor(len(chosen)) as pool:
-            lists = list(pool.map(lambda listing: list(listing()), chosen))
-        return [each for found in lists for each in found if each.owner is not None and owner in (None, each.owner)]
+        kinds = [kind] if kind else [GUEST, *views.OTHERS, views.ITEM]
+        with ThreadPoolExecutor(len(kinds)) as pool:
+            found = [each for listed in pool.map(self._list, kinds) for each in listed]
+        return [each for each in found if each.owner is not None and owner in (None, each.owner)]
+
+    def _list(self, kind: str) -> list[Resource]:
+        if kind == GUEST:
+            return [views.resource(row) for row in self._listed("getVirtualGuests", views.GUEST_MASK, OF_GUESTS)]
+        if kind == views.ITEM:
+            return [billing.as_resource(row) for row in billing.other_items(self.api)]
+        mask, view = views.OTHERS[kind][1:]
+        if kind == KEY:
+            return [view(row) for row in self._listed("getSshKeys", mask)]
+        return [view(row) for row in self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=mask)]
+
+    def _check_cancelled(self, guest: Resource) -> None:
+        """Take no guest for cancelled because this user sees no billing items."""
+        if not guest.is_alive and not guest.is_billed:
+            self.api.check_to_see(guest.id)
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read a guest, a key or a group by its id."""
@@ -212,8 +218,7 @@ class SoftLayer(Market):
         if row is None:
             return self._missing(guest_id, owner, fresh=fresh, max_age_s=max_age_s)
         guest = views.resource(row)
-        if not guest.is_alive and not guest.is_billed:
-            self.api.check_to_see(guest_id)  # Who sees no billing items does not know whether it was cancelled.
+        self._check_cancelled(guest)
         return guest
 
     def guest(self, guest_id: str, owner: Owner, max_age_s: float = 0.0) -> Row | None:
@@ -272,19 +277,14 @@ class SoftLayer(Market):
 
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
+
+        def ask(attempts: int) -> Row:
+            return self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
+
         asked = f"opening the account at {key.endpoint} as {key.username}"
-        found = self.api.opened(self._read_identity, asked, "the key file or SL_API_KEY", "python -m emulator start")
+        found = self.api.opened(ask, asked, "the key file or SL_API_KEY", "python -m emulator start")
         name = str(found.get("companyName") or "")
         return Identity(str(found["id"]), name, key.username, key.endpoint, key.is_local)
-
-    def _read_identity(self, attempts: int) -> Row:
-        try:
-            return self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
-        except ApiError as error:
-            # Where nobody listens on this computer nobody will, and a person waits for the sentence; else it is worth more.
-            if attempts == READ_ATTEMPTS or not error.is_transient or NOBODY_LISTENS in error.text:
-                raise
-            return self._read_identity(READ_ATTEMPTS)
 
 
 def open_account(config_file: str | None = None, exported: Mapping[str, str] = os.environ) -> OpenedAccount:

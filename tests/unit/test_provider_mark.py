@@ -8,10 +8,6 @@ OURS = "1f3a9c42"
 LOCAL = home.Owner("local", OURS)
 
 
-def test_a_guest_is_ours_by_its_domain():
-    assert home.owner_in_domain(f"local-{OURS}.microcluster") == LOCAL
-
-
 @pytest.mark.parametrize(
     "domain",
     [
@@ -32,23 +28,21 @@ def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
 
 @pytest.mark.parametrize(
     ("stack", "notes"),
-    [
-        ("local", f"microcluster local-{OURS}"),
-        ("my.stack", f"microcluster my.stack-{OURS} gpu-0"),
-        ("s", f"microcluster s-{OURS}: d"),
+    [("my.stack", f"microcluster my.stack-{OURS} gpu-0"), ("s", f"microcluster s-{OURS}: d")]
+    + [
+        (None, notes)
+        for notes in (
+            "",
+            None,
+            OURS,
+            f"copy of microcluster s-{OURS}",
+            f"microcluster s-{OURS}a",
+            f"microcluster {OURS}",
+        )
     ],
 )
-def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
-    assert home.owner_in_notes(notes) == home.Owner(stack, OURS)
-
-
-@pytest.mark.parametrize(
-    "notes",
-    ["", None, OURS, f"copy of microcluster local-{OURS}", f"microcluster local-{OURS}a", f"microcluster {OURS}"]
-    + [f"microcluster p100-{OURS}"],
-)
-def test_notes_that_only_mention_the_mark_or_bear_it_for_another_stack_are_foreign(notes):
-    assert home.owner_in_notes(notes) != LOCAL
+def test_only_notes_that_begin_with_stack_and_mark_are_an_owners(stack, notes):
+    assert home.owner_in_notes(notes) == (home.Owner(stack, OURS) if stack else None)
 
 
 def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
