@@ -107,11 +107,6 @@ class EngineLog:
         warn = functools.partial(self.say, urn, severity=engine_pb2.WARNING)
         return Log(functools.partial(self.say, urn), functools.partial(self.say, urn, passing=True), warn)
 
-    def close(self) -> None:
-        """Let go of the engine."""
-        if self._channel is not None:
-            self._channel.close()
-
 
 def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
     """Turn whatever a call raises into what the engine prints or records; the engine redacts nothing itself."""

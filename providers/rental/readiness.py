@@ -1,6 +1,7 @@
 """A machine on its way from its order to ready, and everything that can stop it there."""
 
 import time
+from functools import cached_property
 
 from providers.rental.account import Market, OrderStatus, Pending, Resource
 from providers.rental.errors import ProviderError
@@ -27,7 +28,6 @@ class Readiness:
         self.seen: Resource | None = None
         """The machine as last seen."""
         self._op, self._market, self._owner = op, market, sought.owner
-        self._fresh_until: float | None = None
         self._began = self._seen_at = self._worked_on = time.monotonic()
         self._order: OrderStatus | None = None
 
@@ -63,7 +63,7 @@ class Readiness:
         # Taken before the look: what is overdue by then is not fresh any more.
         is_overdue = self._since(self._seen_at) > self._market.settled_s
         max_age_s = 0.0 if is_exact or not self.is_machine else self._age_s
-        is_fresh = time.monotonic() < self._freshness()
+        is_fresh = time.monotonic() < self._fresh_until
         found = self._market.find(self.sought.kind, self.sought.id, self._owner, fresh=is_fresh, max_age_s=max_age_s)
         if isinstance(found, Resource):
             found.check_ours(self._owner, "working on")
@@ -108,10 +108,9 @@ class Readiness:
             raise ProviderError(f"{machine.described} will not be built: {self._order.described}. {REFRESH}")
         return self._order
 
-    def _freshness(self) -> float:
-        if self._fresh_until is None:
-            self._fresh_until = fresh_until(self._op, self._market, self.sought)
-        return self._fresh_until
+    @cached_property
+    def _fresh_until(self) -> float:
+        return fresh_until(self._op, self._market, self.sought)
 
     @property
     def _age_s(self) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from calendar import monthrange
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -97,7 +97,8 @@ def charges(account: Any, owner: Owner, known_guests: Iterable[str] = ()) -> tup
     rows = {str(row["id"]): row for row in listed(account.api, owner)}
     running = {str(each["billingItem"]["id"]) for each in guests if each.get("billingItem")}
     doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | running
-    rows |= by_id(account.api, doubtful)
+    newest = _read_each(partial(account.api.find, "Billing_Item", mask=CHARGE_MASK), doubtful)
+    rows |= {str(row["id"]): row for row in newest}
     found = [charge(row, still_billed=item in running) for item, row in rows.items()]
     return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
 
@@ -133,9 +134,14 @@ def as_resource(row: Row) -> Resource:
 def _guests_now(account: Any, owner: Owner, known: Iterable[str]) -> list[dict[str, Any]]:
     """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
     listed = {str(each["id"]) for each in account.guest_list.under(owner) if each.get("billingItem")}
+    found = _read_each(partial(_guest_now, account, owner), {*listed, *known})
+    return [guest for guest in found if owner_in_domain(guest.get("domain")) == owner]
+
+
+def _read_each(read: Callable[[str], Row | None], ids: Iterable[str]) -> list[Row]:
+    """Read things one by one, as they are at this moment; what is not shown is left out."""
     with ThreadPoolExecutor(WORKERS) as pool:
-        found = pool.map(partial(_guest_now, account, owner), sorted({*listed, *known}))
-        return [guest for guest in found if guest and owner_in_domain(guest.get("domain")) == owner]
+        return [row for row in pool.map(read, sorted(set(ids))) if row]
 
 
 def _guest_now(account: Any, owner: Owner, guest_id: str) -> dict[str, Any] | None:
@@ -165,14 +171,6 @@ def _owner(row: Row) -> Owner | None:
     return owner_in_domain(row.get("domainName")) or owner_in_notes(row.get("notes"))
 
 
-def by_id(api: Api, item_ids: Iterable[str]) -> dict[str, Row]:
-    """Read billing items one by one, as they are at this moment."""
-    wanted = sorted(set(item_ids))
-    with ThreadPoolExecutor(WORKERS) as pool:
-        rows = pool.map(lambda item_id: api.find("Billing_Item", item_id, CHARGE_MASK), wanted)
-        return {item_id: row for item_id, row in zip(wanted, rows, strict=True) if row}
-
-
 def charge(row: Row, *, still_billed: bool) -> Charge:
     """Read one billing item.
 
@@ -193,9 +191,9 @@ def charge(row: Row, *, still_billed: bool) -> Charge:
         ends=cancelled if ahead else None,
         hourly=bool(row.get("hourlyFlag")),
         per_hour=per_hour(row),
-        per_month=per_month(row),
+        per_month=whole(row, "recurringFee"),
         # The account counts what hours have cost; a month is charged in full when it begins.
-        so_far=_of_hours(row) if row.get("hourlyFlag") else per_month(row) * _months_begun(row),
+        so_far=_of_hours(row) if row.get("hourlyFlag") else whole(row, "recurringFee") * _months_begun(row),
         currency="USD",
     )
 
@@ -244,19 +242,14 @@ def _described(row: Row) -> str:
 def per_hour(item: Item) -> Decimal:
     """Add up what a billing item and its children cost an hour; a monthly one has no price by the hour, but costs as well."""
     if item.get("hourlyFlag") is False:
-        return (per_month(item) / HOURS_OF_A_MONTH).quantize(Decimal("0.0001"))
+        return (whole(item, "recurringFee") / HOURS_OF_A_MONTH).quantize(Decimal("0.0001"))
     return whole(item, "hourlyRecurringFee")
-
-
-def per_month(item: Item) -> Decimal:
-    """Add up what a monthly billing item and its children cost a month."""
-    return whole(item, "recurringFee")
 
 
 def rate(item: Item) -> str:
     """Say the price of a billing item by the unit in which it is billed."""
     is_hourly = bool(item.get("hourlyFlag"))
-    return receipt.rate(per_hour(item) if is_hourly else per_month(item), "USD", hourly=is_hourly)
+    return receipt.rate(per_hour(item) if is_hourly else whole(item, "recurringFee"), "USD", hourly=is_hourly)
 
 
 def whole(item: Item, amount: str) -> Decimal:

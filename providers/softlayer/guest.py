@@ -1,7 +1,6 @@
 """The VirtualGuest resource: adopted or ordered once, ready when it is returned, not billed any more when it is deleted."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -25,7 +24,6 @@ SIDES = {
     "primaryNetworkComponent": "public_security_group_ids",
     "primaryBackendNetworkComponent": "private_security_group_ids",
 }
-GROUP_SERVICE = "Network_SecurityGroup"
 
 
 class Guests(Rented):
@@ -116,43 +114,34 @@ def _set_port_speed(market: SoftLayer, spec: GuestSpec, guest: Guest) -> None:
             market.api.ensure("Virtual_Guest", method, spec.port_speed_mbps, id=int(guest["id"]))
 
 
-@dataclass(frozen=True)
-class Change:
-    """What to do with the security groups of one interface."""
+def changes(guest: Mapping[str, Any], spec: GuestSpec) -> list[tuple[str, str, int]]:
+    """Decide by which call to attach or detach which group at which interface, so that exactly the wanted ones are there.
 
-    component_id: int
-    attach: tuple[int, ...]
-    detach: tuple[int, ...]
-    is_first: bool
-    """The interface has none yet: the first group ever takes effect only after a restart of the guest."""
-
-
-def changes(guest: Mapping[str, Any], spec: GuestSpec) -> list[Change]:
-    """Decide what has to be done so that exactly the wanted groups are attached to each interface."""
+    The new ones are put on before the old ones come off: an interface without groups is open to everybody.
+    """
     planned = []
     for side, attribute in SIDES.items():
         component = guest.get(side) or {}
         if not component.get("id"):
             continue
-        wanted, attached = _ids(getattr(spec, attribute)), _ids(views.groups(component))
-        attach = tuple(each for each in wanted if each not in attached)
-        detach = tuple(each for each in attached if each not in wanted)
-        if attach or detach:
-            planned.append(Change(int(component["id"]), attach, detach, not attached))
+        wanted, attached = getattr(spec, attribute), views.groups(component)
+        new = [each for each in wanted if each not in attached]
+        old = [each for each in attached if each not in wanted]
+        planned += [("attachNetworkComponents", each, component["id"]) for each in new]
+        planned += [("detachNetworkComponents", each, component["id"]) for each in old]
     return planned
 
 
 def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpec) -> Guest:
     """Attach the wanted groups, then detach the others, and restart a guest whose interface had none."""
-    planned = changes(guest, spec)
-    if not planned:
+    if not changes(guest, spec):
         return guest
 
     def look() -> Guest | Pending:
         found = market.api.read("Virtual_Guest", "getObject", id=int(guest["id"]), mask=GUEST_MASK, expect=dict)
         try:
-            for change in changes(found, spec):
-                _carry_out(market, change)
+            for method, group, component in changes(found, spec):
+                market.api.once("Network_SecurityGroup", method, [int(component)], id=int(group))
         except ApiError as error:
             if not error.is_transient:
                 raise
@@ -160,21 +149,11 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
         return found
 
     found = op.wait_until(f"the security groups of {views.described(guest)}", look)
-    if any(change.is_first and change.attach for change in planned):
+    bare = [side for side, attribute in SIDES.items() if getattr(spec, attribute) and not views.groups(guest.get(side))]
+    if bare:
+        # The first group ever of an interface takes effect only after a restart.
         op.log.warn(
             f"Restarts {views.described(guest)}: the first security group of an interface works only from then on."
         )
         market.api.ensure("Virtual_Guest", "rebootDefault", id=int(guest["id"]))
     return found
-
-
-def _carry_out(market: SoftLayer, change: Change) -> None:
-    """Put the new ones on before the old ones come off: an interface without groups is open to everybody."""
-    for group in change.attach:
-        market.api.once(GROUP_SERVICE, "attachNetworkComponents", [change.component_id], id=group)
-    for group in change.detach:
-        market.api.once(GROUP_SERVICE, "detachNetworkComponents", [change.component_id], id=group)
-
-
-def _ids(texts: Sequence[str]) -> list[int]:
-    return [int(each) for each in texts]

@@ -28,7 +28,7 @@ class LossyWire(ThreadingHTTPServer):
         self.says: dict[str, object] = {}
         """What is answered to a method of a service instead of the account's answer: a value, a fault, or a function."""
         self.misroots = False
-        """Whether every filter loses its root on the way, so that the account ignores it and lists everything."""
+        """Whether every filter gets lost on the way, so that the account lists everything, as for one that it ignores."""
         self.lock = threading.Lock()
 
     def config(self, original: Path, folder: Path) -> Path:
@@ -54,12 +54,8 @@ class _Forward(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         method = body.split(b"<methodName>")[1].split(b"<")[0].decode()
-        for root in (
-            (b"virtualGuests", b"allTopLevelBillingItems", b"orders")
-            if self.server.misroots and b"ObjectFilter" in body
-            else ()
-        ):
-            body = body.replace(b"<name>" + root + b"</name>", b"<name>nowhere</name>")
+        if self.server.misroots:
+            body = body.replace(b"ObjectFilter</name>", b"ObjectNothing</name>")
         lost = self.server.loses(method)
         if method in self.server.kept_back:
             self.server.kept_back[method].wait(30)
