@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Owner, owner_mark
@@ -14,11 +13,12 @@ from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
-from emulator.process import listen
 from emulator.server import application
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.order import Operation
 from providers.rental.resource import Created, HostKey, Live
+from tools.chaos.accounts import Door
+from tools.chaos.wire import Wire
 
 STACK = "pair"
 CLOCK_RATE = 200
@@ -42,18 +42,14 @@ class EmulatedTeam:
     """An account behind a port, with a key file."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
-        listener = listen("127.0.0.1", 0)
-        port = listener.getsockname()[1]
+        wire = Wire()
+        self._door = Door(wire)
         folder.mkdir(parents=True)
-        chosen = Settings(folder, port=port, machines="none", clock_rate=CLOCK_RATE, **settings)
+        chosen = Settings(folder, port=self._door.port, machines="none", clock_rate=CLOCK_RATE, **settings)
         self.account = EMULATED.account(chosen)
         self.account.store.flush()
         self.key_file = EMULATED.write_client_file(chosen)
-        app = application(self.account, EMULATED.routes(self.account), EMULATED.holdings, port)
-        config = uvicorn.Config(app, log_config=None, lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
-        self._thread.start()
+        wire.lead_to(application(self.account, EMULATED.routes(self.account), EMULATED.holdings, self._door.port))
         self._reconciler = MachineReconciler(self.account, EMULATED.machine_source(self.account), NoMachines())
         self._reconciler.start()
 
@@ -71,8 +67,7 @@ class EmulatedTeam:
     def close(self) -> None:
         """Stop answering."""
         self._reconciler.stop()
-        self._server.should_exit = True
-        self._thread.join(10)
+        self._door.close()
 
 
 def make_keys(home: Path, stack: str = STACK) -> str:

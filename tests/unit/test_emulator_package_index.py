@@ -1,20 +1,18 @@
 """The package index that machines see: this computer's own, and the hosts to which it links, and nothing else."""
 
 import base64
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 import requests
-import uvicorn
 from staging_server import published
 from starlette.applications import Starlette
 
 from emulator.package_index import FILES, PAGES, PackageIndex, PipSettings, pip_configuration
+from tools.chaos.accounts import Door
 
 WHEEL = b"the content of a wheel"
 
@@ -30,15 +28,9 @@ def site(pages: dict[str, bytes], login: str = "") -> Iterator[str]:
 @contextmanager
 def account(*indexes: str) -> Iterator[Callable[[str], requests.Response]]:
     """What asks an account as its machines do."""
-    application = Starlette(routes=PackageIndex(PipSettings(indexes)).routes())
-    server = uvicorn.Server(uvicorn.Config(application, log_config=None, lifespan="off"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        yield lambda path: requests.get(address + path, timeout=10)
-        server.should_exit = True
-        thread.join()
+    door = Door(Starlette(routes=PackageIndex(PipSettings(indexes)).routes()))
+    yield lambda path: requests.get(f"http://127.0.0.1:{door.port}{path}", timeout=10)
+    door.close()
 
 
 def served(address: str) -> str:
