@@ -89,17 +89,21 @@ def write_settings(state: Path, port: int, private: tuple[str, ...], public: str
     (state / "settings.toml").write_text(f"port = {port}\n{networks}")
 
 
+def copy_project(target: Path, *left_out: str) -> None:
+    """Copy the project's files as they are now, but for those whose paths begin in one of these ways."""
+    argv = ("git", "ls-files", "-co", "--exclude-standard")
+    listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file() and not name.startswith(left_out):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    (target / ".venv").symlink_to(ROOT / ".venv")
+
+
 def install(folder: Path, networks: Networks = SHARED) -> Product:
     """Copy the project into ``folder``, with an emulated account on these networks."""
     project, home = folder / "project", folder / "home"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (project / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, project / name)
-    (project / ".venv").symlink_to(ROOT / ".venv")
+    copy_project(project)
     write_settings(home / "emulator", free_port(), networks.private, networks.public)
     cache = (
         os.environ.get("MICROCLUSTER_CACHE")

@@ -1,7 +1,6 @@
 """The project as a person has it, with the paid part of its program alone: guests without the steps over ssh."""
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from core.home import Home
 from microcluster.setup.environment import child_environment
 from tests.integration.conftest import AccountEmulator
+from tools.product import copy_project
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
@@ -93,13 +93,8 @@ def install(folder: Path, emulator: AccountEmulator, home: Home | None = None) -
 
 
 def _copy(project: Path) -> None:
-    argv = ("git", "ls-files", "-co", "--exclude-standard")
-    for name in subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines():
-        other_stack = name.startswith("stacks/Pulumi.") and name != LOCAL  # Each one costs a `pulumi stack init`.
-        if (ROOT / name).is_file() and not (other_stack or name.startswith(("tests/", "images/"))):
-            (project / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, project / name)
-    (project / ".venv").symlink_to(ROOT / ".venv")
+    copy_project(project, "tests/", "images/", "stacks/")  # Each stack costs a `pulumi stack init`.
     (project / "__main__.py").write_text(PAID_PART)
     stack = project / LOCAL
-    stack.write_text(stack.read_text().replace("config:\n", "config:\n  softlayer:timeScale: 0.05\n", 1))
+    stack.parent.mkdir()
+    stack.write_text((ROOT / LOCAL).read_text().replace("config:\n", "config:\n  softlayer:timeScale: 0.05\n", 1))

@@ -4,7 +4,6 @@ Arguments: names of defects, or parts of names; without any, all of them. Ends w
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.planted.defects import DEFECTS, ROOT, Defect
+from tests.planted.defects import DEFECTS, Defect
+from tools.product import copy_project
 
 PASSED, FAILED = 0, 1
 """How pytest ends. Anything else is no verdict: the test was not found, or the change has broken the import of it."""
@@ -58,14 +58,10 @@ def tried(defect: Defect, sound: dict[str, bool]) -> str:
 
 @contextmanager
 def copied() -> Iterator[Path]:
-    """Copy the tracked files, as they are now, into a temporary folder."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    """Copy the project into a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         root = Path(folder, "copy")
-        for name in filter(None, listed.split("\0")):
-            if (ROOT / name).is_file():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, root / name, follow_symlinks=False)
+        copy_project(root)
         yield root
 
 
