@@ -219,8 +219,8 @@ def _hours_before(row: Row) -> int:
 
 
 def _months_begun(row: Row) -> int:
-    """Count the months of an item up to its end, or to now; the first has begun with it."""
-    opened = dated(row.get("createDate")) or datetime.now(UTC)
+    """Count the months of an item, in the account's own zone, up to its end or to now; the first has begun with it."""
+    opened = datetime.fromisoformat(str(row.get("createDate") or datetime.now(UTC)))
     end = min(dated(row.get("cancellationDate")) or datetime.now(UTC), datetime.now(UTC)).astimezone(opened.tzinfo)
     months = (end.year - opened.year) * MONTHS_PER_YEAR + end.month - opened.month
     anniversary = min(opened.day, monthrange(end.year, end.month)[1])
@@ -229,8 +229,8 @@ def _months_begun(row: Row) -> int:
 
 
 def dated(text: Any) -> datetime | None:
-    """Read a date of the API."""
-    return datetime.fromisoformat(str(text)) if text else None
+    """Read a date of the API, which has the account's own zone, in UTC: sentences say UTC."""
+    return datetime.fromisoformat(str(text)).astimezone(UTC) if text else None
 
 
 def _described(row: Row) -> str:

@@ -27,6 +27,11 @@ def charge(**changes) -> Charge:
     return billing.charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
 
 
+def test_a_charge_has_its_dates_in_utc_as_the_sentences_say_that_show_them():
+    ended = charge(cancellationDate="2026-11-21T09:30:00-06:00")
+    assert f"{ended.opened:%H:%M} to {ended.closed:%H:%M} UTC" == "14:00 to 15:30 UTC"
+
+
 def test_a_charge_includes_its_children():
     assert (charge().per_hour, charge().so_far) == (Decimal("4.4"), Decimal("8.8"))
 
