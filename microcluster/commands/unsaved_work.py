@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.home import Home
@@ -24,37 +23,9 @@ SHOWN = 5
 LIVING = ("running", "stalled")
 START_JOB = "step.start-job"
 """How the command of the step ends that starts the run."""
+AND = ". And "
+NO_ANSWER = "its machines do not answer, so their data are unknown"
 REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
-
-
-@dataclass(frozen=True)
-class Stake:
-    """A run that has more on its machines than was fetched; without ``run`` the machines do not answer.
-
-    Attributes:
-        files: what is on the machines only, and the machines of which that is not known, each in words.
-        earlier: of another configuration, which was trained before on the same machines.
-    """
-
-    run: str | None
-    step: int | None = None
-    checkpoint: int | None = None
-    fetched_step: int | None = None
-    fetched: str | None = None
-    files: tuple[str, ...] = ()
-    earlier: bool = False
-
-    def __str__(self) -> str:
-        if self.run is None:
-            return "its machines do not answer, so their data are unknown"
-        step = "no step was read" if self.step is None else f"step {self.step}"
-        saved = "without a checkpoint yet" if self.checkpoint is None else f"its newest checkpoint at {self.checkpoint}"
-        at = "" if self.fetched_step is None else f" at step {self.fetched_step}"
-        home = "nothing of it was fetched" if self.fetched is None else f"fetched last{at}, {moment(self.fetched)}"
-        more = f" and {len(self.files) - SHOWN} more" if len(self.files) > SHOWN else ""
-        files = f"; not fetched: {', '.join(self.files[:SHOWN])}{more}" if self.files else ""
-        what = f"earlier run {self.run}" if self.earlier else f"run {self.run}"
-        return f"{what} lies on its machines only: {'' if self.earlier else f'{step}, '}{saved}; {home}{files}"
 
 
 def choice(*, fetch_first: bool, discard: bool) -> Choice:
@@ -62,22 +33,22 @@ def choice(*, fetch_first: bool, discard: bool) -> Choice:
     return "fetch" if fetch_first else "discard" if discard else None
 
 
-def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> tuple[Stake, ...]:
-    """Return what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
+def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[str]:
+    """Say what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
     if seen is None:
-        return (Stake(None),)
+        return [NO_ANSWER]
     cluster, outcome = seen
     run = outcome.run or (cluster.run if cluster else None)
     if run is None:
-        return ()
+        return []
     try:
         return judge(run, outcome, unfetched_runs(stack))
     except Exception:  # noqa: BLE001 - what does not say what it has is not taken for empty
-        return (Stake(None),)
+        return [NO_ANSWER]
 
 
-def judge(run: str, outcome: Outcome, listed: Sequence[Mapping[str, Any]]) -> tuple[Stake, ...]:
-    """Compare what the machines have with what was fetched.
+def judge(run: str, outcome: Outcome, listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Compare what the machines have with what was fetched, and say of each run what lies there only.
 
     A run without a whole checkpoint has all that it has made in its steps; one that shows no step either may compute all the same.
     """
@@ -88,8 +59,23 @@ def judge(run: str, outcome: Outcome, listed: Sequence[Mapping[str, Any]]) -> tu
         begun = own and (step is not None or checkpoint is not None or outcome.state in LIVING)
         files = (*one["unfetched"], *(one["silent"] if one["gone_on"] and (begun or not own) else ()))
         if files or (begun and one["step"] is None and one["gone_on"]):
-            found.append(Stake(one["run"], step, checkpoint, one["fetched_step"], one["fetched"], files, not own))
-    return tuple(found)
+            made = "no step was read" if step is None else f"step {step}"
+            what = f"run {run} lies on its machines only: {made}, "
+            if not own:
+                what = f"earlier run {one['run']} lies on its machines only: "
+            found.append(what + _left(one, checkpoint, files))
+    return found
+
+
+def _left(one: Mapping[str, Any], checkpoint: int | None, files: Sequence[str]) -> str:
+    """Say what a run has saved, what of it was fetched, and what was not."""
+    saved = "without a checkpoint yet" if checkpoint is None else f"its newest checkpoint at {checkpoint}"
+    fetched = "nothing of it was fetched"
+    if one["fetched"] is not None:
+        at = "" if one["fetched_step"] is None else f" at step {one['fetched_step']}"
+        fetched = f"fetched last{at}, {moment(one['fetched'])}"
+    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+    return f"{saved}; {fetched}" + (f"; not fetched: {', '.join(files[:SHOWN])}{more}" if files else "")
 
 
 def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:
@@ -100,7 +86,7 @@ def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:
     """
     stakes = look(stack, observed_or_none(stack))
     if stakes:
-        lost = f"Stack {stack} would lose something with its machines: {_all(stakes)}"
+        lost = f"Stack {stack} would lose something with its machines: {AND.join(stakes)}"
         _save(lost, stack, "make down", choice, stages)
 
 
@@ -112,12 +98,8 @@ def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -
     stakes = look(stack, seen)
     why = why_something_ends(home, stack, living) if stakes or living else None
     if why:
-        lost = f"{why}; {_all(stakes) or f'all that run {living} has saved is fetched'}"
+        lost = f"{why}; {AND.join(stakes) or f'all that run {living} has saved is fetched'}"
         _save(lost, stack, "make up", choice, stages)
-
-
-def _all(stakes: Sequence[Stake]) -> str:
-    return ". And ".join(map(str, stakes))
 
 
 def _save(lost: str, stack: str, command: str, choice: Choice, stages: Stages) -> None:

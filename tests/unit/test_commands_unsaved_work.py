@@ -11,14 +11,14 @@ from command_samples import CLUSTER
 from core.home import Home
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import unsaved_work
-from microcluster.commands.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
+from microcluster.commands.unsaved_work import judge, machines_taken, save_before_destroy, save_before_update
 from microcluster.lifecycle import pulumi
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
 RUN = "0123456789ab"
 RUNNING = Outcome("running", RUN, step=250, checkpoints=(200,))
-STAKE = Stake(RUN, 250, 200, 100, "2026-11-21T10:00:00+00:00")
+STAKE = f"run {RUN} lies on its machines only"
 NEWEST = "logdir/step-200.pt (1.2 GB, newest checkpoint on gpu-0)"
 FETCHED = {
     **{"run": RUN, "step": 200, "fetched": "2026-11-21T10:00:00+00:00", "fetched_step": 200},
@@ -28,7 +28,7 @@ NEVER = {**FETCHED, "fetched": None, "fetched_step": None, "unfetched": [NEWEST]
 
 
 def lost(outcome: Outcome, *listed: dict[str, object]) -> list[str]:
-    return [str(stake) for stake in judge(RUN, outcome, listed)]
+    return judge(RUN, outcome, listed)
 
 
 def seen(**changes: Any) -> Outcome:
@@ -101,7 +101,7 @@ def looked(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, listed: Any
         return listed
 
     monkeypatch.setattr(unsaved_work, "unfetched_runs", answer)
-    return list(map(str, unsaved_work.look("v100", (CLUSTER if outcome.run else None, outcome) if outcome else None)))
+    return unsaved_work.look("v100", (CLUSTER if outcome.run else None, outcome) if outcome else None)
 
 
 def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,11 +114,11 @@ def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(monkeyp
 
 
 def settled(
-    monkeypatch: pytest.MonkeyPatch, stake: Stake | None, choice: unsaved_work.Choice = None, fetch_code: int = 0
+    monkeypatch: pytest.MonkeyPatch, stake: str | None, choice: unsaved_work.Choice = None, fetch_code: int = 0
 ) -> list[tuple[str, dict[str, object]]]:
     ran: list[tuple[str, dict[str, object]]] = []
     monkeypatch.setattr(unsaved_work, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
-    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: [stake] if stake else [])
     monkeypatch.setattr(
         unsaved_work, "run_part", lambda part, **options: ran.append((part.name, options)) or fetch_code
     )
@@ -220,12 +220,12 @@ def test_an_update_that_starts_another_run_ends_the_one_at_work(monkeypatch, tmp
 
 
 def updated(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, stake: Stake | None, why: str | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, stake: str | None, why: str | None
 ) -> list[str | None]:
     """Return for which run at work the preview was asked, and what was done about the answer."""
     asked: list[str | None] = []
     monkeypatch.setattr(unsaved_work, "observed_or_none", lambda stack: (CLUSTER, seen(state=state)))
-    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: [stake] if stake else [])
     monkeypatch.setattr(unsaved_work, "why_something_ends", lambda home, stack, living: asked.append(living) or why)
     save_before_update(Home(tmp_path, tmp_path), "v100", None, Stages())
     return asked
