@@ -129,8 +129,8 @@ def test_a_command_line_that_cannot_be_understood_is_the_users_mistake(words):
 
 
 def test_a_command_ends_with_the_exit_code_of_its_verb_and_n_stands_for_its_lines():
-    done = fab("logs", "-n", "nope")
-    assert (done.returncode, "--lines nope is not a number" in done.stderr) == (2, True)
+    done = fab("logs", "-n", "0")
+    assert (done.returncode, "--lines 0 is not a number of lines" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("word", ["down", "step.start-job"])
@@ -230,26 +230,11 @@ def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkey
     assert remote_job.stop_job([Silent()], CLUSTER) == {"gpu-0": "no answer in time"}
 
 
-def test_a_number_of_lines_that_is_none_is_the_users_mistake(run):
-    for lines in ("x", "0", "-3"):
-        code, _, err = run("logs", lines=lines)
-        assert (code, f"--lines {lines} is not a number of lines" in err) == (2, True)
-
-
 def test_stopping_what_is_not_up_also_answers_a_program(run, monkeypatch):
     monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
     code, out, _ = run("stop", json=True)
     assert code == 0
     assert json.loads(out) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
-
-
-def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
-    def fails():
-        raise UnreachableError("connecting to gpu-0 (guest 7, 198.51.100.7): No route to host.")
-
-    with pytest.raises(SystemExit):
-        command.command(fails)(command.invoke.Context())
-    assert "guest 7" in (said := capsys.readouterr().err) and "adminCidrs" in said
 
 
 def test_stopping_says_which_machine_was_not_looked_at_because_docker_did_not_answer():

@@ -18,6 +18,7 @@ from fake_machine import FACTS
 import fabfile
 from core.waiting import NotReadyError
 from microcluster.commands import command, logs, ssh, stack_outputs, watch
+from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import wait_for_ssh
 from microcluster.setup import keys
 from providers.rental import wire
@@ -173,6 +174,10 @@ def test_a_home_that_cannot_be_written_to_hides_no_error(home, monkeypatch):
             ".venv does not fit (cannot import name 'Live'). `make setup` renews it",
         ),
         (NotReadyError("waiting for ssh: not there."), "Waiting for ssh: not there. Run the same command again."),
+        (
+            UnreachableError("connecting to gpu-0: no."),
+            "Connecting to gpu-0: no. Check that the machine is up and that adminCidrs",
+        ),
     ],
 )
 def test_an_error_that_says_no_next_command_gets_one(error, text, capsys):

@@ -34,18 +34,20 @@ def end_of(log, lines=3, lost=()):
     return logs.LogEnd(Launcher(lost), str(log), lines)
 
 
-def test_the_first_look_begins_with_the_last_lines(log):
-    log.write_text("".join(f"line {n}\n" for n in range(20000)))
-    assert end_of(log).read() == b"line 19997\nline 19998\nline 19999\n"
-
-
-def test_a_shorter_log_is_shown_whole(log):
-    log.write_text("one\ntwo\n")
-    assert end_of(log, lines=100).read() == b"one\ntwo\n"
-
-
-def test_no_log_is_no_error(log):
-    assert end_of(log).read() == b""
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("".join(f"line {n}\n" for n in range(20000)), b"line 19997\nline 19998\nline 19999\n"),
+        ("one\ntwo\n", b"one\ntwo\n"),
+        ("", b""),
+        (None, b""),
+    ],
+    ids=["long", "shorter", "empty", "none yet"],
+)
+def test_the_first_look_begins_with_the_last_lines_that_there_are(log, content, shown):
+    if content is not None:
+        log.write_text(content)
+    assert end_of(log).read() == shown
 
 
 def test_each_later_look_goes_on_at_its_byte(log):

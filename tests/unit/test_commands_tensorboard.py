@@ -1,6 +1,5 @@
 """TensorBoard answers on the loopback alone, is reached through one tunnel, and lives no longer than it."""
 
-import ast
 import socket
 import subprocess
 import sys
@@ -100,7 +99,3 @@ def test_a_local_port_in_use_is_refused_with_another_to_try() -> None:
         port = other.getsockname()[1]
         with pytest.raises(UserMistake, match=f"fab tensorboard --port {port + 1}"):
             free_port(str(port))
-
-
-def test_what_travels_is_python_3_5() -> None:
-    ast.parse(SERVER.read_text(), feature_version=(3, 5))

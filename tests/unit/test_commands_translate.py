@@ -16,7 +16,7 @@ from microcluster.commands.translate import lines_of
 from microcluster.jobs.openseq2seq import translation
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.transfer import RemoteFile
-from microcluster.remote.translation import PIECES, model_of, place_fetched
+from microcluster.remote.translation import model_of, place_fetched
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,10 +57,6 @@ def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_adde
 def test_inference_is_one_process_without_horovod() -> None:
     argv = translation.inference("/t/config.py", "/t/model", "/t/translated")
     assert "--use_horovod=False" in argv and "--mode=infer" in argv
-
-
-def test_what_travels_is_python_3_5() -> None:
-    ast.parse(PIECES.read_text(), feature_version=(3, 5))
 
 
 def test_blanks_around_and_inside_a_sentence_are_made_one(tmp_path: Path) -> None:

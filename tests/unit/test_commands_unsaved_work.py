@@ -46,12 +46,22 @@ def test_a_run_that_saved_again_since_it_was_fetched_would_be_lost() -> None:
     assert "fetched last at step 100, 2026-11-21 10:00:00 UTC" in text
 
 
-def test_a_run_whose_newest_checkpoint_is_here_loses_nothing_though_it_has_gone_on() -> None:
-    assert lost(RUNNING, {**FETCHED, "gone_on": True}) == []
+BEGINS = Outcome("preparing", RUN)
+EMPTY = {**NEVER, "step": None, "unfetched": []}
 
 
-def test_a_finished_run_without_checkpoints_that_was_fetched_loses_nothing() -> None:
-    assert lost(seen(state="finished", checkpoints=()), {**FETCHED, "step": None}) == []
+@pytest.mark.parametrize(
+    ("outcome", "listed"),
+    [
+        (RUNNING, {**FETCHED, "gone_on": True}),
+        (seen(state="finished", checkpoints=()), {**FETCHED, "step": None}),
+        (BEGINS, EMPTY),
+        (dataclasses.replace(BEGINS, state="failed"), {**EMPTY, "silent": ["gpu-1: connecting: no answer."]}),
+    ],
+    ids=["newest checkpoint here", "finished without checkpoints and fetched", "not begun", "failed before it began"],
+)
+def test_a_run_of_which_nothing_is_on_its_machines_alone_loses_nothing(outcome, listed) -> None:
+    assert lost(outcome, listed) == []
 
 
 @pytest.mark.parametrize(
@@ -65,15 +75,6 @@ def test_a_finished_run_without_checkpoints_that_was_fetched_loses_nothing() -> 
 )
 def test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost(status: Outcome) -> None:
     assert lost(status, {**FETCHED, "step": None, "gone_on": True})
-
-
-def test_a_run_that_has_not_begun_holds_nothing() -> None:
-    begins = Outcome("preparing", RUN)
-    empty = {**NEVER, "step": None, "unfetched": []}
-    assert lost(begins, empty) == []
-    assert (
-        lost(dataclasses.replace(begins, state="failed"), {**empty, "silent": ["gpu-1: connecting: no answer."]}) == []
-    )
 
 
 def test_an_earlier_run_on_the_same_machines_would_be_lost_with_them() -> None:
@@ -131,21 +132,19 @@ def test_without_a_word_nothing_is_touched_and_both_ways_are_named(monkeypatch: 
         settled(monkeypatch, STAKE)
 
 
-def test_with_fetch_all_that_was_named_is_downloaded_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settled(monkeypatch, STAKE, "fetch") == [("fetch", {"stack": "v100", "everything": True})]
+@pytest.mark.parametrize(
+    ("stake", "choice", "ran"),
+    [(STAKE, "fetch", [("fetch", {"stack": "v100", "everything": True})]), (STAKE, "discard", []), (None, None, [])],
+)
+def test_what_a_person_has_said_is_done_and_nothing_is_asked_when_nothing_would_be_lost(
+    monkeypatch, stake, choice, ran
+):
+    assert settled(monkeypatch, stake, choice) == ran
 
 
 def test_machines_stay_when_the_download_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandFailed, match="the machines stay and cost money"):
         settled(monkeypatch, STAKE, "fetch", fetch_code=1)
-
-
-def test_a_person_may_give_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settled(monkeypatch, STAKE, "discard") == []
-
-
-def test_nothing_is_asked_when_nothing_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settled(monkeypatch, None) == []
 
 
 GUEST = (

@@ -60,10 +60,21 @@ def in_use(folder: Path) -> str:
     return (folder / ".venv" / "bin" / "number").read_text()
 
 
-def test_it_is_made_once(folder: Path, steps: Steps) -> None:
+@pytest.mark.parametrize(
+    ("damage", "made"),
+    [
+        (lambda there: None, 1),
+        (lambda there: (there / "bin" / "python").unlink(), 2),
+        (lambda there: (there / venv.STAMP).write_text('{"lock": "only"}'), 2),
+        (lambda there: (there / venv.STAMP).write_text("{"), 2),
+    ],
+    ids=["whole", "without a python", "a stamp of another kind", "a torn stamp"],
+)
+def test_it_is_made_once_and_again_where_it_is_not_whole(folder: Path, steps: Steps, damage, made: int) -> None:
     venv.ensure(home(folder))
+    damage(folder / ".venv")
     venv.ensure(home(folder))
-    assert steps == [MAKE, INSTALL]
+    assert steps == [MAKE, INSTALL] * made
 
 
 def test_another_lock_file_asks_for_a_new_one_and_leaves_no_more_than_the_one_before(folder, steps):
@@ -73,13 +84,6 @@ def test_another_lock_file_asks_for_a_new_one_and_leaves_no_more_than_the_one_be
     assert steps == [MAKE, INSTALL] * 3
     assert in_use(folder) == "5"
     assert len(list(folder.glob(".venv-*"))) == 2
-
-
-def test_one_that_lost_its_python_is_made_from_the_beginning(folder: Path, steps: Steps) -> None:
-    venv.ensure(home(folder))
-    (folder / ".venv" / "bin" / "python").unlink()
-    venv.ensure(home(folder))
-    assert steps == [MAKE, INSTALL, MAKE, INSTALL]
 
 
 @pytest.mark.parametrize("why", [KeyboardInterrupt(), CommandFailed("pip found no index")])
@@ -110,14 +114,6 @@ def test_a_moved_folder_another_lock_and_another_python_ask_for_a_new_one_and_a_
     assert not venv.fits(there, there | {"python": "3.99.0"})
     assert not venv.fits(there, there | {"lock": "another"})
     assert venv.fits(there, there | {"python": there["python"].rpartition(".")[0] + ".99"})
-
-
-@pytest.mark.parametrize("stamp", ['{"lock": "only"}', "{"])
-def test_one_without_a_whole_stamp_is_made_from_the_beginning(folder: Path, steps: Steps, stamp: str) -> None:
-    venv.ensure(home(folder))
-    (folder / ".venv" / venv.STAMP).write_text(stamp)
-    venv.ensure(home(folder))
-    assert steps == [MAKE, INSTALL] * 2
 
 
 def test_a_missing_venv_module_without_root_is_a_sentence(folder, steps, monkeypatch):
