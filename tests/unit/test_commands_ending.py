@@ -95,14 +95,11 @@ def ended(keep_s: float = 0.1, sleep: Callable[[float], None] | None = None, **o
     return ending.end(Home.of(), "v100", Stages(), keep_s, **clock, **options)
 
 
-def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental: Rental) -> None:
-    assert ended(LONG_S) == 0
+@pytest.mark.parametrize("code", [0, 1], ids=["all is over", "a bill that goes on is a failure"])
+def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental: Rental, code: int) -> None:
+    rental.cancel_code = code
+    assert ended(LONG_S) == code
     assert rental.done == ["fetch everything", "down fetch"]
-
-
-def test_a_bill_that_goes_on_after_the_cancellation_is_a_failure(rental: Rental) -> None:
-    rental.cancel_code = 1
-    assert ended() == 1
 
 
 @pytest.mark.parametrize("change", [{"fetch_code": 1}, {"silent": True}], ids=["a wrong hash", "no answer"])

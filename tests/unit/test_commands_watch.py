@@ -42,14 +42,18 @@ class Launcher(FakeMachine):
         return answer
 
 
+def follow(*looks: str | BaseException, cost=lambda stack, say: COST, **more: object):
+    """Watch as many looks, with no time between them."""
+    return watch.follow(CLUSTER, watch.PlainScreen(), Launcher(*looks), cost, lambda seconds: None, **more)
+
+
 def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_once(capsys):
-    launcher = Launcher(
+    outcome = follow(
         observation(alive=True, step=10),
         *[UnreachableError("connecting to gpu-0: lost.")] * 2,  # The first look tries a new connection by itself.
         observation(alive=True, step=20),
         observation(alive=False, step=29, checkpoints=(0, 30)),
     )
-    outcome = watch.follow(CLUSTER, watch.PlainScreen(), launcher, lambda stack, say: COST, lambda seconds: None)
     shown = capsys.readouterr().out
     assert outcome.state == "finished"
     assert shown.count("preflight:") == 1
@@ -66,8 +70,7 @@ def test_an_account_that_does_not_answer_is_reported_once(capsys, monkeypatch):
         return Cost(None, None)
 
     looks = [observation(alive=True, step=step) for step in (0, 10, 20)]
-    launcher = Launcher(*looks, observation(alive=False, step=29, checkpoints=(0, 30)))
-    watch.follow(CLUSTER, watch.PlainScreen(), launcher, unknown, lambda seconds: None)
+    follow(*looks, observation(alive=False, step=29, checkpoints=(0, 30)), cost=unknown)
     assert capsys.readouterr().out.count("a bad day") == 1
 
 
@@ -84,7 +87,7 @@ def test_watch_shows_an_alarm_once_with_what_to_do(capsys):
     for look in looks:
         look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
     texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
-    watch.follow(CLUSTER, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
+    follow(*texts)
     shown = capsys.readouterr().out
     assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
 
@@ -95,7 +98,7 @@ def test_watch_says_once_how_the_settled_pace_compares_and_what_the_rest_costs(c
         look["job"]["max_steps"] = 3650
         look["events"] += [{"event": "time", "step": step, "seconds_per_step": 1.0, "t": 1.0} for step in (0, 10, 20)]
     texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
-    watch.follow(CLUSTER, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
+    follow(*texts)
     shown = capsys.readouterr().out
     assert shown.count("pace: a step takes 1.000 s; what is left takes 1 h and $8.99") == shown.count("pace: ") == 1
 
@@ -169,10 +172,7 @@ def test_a_line_that_has_not_changed_is_printed_every_half_minute_with_how_long_
 
 def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):
     looks = [observation(alive=True, step=10), observation(alive=False, step=29, checkpoints=(0, 30))]
-    outcome = watch.follow(
-        CLUSTER, watch.PlainScreen(), Launcher(*looks), lambda stack, say: COST, lambda seconds: None
-    )
-    watch.ended(outcome, "local")
+    watch.ended(follow(*looks), "local")
     shown = capsys.readouterr().out
     assert (shown.count("finished, step 30"), shown.count("$1.50 so far")) == (1, 1)
 
@@ -182,6 +182,5 @@ def test_a_limit_that_is_reached_ends_the_watching():
         if outcome:
             raise LimitReached
 
-    launcher = Launcher(observation(alive=True, step=10))
     with pytest.raises(LimitReached):
-        watch.follow(CLUSTER, watch.PlainScreen(), launcher, lambda *_, **__: COST, lambda _: None, hold=hold)
+        follow(observation(alive=True, step=10), hold=hold)

@@ -139,10 +139,22 @@ def test_a_finished_job_is_cancelled_once_it_is_fetched_unless_the_stack_file_ke
     assert decide(Limits(cancels_done=False), done).step == "record"
 
 
-def test_a_failed_job_keeps_its_machines_for_some_minutes():
-    early, late = (decide(Limits(), seen(1, ran("failed", "ranks-died"), lasts_s=each)) for each in (60, 1800))
-    assert (early.step, late.step) == ("warn", "end")
-    assert "cancelled in 29 min" in early.why
+@pytest.mark.parametrize(
+    ("limits", "run", "passed_s", "steps"),
+    [
+        (Limits(), ran("failed", "ranks-died"), (60, 1800), ["warn", "end"]),
+        (Limits(lease_h=Decimal(9)), ran("stalled"), (60, 600), ["warn", "end"]),
+        (Limits(idle_s=60), ran("running", armed=True), (599, 600), ["record", "warn"]),
+    ],
+    ids=["a failed job keeps its machines", "a run that hangs", "a missing reading freezes idleness"],
+)
+def test_what_may_not_last_is_warned_of_before_it_ends_the_rental(limits, run, passed_s, steps):
+    verdicts = [decide(limits, seen(5, run, lasts_s=each)) for each in passed_s]
+    assert [each.step for each in verdicts] == steps
+
+
+def test_a_warning_of_a_failed_job_says_when_its_machines_go():
+    assert "cancelled in 29 min" in decide(Limits(), seen(1, ran("failed"), lasts_s=60)).why
 
 
 def test_a_job_that_a_person_has_stopped_stays():
@@ -154,33 +166,22 @@ def test_what_the_machines_have_stopped_for_idleness_is_fetched_and_cancelled():
     assert (verdict.step, verdict.reason) == ("end", "idle")
 
 
-def test_a_run_that_hangs_is_warned_of_and_ended_after_ten_minutes():
-    early, late = (decide(Limits(lease_h=Decimal(9)), seen(1, ran("stalled"), lasts_s=each)) for each in (60, 600))
-    assert (early.step, late.step, late.reason) == ("warn", "end", "hung")
-
-
-def test_idleness_is_warned_of_at_half_of_its_limit_and_ends_at_all_of_it():
-    limits = Limits(idle_s=1800)
-    steps = [decide(limits, seen(1, replace(RUNNING, idle_s=each))).step for each in (899, 900, 1799, 1800)]
-    assert steps == ["record", "warn", "warn", "end"]
-
-
-def test_before_its_first_step_a_run_may_wait_for_two_hours():
-    limits, waiting = Limits(idle_s=600), ran("running", armed=False)
-    assert decide(limits, seen(1, replace(waiting, idle_s=1800))).step == "record"
-    assert decide(limits, seen(3, replace(waiting, idle_s=7200))).step == "end"
-
-
-def test_machines_that_are_kept_after_the_job_are_cancelled_once_they_are_idle():
-    limits, done = Limits(idle_s=1800, cancels_done=False), replace(RUNNING, state="finished")
-    steps = [decide(limits, seen(1, replace(done, idle_s=each))).step for each in (None, 899, 1799, 1800)]
-    assert steps == ["record", "record", "warn", "end"]
-
-
-def test_a_missing_reading_freezes_idleness_and_is_told_after_ten_minutes():
-    blind = replace(RUNNING, idle_s=None)
-    early, late = (decide(Limits(idle_s=60), seen(5, blind, lasts_s=each)) for each in (599, 600))
-    assert (early.step, late.step, late.warning) == ("record", "warn", "blind")
+@pytest.mark.parametrize(
+    ("limits", "run", "idle_s", "steps"),
+    [
+        (Limits(idle_s=1800), RUNNING, (899, 900, 1799, 1800), ["record", "warn", "warn", "end"]),
+        (Limits(idle_s=600), ran("running"), (1800, 7200), ["record", "end"]),
+        (
+            Limits(idle_s=1800, cancels_done=False),
+            replace(RUNNING, state="finished"),
+            (None, 899, 1799, 1800),
+            ["record", "record", "warn", "end"],
+        ),
+    ],
+    ids=["warned of at half of it", "two hours before the first step", "machines that are kept after the job"],
+)
+def test_idleness_ends_at_its_limit(limits, run, idle_s, steps):
+    assert [decide(limits, seen(3, replace(run, idle_s=each))).step for each in idle_s] == steps
 
 
 @pytest.mark.parametrize(
