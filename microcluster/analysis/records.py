@@ -55,17 +55,17 @@ def _value(line: str) -> object:
 
 
 def _is_sound(event: dict[str, Any]) -> bool:
-    kind = event.get("event")
-    if not isinstance(kind, str):
+    name = event.get("event")
+    if not isinstance(name, str):
         return False
-    there = all(key in event for key in NEEDED.get(kind, ()))
-    return there and all(TYPES[key](value) for key, value in event.items() if key in TYPES) and _is_value(kind, event)
+    there = all(key in event for key in NEEDED.get(name, ()))
+    return there and all(TYPES[key](value) for key, value in event.items() if key in TYPES) and _is_value(name, event)
 
 
-def _is_value(kind: str, event: Event) -> bool:
-    if kind in MEASURES:
+def _is_value(name: str, event: Event) -> bool:
+    if name in MEASURES:
         return _is_number(event.get("value"))
-    return kind != "trainer" or isinstance(event.get("value"), str)
+    return name != "trainer" or isinstance(event.get("value"), str)
 
 
 def _is_number(value: object) -> bool:

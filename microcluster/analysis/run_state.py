@@ -97,19 +97,18 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     expected = _prediction(seen)
     settled = bool(seconds) and _steps_of(events) >= SETTLED_STEPS
     activity = _activity(seen)
-    queued = bool(seen.get("queue"))
     return Outcome(
         state=state,
         run=job["run"],
         phase=seen["phase"],
-        phase_s=seen["queue"]["waited_s"] if queued else _phase_age(seen),
-        doing=(place_in_queue(seen["queue"]) if queued else _doing(events)) if state == "preparing" else None,
+        phase_s=_phase_age(seen),
+        doing=_doing(seen) if state == "preparing" else None,
         step=job["max_steps"] if state == "finished" and not job["exit_code_decides"] else step,
         max_steps=job["max_steps"],
         unit=job["unit"],
         saves=_saves(job),
         word=job.get("word"),
-        ended_at=next((e["t"] for e in reversed(events) if e["event"] == "end"), None) if state == "finished" else None,
+        ended_at=_latest(events, "end").get("t") if state == "finished" else None,
         remark=NOTHING_SAVED if state == "finished" and _saves(job) and not seen["checkpoints"] else None,
         train_loss=next((event["loss"] for event in reversed(losses) if "loss" in event), None),
         validation_loss=evaluated[-1].loss if evaluated else None,
@@ -119,7 +118,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         predicted_source=expected["source"],
         settled=settled,
         causes=by_cause(_link(job, seconds, expected)) if settled else {},
-        objects_per_second=_last(events, "average_objects_per_second"),
+        objects_per_second=_latest(events, "average_objects_per_second").get("value"),
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
         cause=cause,
@@ -131,8 +130,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         evaluations=tuple(one.as_json() for one in evaluated),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
-        copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
-        trainer=_last(events, "trainer") or job.get("trainer"),
+        copied=_latest(events, "copied") or None,
+        trainer=_latest(events, "trainer").get("value") or job.get("trainer"),
         metrics={e["name"]: e["value"] for e in _this_attempt(events) if e["event"] == "metric"},
         malformed=malformed,
         preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
@@ -222,8 +221,7 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:
     if seen.get("drive_silent") and _saves(job):
         flaws.append("the drive with its checkpoints does not answer")
     if job["exit_code_decides"]:
-        ends = [event for event in seen["events"] if event["event"] == "end"]
-        last = ends[-1].get("max_steps") if ends else None
+        last = _latest(seen["events"], "end").get("max_steps")
         if wanted and last and wanted > last:
             flaws.append(f"it ended when {unit} {last} was to be its last, and now {wanted} is")
         return flaws
@@ -247,16 +245,14 @@ def _seconds_per_step(events: Sequence[Event]) -> float | None:
     """
     events = _this_attempt(events)
     recent = sorted(seconds for _, seconds in curves(events).pace[-9:])
-    return recent[len(recent) // 2] if recent else _last(events, "average_seconds_per_step")
+    return recent[len(recent) // 2] if recent else _latest(events, "average_seconds_per_step").get("value")
 
 
 def _prediction(seen: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return {seconds, source, mbps} of a step on the network that the preflight measured, else as planned."""
-    for event in reversed(_this_attempt(seen["events"])):
-        if event["event"] == "prediction":
-            return event
     planned = seen["job"].get("predicted_s")
-    return {"seconds": planned, "source": None if planned is None else "before renting"}
+    before = {"seconds": planned, "source": None if planned is None else "before renting"}
+    return _latest(_this_attempt(seen["events"]), "prediction") or before
 
 
 def _steps_of(events: Sequence[Event]) -> int:
@@ -286,14 +282,17 @@ def _this_attempt(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _phase_age(seen: Mapping[str, Any]) -> float | None:
-    entered = [event["t"] for event in seen["events"] if event["event"] == "phase"]
-    return round(seen["now"] - entered[-1], 1) if entered else None
+    if seen.get("queue"):
+        return seen["queue"]["waited_s"]
+    entered = _latest(seen["events"], "phase")
+    return round(seen["now"] - entered["t"], 1) if entered else None
 
 
-def _doing(events: Sequence[Event]) -> str | None:
-    """Return the latest message of the data preparation."""
-    latest = next((event for event in reversed(events) if event["event"] in ("phase", "staging")), {})
-    return latest.get("text")
+def _doing(seen: Mapping[str, Any]) -> str | None:
+    """Return where the run's job stands in its queue, else the latest message of the data preparation."""
+    if seen.get("queue"):
+        return place_in_queue(seen["queue"])
+    return _latest(seen["events"], "phase", "staging").get("text")
 
 
 def place_in_queue(queue: Mapping[str, Any]) -> str:
@@ -302,5 +301,6 @@ def place_in_queue(queue: Mapping[str, Any]) -> str:
     return f"job {queue['job']} is {place} in queue {queue['queue']}"
 
 
-def _last(events: Sequence[Event], name: str) -> Any:
-    return next((event["value"] for event in reversed(events) if event["event"] == name), None)
+def _latest(events: Sequence[Event], *names: str) -> Event:
+    """Return the last event of a name; empty where there is none."""
+    return next((event for event in reversed(events) if event["event"] in names), {})
