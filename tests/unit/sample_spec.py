@@ -7,6 +7,8 @@ from typing import Any
 from agent import spec
 
 NOTHING = ["true"]
+MODELS = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+"""Of a program of the user's own."""
 VALUES: dict[str, Any] = {
     **{name: NOTHING for name, kind in spec.FIELDS.items() if kind is spec.ARGV},
     **{name: None for name, kind in spec.FIELDS.items() if isinstance(kind, tuple)},

@@ -211,15 +211,8 @@ def pid_of(folder, limit_s=120):
 def end_run(folder, mode="only", patience_s=15):
     argv = (sys.executable, "-", str(folder.parent), mode, folder.name)
     text = (remote_job.AGENT / "kill_run.py").read_text()
-    done = subprocess.run(
-        argv,
-        input=text.replace("TERM_WAIT_S = 15", f"TERM_WAIT_S = {patience_s}"),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return json.loads(done.stdout)
+    patient = text.replace("TERM_WAIT_S = 15", f"TERM_WAIT_S = {patience_s}")
+    return json.loads(subprocess.check_output(argv, input=patient, text=True, timeout=60))
 
 
 def trains(folder, *lines, then="sleep 60"):

@@ -194,18 +194,12 @@ def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):
 
 
 def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder):
-    alarms = folder / "agent" / "supervise" / "health_rules.py"
-    alarms.write_text(
-        alarms.read_text().replace(
-            "        lost = sorted(", "        raise KeyError('free_bytes')\n        lost = sorted("
-        )
-    )
+    usual = "        lost = sorted("
+    hurry(folder, "supervise/health_rules.py", usual, "        raise KeyError('free_bytes')\n" + usual)
     trains(folder, "*** Global step 10: ***     Train loss: 4.0 ")
     outcome = carry_out(folder)
-    assert (outcome.cause, outcome.reason) == (
-        "supervisor-failed",
-        "watching the run failed: KeyError('free_bytes')",
-    )
+    assert outcome.cause == "supervisor-failed"
+    assert outcome.reason == "watching the run failed: KeyError('free_bytes')"
     assert end_run(folder)["ended"] == 0
 
 

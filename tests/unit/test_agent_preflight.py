@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from supervised_run import FACTS, carry_out, end_run
+from supervised_run import FACTS, carry_out, end_run, hurry
 
 from agent.supervise import preflight
 from microcluster.remote import job as remote_job
@@ -134,8 +134,7 @@ def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):
 
 
 def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):
-    checks = folder / "agent" / "supervise" / "preflight.py"
-    checks.write_text(checks.read_text().replace("TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1"))
+    hurry(folder, "supervise/preflight.py", "TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1")
     outcome = carry_out(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
     assert outcome.cause == "preflight"
     assert "not over after 1 s" in outcome.reason and "every port of eth0" in outcome.reason

@@ -51,15 +51,8 @@ def test_a_rank_that_was_asked_to_end_and_ended_well_leaves_a_word_because_it_ma
 def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path, number):
     words, alive = tmp_path / "ranks_ended.jsonl", tmp_path / "alive"
     os.mkfifo(alive)
-    argv = (
-        sys.executable,
-        AGENT,
-        "launch.rank_wrapper",
-        str(words),
-        "sh",
-        "-c",
-        f"exec > {alive}; echo up; exec sleep 90",
-    )
+    rank = ("sh", "-c", f"exec > {alive}; echo up; exec sleep 90")
+    argv = (sys.executable, AGENT, "launch.rank_wrapper", str(words), *rank)
     wrapper = subprocess.Popen(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"})
     with alive.open() as reading:
         assert reading.readline() == "up\n"

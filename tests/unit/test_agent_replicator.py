@@ -2,6 +2,7 @@
 
 import time
 
+from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hold, hurry, shell_wait, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
@@ -148,8 +149,7 @@ def test_when_a_machine_does_not_hand_over_its_parts_what_is_here_is_copied_and_
         folder,
         resume=["sh", "-c", alarm],
         gather=["sh", "-c", f"[ $(cat {folder}/phase) = preparing ] || {{ echo no route to host; exit 1; }}"],
-        checkpoints="files",
-        checkpoint_options={"pattern": r"model-(?P<step>\d+)\.pt"},
+        **MODELS,
     )
     carry_out(folder)
     assert (folder / "copies").read_text().startswith("10.0.0.1 3 logdir/model-3.pt\n")

@@ -8,6 +8,7 @@ import time
 import types
 
 import pytest
+from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hurry, let_run, write_job
 
 from agent.checkpoints import resume, tensorflow
@@ -225,9 +226,8 @@ def own_program(folder, how='"exit_code": 1'):
     for step in (1, 2, 3):
         (folder / "logdir" / f"model-{step}.pt").write_bytes(b"weights")
     resumed = ["sh", "-c", TRIES.format(folder=folder), "{checkpoint}"]
-    options = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
     (folder / "ended-10.0.0.1").write_text(f'{{"rank": 0, {how}, "t": 1.0}}\n')
-    write_job(folder, last=9, train=["false"], resume=resumed, reader="json_lines", **options)
+    write_job(folder, last=9, train=["false"], resume=resumed, reader="json_lines", **MODELS)
 
 
 def reason(folder):

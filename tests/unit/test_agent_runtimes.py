@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import sample_spec
-from sample_spec import process
+from sample_spec import MODELS, process
 from supervised_run import carry_out, end_run, events_of, folder, hurry, start  # noqa: F401 - a fixture
 from test_agent_processes import STEP
 
@@ -45,19 +45,11 @@ def test_on_the_machine_a_command_finds_the_runs_own_programs_first_and_bears_th
     (programs / "show").write_text('#!/bin/sh\necho "$PWD $MICROCLUSTER_RUN $1"\n')
     (programs / "show").chmod(0o755)
     on_it = runtime(tmp_path, **ON_THE_MACHINE, environment=str(programs.parent), program_folder=str(tmp_path))
+    outside = {"PATH": "/usr/bin:/bin", "MICROCLUSTER_RUN": "other"}
     for marked, mark in ((True, "abcdef012345"), (False, "")):
-        for words in (
-            on_it.here(["show", "a b"], marked),
-            ["sh", "-c", on_it.beyond("x", ["show", "a b"], marked)[-1]],
-        ):
-            said = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                check=True,
-                env={"PATH": "/usr/bin:/bin", "MICROCLUSTER_RUN": "other"},
-            )
-            assert said.stdout == f"{tmp_path} {mark} a b\n"
+        there = ["sh", "-c", on_it.beyond("x", ["show", "a b"], marked)[-1]]
+        for words in (on_it.here(["show", "a b"], marked), there):
+            assert subprocess.check_output(words, text=True, env=outside) == f"{tmp_path} {mark} a b\n"
 
 
 def machine_run(folder, *processes, **changes):  # noqa: F811
@@ -127,26 +119,26 @@ def test_a_node_that_does_not_prove_the_end_is_written_down(folder):  # noqa: F8
     assert told == [("gpu-1", "no answer: no route to host")]
 
 
-def test_a_run_whose_last_checkpoint_the_drive_does_not_take_has_failed(folder, tmp_path):  # noqa: F811
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (
+            'eval "$(echo "$2" | sed "/for file/s,/drive/,/full/,g")"',
+            "the drive has not taken checkpoint 3: another machine sees 0 of its 6 bytes there; is it full?",
+        ),
+        (
+            'case $2 in *"for file"*) exit 255 ;; *) eval "$2" ;; esac',
+            "whether the drive has taken checkpoint 3 is not known: the other machine does not answer",
+        ),
+    ],
+    ids=["full", "silent"],
+)
+def test_a_run_whose_last_checkpoint_nobody_else_sees_on_the_drive_has_failed(folder, tmp_path, way, said):  # noqa: F811
     shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
     hurry(folder, "checkpoints/checkpoint_watch.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
-    files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
     trains = process("sh", "-c", f"echo three > {shared}/model-3.pt; {STEP}")
-    full = 'eval "$(echo "$2" | sed "/for file/s,/drive/,/full/,g")"'
-    outcome = machine_run(folder, trains, shared=str(shared), ssh=["sh", "-c", full, "ssh"], **files)
-    assert outcome.cause == "not-copied"
-    assert "has not taken checkpoint 3: another machine sees 0 of its 6 bytes" in outcome.reason
-
-
-def test_a_machine_that_does_not_say_what_the_drive_has_is_not_taken_for_a_full_drive(folder, tmp_path):  # noqa: F811
-    shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
-    hurry(folder, "checkpoints/checkpoint_watch.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
-    files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
-    trains = process("sh", "-c", f"echo three > {shared}/model-3.pt; {STEP}")
-    silent = 'case $2 in *"for file"*) exit 255 ;; *) eval "$2" ;; esac'
-    outcome = machine_run(folder, trains, shared=str(shared), ssh=["sh", "-c", silent, "ssh"], **files)
-    assert outcome.cause == "not-copied"
-    assert outcome.reason.endswith("checkpoint 3 is not known: the other machine does not answer")
+    outcome = machine_run(folder, trains, shared=str(shared), ssh=["sh", "-c", way, "ssh"], **MODELS)
+    assert (outcome.cause, outcome.reason) == ("not-copied", said)
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -155,13 +147,11 @@ def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(f
     shared.mkdir(parents=True)
     (shared / "model-2.pt").write_text("two")
     if not same:
-        program = folder / "agent" / "supervise" / "shared_folder.py"
-        program.write_text(program.read_text().replace("SEEN_TIMEOUT_S = 20", "SEEN_TIMEOUT_S = 0"))
-    files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+        hurry(folder, "supervise/shared_folder.py", "SEEN_TIMEOUT_S = 20", "SEEN_TIMEOUT_S = 0")
     goes_on = process("sh", "-c", f"cat {spec.CHECKPOINT} > {folder}/read; {STEP}")
     view = "" if same else "/elsewhere"
     ssh = ["sh", "-c", f'eval "$(echo "$2" | sed s,{tmp_path}/drive,{tmp_path}/drive{view},g)"', "ssh"]
-    outcome = machine_run(folder, process("false"), resume_processes=[goes_on], shared=str(shared), ssh=ssh, **files)
+    outcome = machine_run(folder, process("false"), resume_processes=[goes_on], shared=str(shared), ssh=ssh, **MODELS)
     assert (folder / "logdir").resolve() == shared
     if same:
         assert (folder / "read").read_text() == "two"

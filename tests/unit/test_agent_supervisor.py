@@ -12,7 +12,7 @@ import types
 
 import pytest
 import sample_spec
-from supervised_run import carry_out, end_run, events_of, hold, pid_of, start, wait_for_end, write_job
+from supervised_run import carry_out, end_run, events_of, hold, hurry, pid_of, start, wait_for_end, write_job
 
 from agent.records import event_summary
 from agent.supervise import supervisor
@@ -93,10 +93,8 @@ def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(fold
 
 
 def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
-    program = folder / "agent" / "readers" / "ranks.py"
-    program.write_text(
-        program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
-    )
+    usual = "        text = DRAWING.sub"
+    hurry(folder, "readers/ranks.py", usual, "        raise ValueError(line)\n" + usual)
     ranks = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo a line; sleep 60"]
     outcome = carry_out(folder, train=ranks, end=["touch", str(folder / "swept")])
     assert (outcome.cause, outcome.reason) == ("supervisor-failed", "the supervisor failed: ValueError('a line')")
@@ -118,8 +116,7 @@ def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
 
 
 def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
-    checks = folder / "agent" / "supervise" / "preflight.py"
-    checks.write_text(checks.read_text().replace("LINKS_TIMEOUT_S = 25", "LINKS_TIMEOUT_S = 300"))
+    hurry(folder, "supervise/preflight.py", "LINKS_TIMEOUT_S = 25", "LINKS_TIMEOUT_S = 300")
     asked = folder / "asked"
     write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
     start(folder)
@@ -196,16 +193,8 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_
     assert supervisor.start(str(run)) == 0
     freed, begun = words_of(run)
     assert freed == ["systemctl", "reset-failed", "microcluster-abc123.service"]
-    options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
-    assert begun == [
-        "systemd-run",
-        *options,
-        sys.executable,
-        str(run / "agent"),
-        "supervise.supervisor",
-        "run",
-        str(run),
-    ]
+    options = "--quiet --unit=microcluster-abc123 --setenv=MICROCLUSTER_RUN=abc123"
+    assert " ".join(begun) == f"systemd-run {options} {sys.executable} {run}/agent supervise.supervisor run {run}"
 
 
 def test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user(machine_with_systemd, monkeypatch):
