@@ -76,7 +76,7 @@ class CheckpointWatch:
         if newest != self.announced:
             self._announce(*newest)
         self.announced = newest
-        state = (newest, best, self._files(newest[1]))
+        state = (newest, best, self.run.checkpoints.files_of(newest[1]))
         pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
         if state == self.kept or pausing:
             return
@@ -86,7 +86,7 @@ class CheckpointWatch:
             self._copy(state)
 
     def _announce(self, step, name):
-        size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
+        size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self.run.checkpoints.files_of(name))
         self.rules.see_checkpoint((step, name), size, time.monotonic())
         self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
 
@@ -134,10 +134,7 @@ class CheckpointWatch:
         self.run.emit(dict(event, lag_s=round(time.time() - written, 1)))
 
     def _files_of_all(self, names):
-        return [file for name in names for file in self._files(name)]
-
-    def _files(self, name):
-        return self.run.checkpoints.files_of(name)
+        return [file for name in names for file in self.run.checkpoints.files_of(name)]
 
     def _as_they_are(self, files):
         """Return what changes when a file is written again or removed."""

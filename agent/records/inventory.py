@@ -134,8 +134,8 @@ def described(path, source, what):
         return None
     if not stat.S_ISREG(known.st_mode):
         return None
-    facts = {"path": path, "source": source, "size": known.st_size, "sha256": "", "what": what}
-    return dict(facts, written=int(known.st_mtime))
+    sizes = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime)}
+    return dict(sizes, path=path, source=source, what=what)
 
 
 def inventory(folder, asked):
@@ -156,7 +156,6 @@ def inventory(folder, asked):
             files.append(dict(one, step=newest) if one["what"] == NEWEST else one)
     path = itemgetter("path")
     return {
-        "run": run.run,
         "word": run.word,
         "step": newest,
         "files": sorted(files, key=path),

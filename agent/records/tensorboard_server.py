@@ -32,19 +32,10 @@ def ready(child, port):
     return False
 
 
-def end(child):
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(10)
-        except subprocess.TimeoutExpired:
-            child.kill()
-
-
 def end_with_input(child):
     while sys.stdin.buffer.read(4096):
         pass
-    end(child)
+    child.kill()
 
 
 def main(logdir, port):
@@ -65,7 +56,7 @@ def main(logdir, port):
         child.wait()
         return 0
     finally:
-        end(child)
+        child.kill()
 
 
 if __name__ == "__main__":
