@@ -1,4 +1,4 @@
-"""The vendor's description of the Paperspace API (paperspace_contract.txt), and whether a call and its answer keep to it."""
+"""The vendor's description of the Paperspace API (paperspace_contract.txt), and whether an answer keeps to it."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,6 @@ from uuid import UUID
 
 FILE = Path(__file__).with_name("paperspace_contract.txt")
 OPERATION = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*) (?P<name>\S+) -> (?P<answer>\S+)(?P<keyless> KEYLESS)?")
-LARGEST_PAGE = 120
 # Where clients of the live service have met something else than the document says: see docs/emulator.md.
 BYTES = ("int64", "integer")
 EXTRA_OF_REFUSAL = "issues"
@@ -53,11 +52,6 @@ def described(method: str, path: str) -> Described:
     return next(each for each in contract()[1] if each.method == method and each.pattern.fullmatch(path))
 
 
-def problems_of_request(method: str, path: str, given: Mapping[str, Any]) -> list[str]:
-    """What in the input of a call is not as described."""
-    return _properties(described(method, path).fields, given, f"{method} {path}")
-
-
 def problems_of_answer(method: str, path: str, status: int, body: Any) -> list[str]:
     """What in an answer is not as described."""
     if status == 200:
@@ -96,12 +90,8 @@ def _problems(kind: str, value: Any, where: str) -> list[str]:
 def _fits(kind: str, value: Any) -> bool:
     if kind in BYTES:
         return isinstance(value, int) or (isinstance(value, str) and value.isdigit())
-    if kind in ("number", "size", "page-size"):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        least, most = {"number": (float("-inf"), float("inf")), "size": (0.001, float("inf"))}.get(
-            kind, (1, LARGEST_PAGE)
-        )
-        return number and least <= value <= most
+    if kind in ("number", "size"):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind in ("moment", "uuid"):
         return isinstance(value, str) and _reads({"moment": datetime.fromisoformat, "uuid": UUID}[kind], value)
     plain = {"string": str, "boolean": bool, "object": dict}
