@@ -73,11 +73,6 @@ def declare_cluster(name: str, args: TrainingClusterArgs) -> TrainingCluster:
     return import_module(f"components.{args.stack.cluster.account}").Cluster(name, args)
 
 
-def hostnames(stack: Stack) -> list[str]:
-    """Return the nodes' host names in rank order; the first one is the launcher."""
-    return stack.cluster.hostnames
-
-
 def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     """Return the facts of cluster and job as far as the stack file knows them: hosts have names and no addresses."""
     hardware = stack.cluster.hardware
@@ -85,7 +80,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     return ClusterFacts(
         stack=stack.name,
         mark=owner.mark,
-        hosts=tuple(Host(host, "", "", "", "") for host in hostnames(stack)),
+        hosts=tuple(Host(host, "", "", "", "") for host in stack.cluster.hostnames),
         key_file=owner.key_file,
         rank_key_file=owner.rank_key_file,
         account=stack.cluster.account,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
+from components.cluster import TrainingCluster, TrainingClusterArgs, step
 from microcluster.jobs.cluster_facts import Drive, Host
 from providers.paperspace.specs import (
     DriveSpec,
@@ -79,7 +79,7 @@ class Cluster(TrainingCluster):
             drive = facts_of_drive.apply(lambda values: Drive(*values))
         nodes = [
             PreparedMachine(f"{name}-{host}", PreparedMachineArgs(args, host, network, drive), after)
-            for host in hostnames(stack)
+            for host in stack.cluster.hostnames
         ]
         hosts = pulumi.Output.all(*(node.host for node in nodes))
         self.facts = pulumi.Output.all(hosts, drive).apply(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
+from components.cluster import TrainingCluster, TrainingClusterArgs, step
 from core.catalog import softlayer as catalog
 from core.home import Owner as Mark
 from microcluster.accounts.softlayer import Cluster as ClusterSection
@@ -38,7 +38,7 @@ class Cluster(TrainingCluster):
         network = PrivateNetwork(f"{name}-network", network_args(stack, owner, ledger.backend_router_id), after)
         nodes = [
             GpuNode(f"{name}-{host}", GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network), after)
-            for host in hostnames(stack)
+            for host in stack.cluster.hostnames
         ]
         hosts = pulumi.Output.all(*(node.host for node in nodes))
         image = hosts.apply(lambda known: replace(args.image_facts, hosts=tuple(known)).to_json())

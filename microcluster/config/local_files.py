@@ -6,7 +6,7 @@ import json
 import lzma
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -66,10 +66,8 @@ def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cac
         return replace(data, is_tar=False, files=files)
     if not path.is_file():
         raise ValueError(f"{path} is neither a folder nor a file of this computer")
-    known = _cached(path, cache)
-    if "members" not in known:
-        known = _store(path, cache, members=_members(path))
-    _refuse_missing(path, set(required) - set(known["members"]), "is a tar that does not hold")
+    members = _once(path, cache, "members", _members)
+    _refuse_missing(path, set(required) - set(members), "is a tar that does not hold")
     return replace(data, files=(_file(path, cache),))
 
 
@@ -79,11 +77,12 @@ def _refuse_missing(path: Path, missing: set[str], what: str) -> None:
 
 
 def _file(path: Path, cache: Path) -> SentFile:
-    known = _cached(path, cache)
-    if "sha256" not in known:
-        with path.open("rb") as content:
-            known = _store(path, cache, sha256=hashlib.file_digest(content, "sha256").hexdigest())
-    return SentFile(path.name, path.stat().st_size, known["sha256"])
+    return SentFile(path.name, path.stat().st_size, _once(path, cache, "sha256", _sha256))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _members(path: Path) -> list[str]:
@@ -95,18 +94,18 @@ def _members(path: Path) -> list[str]:
         raise ValueError(f"{path} is neither a folder nor a whole tar ({error})") from error
 
 
-def _cached(path: Path, cache: Path) -> dict[str, Any]:
-    """Return the cached facts of the file, unless it has changed."""
-    kept = _read(cache).get(str(path))
-    return kept if isinstance(kept, dict) and kept.get("version") == _version(path) else {}
-
-
-def _store(path: Path, cache: Path, **facts: Any) -> dict[str, Any]:
-    known = {**_cached(path, cache), **facts, "version": _version(path)}
-    with contextlib.suppress(OSError):  # Without the cache the file is read again next time.
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(cache, json.dumps({**_read(cache), str(path): known}, indent=1, sort_keys=True))
-    return known
+def _once(path: Path, cache: Path, name: str, find: Callable[[Path], Any]) -> Any:
+    """Return a fact of a file, which is kept until the file changes."""
+    known, version = _read(cache), _version(path)
+    facts = known.get(str(path))
+    if not isinstance(facts, dict) or facts.get("version") != version:
+        facts = {"version": version}
+    if name not in facts:
+        facts[name] = find(path)
+        with contextlib.suppress(OSError):  # Without the cache the file is read again next time.
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(cache, json.dumps({**known, str(path): facts}, indent=1, sort_keys=True))
+    return facts[name]
 
 
 def _read(cache: Path) -> dict[str, Any]:

@@ -234,15 +234,11 @@ def _end_all(hosts: Sequence[Host], cluster: ClusterFacts, mode: str) -> None:
         raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
 
 
-def _container(cluster: ClusterFacts, mode: str) -> str:
-    """Return the container whose processes all end with the run."""
-    return cluster.container.name if mode == "only" and cluster.container else NO_CONTAINER
-
-
 def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> str:
     """End the processes; return an empty text on proof, else the reason."""
-    meant = (mode, cluster.run or "", NO_CONTAINER if role else _container(cluster, mode), role)
-    argv = ("python3", "-", f"{cluster.mount_point}/runs", *meant)
+    # All processes of its container end with the run, but not with those of one role.
+    container = cluster.container.name if mode == "only" and cluster.container and not role else NO_CONTAINER
+    argv = ("python3", "-", f"{cluster.mount_point}/runs", mode, cluster.run or "", container, role)
     try:
         done = host.run(argv, stdin=(AGENT / "kill_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
     except RemoteError as error:

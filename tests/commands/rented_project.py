@@ -23,7 +23,6 @@ CACHE = Home.of().cache
 PAID_PART = """
 import pulumi
 from microcluster.config import stack as config
-from components.cluster import hostnames
 from components.softlayer import key_spec, ledger_spec, network_args
 from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec
 from providers.softlayer.specs import Ledger, SshKey, VirtualGuest
@@ -34,7 +33,7 @@ ledger = Ledger("ledger", ledger_spec(stack, owner))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
 key = SshKey("key", key_spec(stack, owner), after)
 network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
-for host in hostnames(stack):
+for host in stack.cluster.hostnames:
     VirtualGuest(f"{host}-guest", guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), after)
 """
 

@@ -38,9 +38,6 @@ def test_precision_and_batch_follow_from_the_gpu() -> None:
     p100 = config.parse("dev", written(cluster__flavor="AC1_16X120X100")).job
     assert (v100.precision, v100.batch_per_gpu) == ("mixed", 256)
     assert (p100.precision, p100.batch_per_gpu) == ("fp32", 128)
-
-
-def test_a_precision_that_is_written_down_also_sets_the_batch() -> None:
     assert config.parse("dev", written(job__precision="fp32")).job.batch_per_gpu == 128
 
 
@@ -305,9 +302,3 @@ def test_leaving_out_the_preflight_needs_a_reason() -> None:
     )
     for careless in ("skip", "skip: ", "skip: no", "off", ""):
         assert "with a reason" in problems(written(job__preflight=careless))[0]
-
-
-@pytest.mark.parametrize("stack", ["a_b", "a--b", "a-", "-a", "a.b", "x" * 41, ""])
-def test_a_stack_whose_name_no_machine_could_bear_is_refused(stack):
-    with pytest.raises(config.ConfigError, match="there can be none: its name is part of the machines' domain"):
-        config.path_of(stack)

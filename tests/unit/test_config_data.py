@@ -56,12 +56,6 @@ def test_what_is_neither_is_refused_with_its_path_and_no_secret_is_repeated(valu
     assert "hunter2" not in found
 
 
-@pytest.mark.parametrize("value", [7, True, ["a"], {"url": "a"}])
-def test_another_type_than_text_is_refused(value):
-    (found,) = problems(written(job__data=value))
-    assert found.startswith("job/data: ")
-
-
 def test_without_the_key_the_data_sets_own_recipe_holds():
     stack = config.parse("dev", written())
     assert stack.data is None

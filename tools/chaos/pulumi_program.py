@@ -2,7 +2,6 @@
 
 import pulumi
 
-from components.cluster import hostnames
 from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec, ledger_spec, network_args
 from microcluster.config import stack as config
 from providers.softlayer.specs import Ledger, SshKey, VirtualGuest
@@ -17,5 +16,5 @@ def main() -> None:
     key = SshKey("key", key_spec(stack, owner), after)
     network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
     alone = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
-    for host in hostnames(stack):
+    for host in stack.cluster.hostnames:
         VirtualGuest(host, guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), alone)
