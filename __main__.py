@@ -19,7 +19,6 @@ def main() -> None:
     cluster = declare_cluster("cluster", args)
     job = TrainingJob("job", TrainingJobArgs(args, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)
-    pulumi.export("priceSource", cluster.price_source)
     pulumi.export("costs", cluster.costs)
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)

@@ -1,6 +1,5 @@
 """`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +12,6 @@ from microcluster.commands.money import CENT, Statement, account_and_mark, keep
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.guard.rental import Rental, rentals
-from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 from providers.rental.sweep import of_other_stacks
@@ -48,15 +46,11 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
         say(f"extended by {extension} beside its stack file\n" if extension else "", end="")
         say("".join(f"to come: {each}\n" for each in to_come), end="")
         say("".join(f"{each}\n" for each in of_other_stacks(everything, owner)), end="")
-        say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
+        by_hand = [each for each in found if each.cancel_by_hand]
+        say("".join(f"to be cancelled by hand: {each}: {each.cancel_by_hand}\n" for each in by_hand), end="")
     if bill.open or to_come:
         note(f"{'Still billed' if bill.open else 'Ordered and not billed yet'}. Cancel it: make down STACK={stack}")
     return FAILED if bill.open or to_come else 0
-
-
-def by_hand_only(found: Sequence[Resource]) -> list[str]:
-    """Return how a person cancels what has the mark and was ordered by hand."""
-    return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
 
 
 def facts(bill: Rental, before: Rental, compared: Compared, mark: str, account: OpenedAccount) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
 
 def living_marks(home: Home) -> frozenset[str]:
     """Return the marks of the stacks whose key is here and whose state holds something or cannot be read."""
-    return frozenset(config.owner(name).mark for name in _with_key(home) if _lives(name, home))
+    with_key = [path.parent.name for path in home.keys.glob("*/id_ed25519.pub")]
+    return frozenset(config.owner(name).mark for name in with_key if _lives(name, home))
 
 
 def orphaned(found: Iterable[Resource], living: frozenset[str]) -> tuple[Resource, ...]:
@@ -75,10 +76,6 @@ def _named(found: Sequence[Resource], word: str) -> Resource:
         return meant[0]
     problem = f"is one of {', '.join(map(str, meant))}" if meant else "is not in the list"
     raise UserMistake(f"--id {word} {problem}; nothing was cancelled. See the list: fab sweep")
-
-
-def _with_key(home: Home) -> list[str]:
-    return sorted(path.parent.name for path in home.keys.glob("*/id_ed25519.pub"))
 
 
 def _lives(stack: str, home: Home) -> bool:

@@ -146,7 +146,9 @@ class PlainScreen:
         self.changed_at = self.printed_at = 0.0
 
     def show(self, outcome: Outcome, cost: Cost) -> None:
-        now, phase, line = self.clock(), (outcome.state, outcome.phase, len(outcome.evaluations)), _plain_line(outcome)
+        now, phase = self.clock(), (outcome.state, outcome.phase, len(outcome.evaluations))
+        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
+        line = f"{run_text.headline(outcome)}{usual}"
         if line != self.line:
             self.line, self.changed_at = line, now
         unchanged = line == self.printed
@@ -161,11 +163,6 @@ class PlainScreen:
 
     def note(self, text: str) -> None:
         say(text)
-
-
-def _plain_line(outcome: Outcome) -> str:
-    usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
-    return f"{run_text.headline(outcome)}{usual}"
 
 
 class LiveScreen:

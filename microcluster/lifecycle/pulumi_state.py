@@ -60,16 +60,10 @@ def path_of(stack: str, home: Home) -> Path:
     return _folder("stacks", home) / f"{stack}.json"
 
 
-def stacks_in(home: Home) -> tuple[str, ...]:
-    """Return the names of the stacks with a state file, readable or not."""
-    return tuple(sorted(path.stem for path in _folder("stacks", home).glob("*.json")))
-
-
 def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     """Create the missing states; return their names."""
     home.make()
-    existing = stacks_in(home)
-    new = tuple(name for name in names if name not in existing)
+    new = tuple(name for name in names if not path_of(name, home).exists())
     for name in new:
         done = pulumi.answer(home, "stack", "init", name, "--no-select", limit_s=QUICK_S)
         if done.returncode:

@@ -129,15 +129,15 @@ def choose(rows: Sequence[Alternative], *, budget: float | None = None, deadline
     """Choose by the usual figures; what may break budget or deadline at its upper limit does not fit."""
     affordable = [row for row in rows if budget is not None and row.dollars.high <= budget]
     in_time = [row for row in rows if deadline_h is not None and row.hours.high <= deadline_h]
-    return Choice(_cheapest(rows), min(affordable, key=_by_hours, default=None), _cheapest(in_time))
+    return Choice(
+        _cheapest(rows),
+        min(affordable, key=lambda row: (row.hours.usual, row.dollars.usual), default=None),
+        _cheapest(in_time),
+    )
 
 
 def _cheapest(rows: Iterable[Alternative]) -> Alternative | None:
     return min(rows, key=lambda row: (row.dollars.usual, row.hours.usual), default=None)
-
-
-def _by_hours(row: Alternative) -> tuple[float, float]:
-    return row.hours.usual, row.dollars.usual
 
 
 def fewer_machines(rows: Sequence[Alternative], own: Alternative) -> Alternative | None:

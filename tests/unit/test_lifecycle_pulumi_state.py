@@ -131,4 +131,3 @@ def test_what_reads_a_broken_state_names_the_command_that_mends_it(home: Home) -
 def test_a_broken_state_of_one_stack_is_not_in_the_way_of_another(home: Home) -> None:
     write(home, b"{")
     assert pulumi_state.known("p100", home) == pulumi_state.NOTHING
-    assert pulumi_state.stacks_in(home) == ("local",)
