@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from agent.supervise.guard import CAUSES
 from core.catalog.prices import DOLLARS, money
 from core.home import Home, Owner
 from core.plain_text import duration, note, say
@@ -134,13 +135,15 @@ def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome
 def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
     """Return what looks once a minute with the eyes of a command that watches the run, and raises LimitReached.
 
+    The machines hold the same limits and may have stopped the program before; it looks at once then.
     A limit that cannot be read, for whatever reason, keeps nobody from watching.
     """
     looked = time.monotonic()
 
     def hold(outcome: Outcome | None) -> None:
         nonlocal looked
-        if time.monotonic() - looked < LOOK_EVERY_S:
+        is_stopped = outcome is not None and outcome.state == "stopped" and outcome.cause in CAUSES
+        if not is_stopped and time.monotonic() - looked < LOOK_EVERY_S:
             return
         try:
             limits = limits_of(stack)

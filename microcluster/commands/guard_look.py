@@ -23,6 +23,7 @@ from microcluster.config import stack as config
 from microcluster.guard.book import Book, Record
 from microcluster.guard.decision import (
     CANCEL_S,
+    CLOCKS_AGREE_S,
     FETCH_S,
     LIVING,
     SILENT,
@@ -43,7 +44,6 @@ from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
-CLOCKS_AGREE_S = 120
 LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 """A guard that comes later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
 TURN_S = 1800

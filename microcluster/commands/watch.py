@@ -74,19 +74,17 @@ def follow(
     """
     bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
     answered, shown_alarms, shown_outlooks = began, set(), set()
-    outcome: Outcome | None = None
     note_once = _once(screen.note)  # The bill is read four times a minute.
     while True:
         now = time.monotonic()
-        hold(outcome)
         try:
             outcome = remote_job.observe(launcher, cluster)
             answered = now
         except UnreachableError as error:
-            outcome = None
             if now - answered > LOST_LIMIT_S:
                 raise
             screen.note(f"{error} Trying again; the job keeps running.")
+            hold(None)
             sleep(LOOK_EVERY_S * 3)
             continue
         if now - billed >= COST_EVERY_S:
@@ -105,6 +103,7 @@ def follow(
             shown_outlooks.add(outlook.partition(":")[0])
             screen.note(outlook)
         screen.show(outcome, bill)
+        hold(outcome)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
             return outcome
         if outcome.state == "absent" and now - began > ABSENT_LIMIT_S:

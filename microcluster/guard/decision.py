@@ -24,6 +24,8 @@ HUNG_S, BLIND_S, CLOSING_S = 600, 600, 1800
 LIVING = ("preparing", "running")
 SILENT = Outcome("absent")
 """What no machine answers of."""
+CLOCKS_AGREE_S = 120
+"""Two clocks that differ by less may both be right."""
 UNARMED_S = 7200
 """Before its first step a program may wait for data for longer than ever afterwards."""
 
@@ -127,13 +129,19 @@ def _first(limits: Limits, seen: Seen, due: End | None) -> Verdict:
         alarm = (now - begun.at).total_seconds() > CLOSING_S
         since = f"cancelled at {begun.at:%H:%M} UTC and still billed at {price(rental)}: it is cancelled again"
         return Verdict("end", since, int(alarm), reason=begun.reason, fetch_by=now)
-    if due and now >= due.begin:
+    if due and _is_reached(due, seen):
         return Verdict("end", said(due, limits, rental), reason=due.reason, fetch_by=due.last)
     ended = _of_run(limits, seen) or _of_idleness(limits, seen)
     is_begun = begun and begun.reason not in MOVABLE and seen.run.state not in LIVING
     if is_begun and (ended is None or ended.step != "end"):
         return Verdict("end", f"its end began at {begun.at:%H:%M} UTC ({begun.reason})", reason=begun.reason)
     return ended or _near(limits, seen) or Verdict("record", "within its limits")
+
+
+def _is_reached(due: End, seen: Seen) -> bool:
+    """The machines stop the program for the same limit, by clocks of their own."""
+    early_s = CLOCKS_AGREE_S if (seen.run.state, seen.run.cause) == ("stopped", "lease-over") else 0
+    return seen.now >= due.begin - timedelta(seconds=early_s)
 
 
 def first_end(limits: Limits, rental: Rental) -> End | None:
@@ -186,7 +194,7 @@ def _blind(seen: Seen, due: End | None) -> Verdict:
         f"; it was billed at {price(rental)} when it was last read ({rental.read_at:%d %b %H:%M} UTC)" if rental else ""
     )
     why = f"the account cannot be read: {seen.unread.rstrip('.')}{costs}"
-    if due and seen.now >= due.begin:
+    if due and _is_reached(due, seen):
         return Verdict("end", f"{due.reason} is due, and {why}", UNREAD, reason=due.reason, fetch_by=due.last)
     return Verdict("warn", why, UNREAD, warning="account")
 

@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 import sample_spec
@@ -11,10 +14,11 @@ from test_analysis_run_state import seen
 
 from agent import spec
 from microcluster.analysis.run_state import judge
-from microcluster.commands import logs, run_text, watch
+from microcluster.commands import guard, logs, run_text, watch
 from microcluster.commands.guard import LimitReached
 from microcluster.commands.money import Cost
 from microcluster.commands.status import status_text
+from microcluster.guard.decision import End, Limits, Verdict
 from microcluster.remote.errors import UnreachableError
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
@@ -177,10 +181,23 @@ def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):
     assert (shown.count("finished, step 30"), shown.count("$1.50 so far")) == (1, 1)
 
 
-def test_a_limit_that_is_reached_ends_the_watching():
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_a_limit_that_is_reached_ends_the_watching_also_when_the_run_has_just_ended(state):
     def hold(outcome):
-        if outcome:
+        if outcome and outcome.state == state:
             raise LimitReached
 
     with pytest.raises(LimitReached):
-        follow(observation(alive=True, step=10), hold=hold)
+        follow(observation(alive=True, step=10), observation(alive=False, step=29, checkpoints=(0, 30)), hold=hold)
+
+
+def test_a_run_that_the_machines_have_stopped_for_a_limit_is_looked_at_without_waiting_for_the_next_minute(monkeypatch):
+    due = End("lease", datetime.now(UTC), datetime.now(UTC))
+    verdict = Verdict("end", "", reason="lease", fetch_by=due.last, due=due)
+    looking = SimpleNamespace(watch=lambda: SimpleNamespace(verdict=verdict))
+    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(1)))
+    monkeypatch.setattr(guard, "guard_of", lambda *args: looking)
+    hold = guard.limit_watch("local")
+    hold(dataclasses.replace(RUNNING, state="stopped", cause="stopped by a person"))
+    with pytest.raises(LimitReached):
+        hold(dataclasses.replace(RUNNING, state="stopped", cause="lease-over"))

@@ -82,6 +82,12 @@ def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answe
     assert (before.step, then.step, then.fetch_by) == ("warn", "end", after(30))
 
 
+@pytest.mark.parametrize(("cause", "step"), [("lease-over", "end"), (None, "record")])
+def test_machines_whose_clock_is_a_minute_ahead_may_stop_the_program_for_the_lease(cause, step):
+    stopped, minute_h = ran("stopped", cause=cause), 1 / 60
+    assert decide(Limits(lease_h=Decimal("0.5")), seen(0.4 - minute_h, stopped)).step == step
+
+
 def test_of_a_short_lease_the_reserve_takes_a_fifth():
     end = first_end(Limits(lease_h=Decimal("0.5")), rental(0.1))
     assert (end.begin, end.last) == (after(0.4), after(0.5))
