@@ -194,19 +194,18 @@ def book_of(stack: str, home: Home) -> Book:
 
 def sentence_of(stack: str, record: Record) -> str:
     """Say what a guard found, when it ends at the latest, and the next command."""
-    rental, verdict = record.rental, record.verdict
-    spent = ""
+    rental, verdict, due = record.rental, record.verdict, record.verdict.due
+    is_over = verdict.step == "over"
+    said = f"guard of stack {stack}: {verdict.why}"
     if rental and rental.began:
-        spent = f"; {money(rental.spent, rental.currency)} spent" + (f", {price(rental)}" if rental.open else "")
-    more = f"; extended by {record.extension}" if record.extension else ""
-    due = verdict.due
-    at_last = (
-        f"; {due.reason} ends it: from {due.begin:%d %b %H:%M} UTC, all cancelled by {due.last:%H:%M}" if due else ""
-    )
-    over = "" if verdict.step == "over" else at_last
-    return (
-        f"guard of stack {stack}: {verdict.why}{spent}{more}{over}\nNext: {_next(stack, verdict.code, verdict.step)}."
-    )
+        said += f"; {money(rental.spent, rental.currency)} spent"
+    if rental and rental.open and not is_over:
+        said += f", {price(rental)}"
+    if record.extension:
+        said += f"; extended by {record.extension}"
+    if due and not is_over:
+        said += f"; {due.reason} ends it: from {due.begin:%d %b %H:%M} UTC, all cancelled by {due.last:%H:%M}"
+    return f"{said}\nNext: {_next(stack, verdict.code, verdict.step)}."
 
 
 def _next(stack: str, code: int, step: str) -> str:

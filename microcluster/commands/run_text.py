@@ -15,6 +15,8 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.costs import HOUR_S, Bill
 from microcluster.planning.prediction import BAND
 
+MOST_STEPS = 12
+"""More checkpoints than these are counted, not listed."""
 MUCH_SLOWER = 0.3
 """From this share on a pace is a warning, as it is an alarm on the machines."""
 RANK = r"rank \1: "
@@ -162,13 +164,20 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("predicted", _predicted(outcome)),
         ("planned", _planned(cluster)),
         ("throughput", _throughput(outcome)),
-        ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or ("none" if outcome.saves else None)),
+        ("checkpoints", _checkpoints(outcome)),
         ("note", outcome.remark),
         ("best models", ", ".join(outcome.best) or None),
         ("newest copy", copy(outcome)),
         ("cost", str(cost)),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _checkpoints(outcome: Outcome) -> str | None:
+    steps = outcome.checkpoints
+    if len(steps) > MOST_STEPS:
+        return f"{len(steps)}, from step {min(steps)} to {max(steps)}"
+    return ", ".join(str(step) for step in steps) or ("none" if outcome.saves else None)
 
 
 def _done(outcome: Outcome) -> str | None:

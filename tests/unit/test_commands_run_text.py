@@ -106,6 +106,11 @@ def test_the_copy_of_a_run_on_another_machine_is_shown():
     assert "copied" not in status_text(CLUSTER, RUNNING, COST)
 
 
+def test_many_checkpoints_are_counted_with_their_first_and_last_step():
+    many = dataclasses.replace(RUNNING, checkpoints=tuple(range(20, 3740, 20)))
+    assert dict(run_text.report_rows(CLUSTER, many, COST))["checkpoints"] == "186, from step 20 to 3720"
+
+
 def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
     bare = dataclasses.replace(RUNNING, max_steps=None, train_loss=None, validation_loss=None, eta_s=None, saves=False)
     assert run_text.headline(bare) == "running, step 10, 0.500 s/step"
