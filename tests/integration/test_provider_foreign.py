@@ -14,6 +14,7 @@ STRANGERS = (
     f"other-{MARK}0.microcluster",
     f"{DOMAIN}.example.com",
     f"{MARK}.microcluster",
+    f"p100-{MARK}.microcluster",
 )
 OTHER_KEY = PUBLIC_KEY.replace("IGZpZnR5", "IGZpZnR6")
 MASK = "mask[id,hostname,domain,notes,billingItem[id],tagReferences[tag[name]],primaryNetworkComponent[securityGroupBindings]]"

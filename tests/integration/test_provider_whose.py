@@ -37,18 +37,6 @@ def test_a_strangers_guest_whose_id_stands_in_our_state_is_neither_changed_nor_c
     assert shown(onlooker, stranger) == before
 
 
-@pytest.mark.parametrize("action", ["read", "update", "delete"])
-def test_a_guest_that_a_person_renamed_out_of_the_mark_is_left_alone_and_named(driver, onlooker, action):
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    onlooker.client.call("Virtual_Guest", "editObject", {"domain": "example.com"}, id=int(made.id))
-    before = shown(onlooker, made.id)
-    with pytest.raises(Failed, match=f"guest {made.id} .*Nothing was done to it, and it may be billed"):
-        actions(driver, made)[action]()
-    assert shown(onlooker, made.id) == before
-    onlooker.client.call("Virtual_Guest", "editObject", {"domain": f"{STACK}-{MARK}.microcluster"}, id=int(made.id))
-    driver.delete(made)
-
-
 def test_a_ledger_leaves_what_bears_its_mark_for_another_stack_and_says_so(driver, onlooker):
     ledger = driver.create("Ledger", "ledger", LEDGER)
     other = onlooker.order("gpu-0", OTHER_STACK)
@@ -59,14 +47,6 @@ def test_a_ledger_leaves_what_bears_its_mark_for_another_stack_and_says_so(drive
     assert [each["id"] for each in onlooker.client.call("Account", "getSshKeys")] == [key["id"]]
     assert f"guest/{other} (gpu-0.{OTHER_STACK}) bears mark {MARK} too and is of stack p100" in driver.said()
     assert f"open billing items with mark {MARK}: 0" in driver.said()
-
-
-def test_another_stacks_guest_of_the_same_mark_and_name_is_not_adopted(driver, onlooker):
-    other = onlooker.order("gpu-0", OTHER_STACK)
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    assert made.id != other
-    driver.delete(made)
-    assert [str(each["id"]) for each in onlooker.billed()] == [other]
 
 
 def test_another_stacks_copy_of_our_key_is_refused_and_named_and_its_group_is_not_taken_over(driver, onlooker):

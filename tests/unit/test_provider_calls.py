@@ -105,22 +105,15 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize("refused", KNOWN)
-def test_a_known_refusal_is_certain_and_not_repeated(api, refused):
+@pytest.mark.parametrize(
+    ("refused", "is_known"), [*((each, True) for each in KNOWN), *((each, False) for each in UNKNOWN)]
+)
+def test_a_refusal_is_not_repeated_and_certain_only_if_it_is_known(api, refused, is_known):
     client, wire = api(refused)
     with pytest.raises(ApiError) as error:
         client.read("Account", "getObject")
     assert wire.sent == 1
-    assert error.value.is_refusal
-
-
-@pytest.mark.parametrize("refused", UNKNOWN)
-def test_after_a_fault_that_nobody_knows_an_order_may_stand_and_nothing_is_repeated(api, refused):
-    client, wire = api(refused)
-    with pytest.raises(ApiError) as error:
-        client.read("Account", "getObject")
-    assert wire.sent == 1
-    assert not error.value.is_refusal and not error.value.is_transient
+    assert error.value.is_refusal == is_known and not error.value.is_transient
 
 
 def test_every_refusal_that_counts_as_known_has_a_source():

@@ -8,30 +8,11 @@ from providers.softlayer.guest import Guests
 from providers.softlayer.ledger import Ledgers
 from providers.softlayer.security_group import Groups
 from providers.softlayer.ssh_key import Keys
+from tools.chaos.provider import STACK
+from tools.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, SIZE
 
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs someone@somewhere"
-GUEST = {
-    "mark": "1f3a9c42",
-    "hostname": "gpu-0",
-    "domain": "local-1f3a9c42.microcluster",
-    "datacenter": "lon06",
-    "flavor": "AC1_16X120X100",
-    "os": "UBUNTU_18_64",
-    "dataDisksGb": [2000],
-    "portSpeedMbps": 1000,
-    "backendRouterId": "1",
-    "sshKeyIds": ["7"],
-}
-LEDGER = {
-    "mark": "1f3a9c42",
-    "stack": "local",
-    "datacenter": "lon06",
-    "flavor": "AC1_16X120X100",
-    "os": "UBUNTU_18_64",
-    "nodes": 2,
-    "dataDisksGb": [2000],
-    "portSpeedMbps": 1000,
-}
+GUEST = {"mark": MARK, "hostname": "gpu-0", "domain": DOMAIN, **SIZE, "backendRouterId": "1", "sshKeyIds": ["7"]}
+LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
 GROUP = {"mark": "1f3a9c42", "name": "n", "description": "d", "rules": [{"direction": "egress"}]}
 
 

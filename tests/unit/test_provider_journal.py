@@ -122,13 +122,6 @@ def test_a_journal_that_is_lost_is_an_empty_one(book):
     assert book.unresolved() == []
 
 
-def test_an_order_is_refused_where_it_cannot_be_written_down(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "file"))
-    with pytest.raises(ProviderError, match=r"writing down the order of guest gpu-0 .*Nothing was ordered.*again"):
-        Journal("dev", MARK, "278444").intend(INTENT)
-
-
 def test_an_intent_is_on_the_disk_before_the_call_returns(book, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
