@@ -152,12 +152,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         )
 
     @truthful
-    def Attach(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        """Serve another engine, when debugged."""
-        self._log = EngineLog(request.address)
-        return empty_pb2.Empty()
-
-    @truthful
     def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
         """Tell the version."""
         return plugin_pb2.PluginInfo(version=self._vendor.version)

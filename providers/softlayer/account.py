@@ -185,7 +185,7 @@ class SoftLayer(Market):
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""
-        return billing.charges(self, owner, known) if exact else billing.charges_listed(self, owner)
+        return billing.charges(self, owner, known, exact=exact)
 
     def end(self, resource: Resource) -> Pending | None:
         """Cancel a guest, or remove a key or a group."""

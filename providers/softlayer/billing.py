@@ -85,28 +85,23 @@ def _total(answer: Mapping[str, Any], what: str) -> Decimal:
     return Decimal(str(answer.get(f"postTax{what}") or answer.get(f"preTax{what}") or 0))
 
 
-def charges(account: Any, owner: Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
-    """List what was and is billed under this stack and mark, oldest first, as it is at this moment.
-
-    The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
+def charges(account: Any, owner: Owner, known_guests: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
+    """List what was and is billed under this stack and mark, oldest first.
 
     Args:
         known_guests: ids that the journal or a state knows; the lists may not show them yet.
+        exact: as it is at this moment: the lists lag behind orders and cancellations, so that whatever may be open is asked for
+            by its id. Else from the lists alone: three calls, and up to two minutes behind.
     """
-    guests = _guests_now(account, owner, known_guests)
+    guests = _guests_now(account, owner, known_guests) if exact else account.guest_list.under(owner)
     rows = {str(row["id"]): row for row in listed(account.api, owner)}
     running = {str(each["billingItem"]["id"]) for each in guests if each.get("billingItem")}
-    doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | running
-    newest = _read_each(partial(account.api.find, "Billing_Item", mask=CHARGE_MASK), doubtful)
-    rows |= {str(row["id"]): row for row in newest}
+    if exact:
+        doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | running
+        newest = _read_each(partial(account.api.find, "Billing_Item", mask=CHARGE_MASK), doubtful)
+        rows |= {str(row["id"]): row for row in newest}
     found = [charge(row, still_billed=item in running) for item, row in rows.items()]
     return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
-
-
-def charges_listed(account: Any, owner: Owner) -> tuple[Charge, ...]:
-    """List the same from the lists alone: three calls, and up to two minutes behind."""
-    running = {str((guest.get("billingItem") or {}).get("id")) for guest in account.guest_list.under(owner)}
-    return tuple(charge(row, still_billed=str(row["id"]) in running) for row in listed(account.api, owner))
 
 
 def other_items(api: Api) -> list[Row]:
@@ -297,12 +292,6 @@ def as_status(order: Row, shown: Collection[str] = ()) -> OrderStatus:
         hostnames=names,
         is_shown=set(names) <= set(shown),
     )
-
-
-def of_guest(guest: Row) -> OrderStatus | None:
-    """Read the order that a guest's billing item names."""
-    named = order_of(guest.get("billingItem") or {})
-    return as_status(named) if named else None
 
 
 def is_refused(order: Row) -> bool:

@@ -21,8 +21,8 @@ from providers.softlayer.specs import GUEST, GuestSpec, VirtualGuest
 from providers.softlayer.views import GUEST_MASK, Guest
 
 SIDES = {
-    "primaryNetworkComponent": "public_security_group_ids",
-    "primaryBackendNetworkComponent": "private_security_group_ids",
+    "primaryNetworkComponent": ("Public", "public_security_group_ids"),
+    "primaryBackendNetworkComponent": ("Private", "private_security_group_ids"),
 }
 
 
@@ -107,8 +107,7 @@ def _notes(owner: Owner, hostname: str) -> str:
 
 
 def _set_port_speed(market: SoftLayer, spec: GuestSpec, guest: Guest) -> None:
-    sides = {"primaryNetworkComponent": "Public", "primaryBackendNetworkComponent": "Private"}
-    for side, name in sides.items():
+    for side, (name, _) in SIDES.items():
         if (guest.get(side) or {}).get("maxSpeed") not in (None, spec.port_speed_mbps):
             method = f"set{name}NetworkInterfaceSpeed"
             market.api.ensure("Virtual_Guest", method, spec.port_speed_mbps, id=int(guest["id"]))
@@ -120,7 +119,7 @@ def changes(guest: Mapping[str, Any], spec: GuestSpec) -> list[tuple[str, str, i
     The new ones are put on before the old ones come off: an interface without groups is open to everybody.
     """
     planned = []
-    for side, attribute in SIDES.items():
+    for side, (_, attribute) in SIDES.items():
         component = guest.get(side) or {}
         if not component.get("id"):
             continue
@@ -149,7 +148,9 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
         return found
 
     found = op.wait_until(f"the security groups of {views.described(guest)}", look)
-    bare = [side for side, attribute in SIDES.items() if getattr(spec, attribute) and not views.groups(guest.get(side))]
+    bare = [
+        side for side, (_, attribute) in SIDES.items() if getattr(spec, attribute) and not views.groups(guest.get(side))
+    ]
     if bare:
         # The first group ever of an interface takes effect only after a restart.
         op.log.warn(

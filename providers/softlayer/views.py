@@ -143,7 +143,7 @@ def described(guest: Guest) -> str:
 def resource(guest: Guest) -> Resource:
     """Read a guest as the kernel sees it."""
     item, owner = guest.get("billingItem") or {}, owner_in_domain(guest.get("domain"))
-    state = readiness(guest)
+    state, ordered = readiness(guest), billing.order_of(item)
     return Resource(
         kind=GUEST,
         id=str(guest["id"]),
@@ -157,7 +157,7 @@ def resource(guest: Guest) -> Resource:
         price=billing.rate(item) if item else "",
         work=transaction_name(guest),
         is_built=bool(guest.get("provisionDate")),
-        order=billing.of_guest(guest),
+        order=billing.as_status(ordered) if ordered else None,
         unready=state if isinstance(state, Pending) else None,
         ends=item.get("cancellationDate") or None,
         rename=f"slcli vs edit {guest['id']} --domain ",

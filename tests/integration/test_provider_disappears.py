@@ -84,23 +84,19 @@ def decide(emulator, word: str) -> None:
     opener.open(f"http://127.0.0.1:{emulator.port}/orders/{order['id']}/{word}", b"", timeout=10).close()
 
 
-def test_an_order_that_waits_for_approval_is_kept_reported_and_continued(waiting):
+def test_an_order_that_waits_for_approval_is_kept_reported_adopted_and_continued(waiting):
     emulator, driver, known = waiting
     with pytest.raises(Failed, match="its order [0-9]+ is PENDING_APPROVAL"):
         driver.read(known)
+    with pytest.raises(Failed, match="PENDING_APPROVAL") as again:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
+    assert again.value.unfinished.id == known.id
+    assert len(emulator.status()["waiting"]) == 1
     assert "PENDING_APPROVAL" in driver.said()
     decide(emulator, "approve")
     made = driver.update(known, guest("gpu-0"))
     assert (made.id, bool(made.outputs["provisionDate"])) == (known.id, True)
     assert len(Onlooker(emulator.config_file).guests()) == 1
-
-
-def test_an_order_that_waits_for_a_person_is_adopted_and_not_placed_again(waiting):
-    emulator, driver, known = waiting
-    with pytest.raises(Failed, match="PENDING_APPROVAL") as again:
-        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
-    assert again.value.unfinished.id == known.id
-    assert len(emulator.status()["waiting"]) == 1
 
 
 def test_an_order_that_waits_for_a_person_is_cancelled_by_a_delete(waiting):

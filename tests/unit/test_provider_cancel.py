@@ -63,17 +63,19 @@ def test_without_the_right_to_cancel_the_error_names_price_and_right_at_once(tex
     assert account.refusals == 1
 
 
-def test_a_refusal_that_lasts_although_nothing_is_done_on_the_guest_ends_the_wait_long_before_its_limit():
+@pytest.mark.parametrize(
+    ("limit_s", "said"),
+    [
+        (LIMIT_S, "the API refuses it .This is not possible.*Ask the vendor's support"),
+        (closing.REFUSED_FOR_S / 2, "did not accept the cancellation"),
+    ],
+    ids=["ends the wait long before its limit", "may be about work and is waited for"],
+)
+def test_a_refusal_although_nothing_is_done_on_the_guest(limit_s, said):
     account = Refusing("This is not possible.")
-    with pytest.raises(ProviderError, match=r"the API refuses it .This is not possible.*Ask the vendor's support"):
-        close(account)
+    with pytest.raises(ProviderError, match=said):
+        close(account, limit_s=limit_s)
     assert account.refusals > 1
-
-
-def test_a_refusal_that_may_be_about_work_on_the_guest_is_waited_for():
-    account = Refusing("This is not possible.")
-    with pytest.raises(ProviderError, match="did not accept the cancellation"):
-        close(account, limit_s=closing.REFUSED_FOR_S / 2)
 
 
 def test_a_guest_whose_cancellation_is_refused_keeps_its_firewall():
