@@ -17,7 +17,7 @@ from microcluster.lifecycle import emulated_account
 from microcluster.setup import docker, engine, images, venv
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import INTERRUPTED, CommandFailed
-from microcluster.setup.process import STOPPED_BY_LIMIT, output_of, run_in_view
+from microcluster.setup.process import STOPPED_BY_LIMIT, asked, run_in_view
 from microcluster.setup.progress import Stages
 
 MINUTE_S = 60
@@ -161,8 +161,11 @@ def _running(series: str, environment: Mapping[str, str]) -> Iterator[str]:
     on_path = shutil.which(name, path=environment.get("PATH"))
     # pyenv's shims on PATH run only for active versions; the programs are in its own folder.
     root = Path(environment.get("PYENV_ROOT") or "~/.pyenv").expanduser()
-    for program in [*([on_path] if on_path else []), *map(str, sorted(root.glob(f"versions/{series}.*/bin/{name}")))]:
-        if (output_of((program, "-c", SHOW), environment, QUICK_S) or "").strip() == series:
+    programs = [on_path] if on_path else []
+    programs += map(str, sorted(root.glob(f"versions/{series}.*/bin/{name}")))
+    for program in programs:
+        answer = asked((program, "-c", SHOW), QUICK_S, environment)
+        if answer.returncode == 0 and answer.stdout.strip() == series:
             yield program
 
 
