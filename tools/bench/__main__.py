@@ -10,11 +10,13 @@ import json
 import os
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -28,6 +30,7 @@ AIM_S = 60.0
 """From `pulumi up` to the first training step, beyond what the account itself takes."""
 STAGE = re.compile(r"==> (\w+):")
 LIMIT_S = 3600
+RANKS = 4
 
 
 @dataclass(frozen=True)
@@ -70,18 +73,14 @@ def measure(product: Product, console: Console) -> None:
     )
     console.print(f"so {step - own:.0f} s are ours (aim: {AIM_S:.0f} s)")
     console.print(f"emulator and registry at rest: {at_rest:.0f} MB; with two machines: {emulator_mb(product):.0f} MB")
-    console.print(f"one rank at its largest: {largest(ranks, 4):.0f} MB (mean of the four)")
+    # mpirun and its daemons bear the same words and are small.
+    largest = sorted(ranks.values())[-RANKS:]
+    console.print(f"one rank at its largest: {statistics.fmean(largest):.0f} MB (mean of the four)")
 
 
 def emulator_mb(product: Product) -> float:
     """Return what the account's own processes hold: the API and its registry, not the machines."""
     return sum(resident_mb(process) for process in with_words(f"{product.home}/emulator"))
-
-
-def largest(peak: dict[str, float], count: int) -> float:
-    """Return the mean of the ``count`` largest processes; mpirun and its daemons bear the same words and are small."""
-    values = sorted(peak.values(), reverse=True)[:count]
-    return sum(values) / len(values)
 
 
 def show_stages(console: Console, first: Up, second: Up) -> None:
@@ -95,7 +94,7 @@ def show_stages(console: Console, first: Up, second: Up) -> None:
 def timed_up(product: Product) -> Up:
     """Run `make up` and split it by the stages that it prints."""
     began = time.time()
-    marks: list[tuple[str, float]] = []
+    starts: dict[str, float] = {}
     process = subprocess.Popen(
         ["make", "up"], cwd=product.folder, env=product.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -103,12 +102,13 @@ def timed_up(product: Product) -> Up:
     for line in process.stdout or ():
         said.append(line)
         if found := STAGE.match(line):
-            marks.append((found[1], time.time()))
+            starts.setdefault(found[1], time.time())
     if process.wait(LIMIT_S):
         raise SystemExit("".join(said[-30:]) + "bench: `make up` failed, for the reason above.")
-    ends = [moment for _, moment in marks[1:]] + [time.time()]
-    stages = {name: end - moment for (name, moment), end in zip(marks, ends, strict=True)}
-    return Up(stages, dict(marks)["pulumi"], time.time() - began)
+    ended = time.time()
+    moments = [*starts.values(), ended]
+    stages = {name: end - start for name, (start, end) in zip(starts, pairwise(moments), strict=True)}
+    return Up(stages, starts["pulumi"], ended - began)
 
 
 def first_step(product: Product) -> float:
@@ -123,12 +123,8 @@ def provisioning_s(product: Product) -> float:
     """Return how long the account itself took for the slowest guest, the start of its container included."""
     client = f"slcli -C {product.home}/emulator/softlayer.conf --format json call-api Account getVirtualGuests --mask createDate,provisionDate"
     guests = json.loads(product.plain(f"{client} 2>/dev/null").stdout)
-    spans = [_moment(guest["provisionDate"]) - _moment(guest["createDate"]) for guest in guests]
-    return max(spans)
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
+    moment = datetime.fromisoformat
+    return max((moment(guest["provisionDate"]) - moment(guest["createDate"])).total_seconds() for guest in guests)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.machines.container_machines import ContainerMachines
@@ -22,12 +21,8 @@ REGISTRY, IMAGE, NAME = "ngc.microcluster.internal", "microcluster/training:curr
 DISK_GB = 20
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Machines with their disks in place, as the steps know them."""
-
-    facts: cluster_facts.ClusterFacts
-    hosts: list[Host]
+Cluster = tuple[cluster_facts.ClusterFacts, list[Host]]
+"""Machines with their disks in place, as the steps know them."""
 
 
 @contextmanager
@@ -45,7 +40,7 @@ def cluster(count: int, port_mbps: int, *, offering: bool = False) -> Iterator[C
             on_all(hosts, lambda host: steps.prepare_node(host, known) + steps.mount_volume(host, known))
             if offering:
                 publish(folder / "state", IMAGE, NAME)
-            yield Cluster(known, hosts)
+            yield known, hosts
         finally:
             account.reset()
 

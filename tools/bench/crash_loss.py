@@ -7,10 +7,8 @@ come at random moments. Lost is the time since the last moment of training from 
 
 import random
 import statistics
-import sys
 import tempfile
 import threading
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,14 +38,12 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Setting:
-    """One stack: seconds of a step and of a write, steps between checkpoints, bytes of one, dollars an hour of all machines."""
+    """One stack: seconds of a step, of a write and of a copy, steps between checkpoints, dollars an hour of all machines."""
 
-    stack: str
     step_s: float
     write_s: float
+    copy_s: float
     interval: int
-    size: int
-    copy_bytes_per_s: float
     per_hour: float
 
 
@@ -99,8 +95,8 @@ class Life:
 
     def lost(self, moment: float, left: Sequence[tuple[float, int]]) -> float:
         """Return the seconds that are lost at a moment with the checkpoints that are left of then."""
-        found = bisect_right(left, (moment, sys.maxsize)) - 1
-        return moment - (self.reached[left[found][1]] if found >= 0 else 0.0)
+        steps = [step for at, step in left if at <= moment]
+        return moment - (self.reached[steps[-1]] if steps else 0.0)
 
     # What the watch asks of a run:
     def path(self, *names: str) -> str:
@@ -118,7 +114,7 @@ class Life:
 
     def ask(self, argv: Sequence[str], timeout_s: float, marked: bool) -> tuple[int, str]:
         """Take the time of one copy."""
-        self.now += self.setting.size / self.setting.copy_bytes_per_s
+        self.now += self.setting.copy_s
         self.pass_to(self.now)
         return 0, ""
 
@@ -126,12 +122,12 @@ class Life:
 def setting_of(name: str) -> Setting:
     """Read a stack as the product does."""
     stack = config.read_file(name)
-    port, per_hour = stack.cluster.port_speed_mbps, float(stack.cluster.rent_per_hour or 0)
-    step_s, write_s = (
-        (stack.forecast.prediction.seconds, WRITE_S[1]) if stack.forecast else (LOCAL_STEP_S, LOCAL_WRITE_S)
-    )
+    step_s, write_s = LOCAL_STEP_S, LOCAL_WRITE_S
+    if stack.forecast:
+        step_s, write_s = stack.forecast.prediction.seconds, WRITE_S[1]
     size = stack.job.plan(World(("10.0.0.1",), 1)).checkpoint_bytes
-    return Setting(name, step_s, write_s, stack.job.checkpoint_steps, size, COPY_SHARE * port * 1e6 / 8, per_hour)
+    copy_s = size * 8 / (COPY_SHARE * stack.cluster.port_speed_mbps * 1e6)
+    return Setting(step_s, write_s, copy_s, stack.job.checkpoint_steps, float(stack.cluster.rent_per_hour or 0))
 
 
 def losses(setting: Setting) -> tuple[list[float], list[float]]:
@@ -153,13 +149,11 @@ def measure(console: Console) -> None:
     for name in STACKS:
         setting = setting_of(name)
         interval_s = setting.interval * setting.step_s
+        every = f"{setting.interval} = {_minutes(interval_s)}"
         for what, lost in zip(("a process", "the launcher"), losses(setting), strict=True):
             mean, worst = statistics.fmean(lost), max(lost)
-            table.add_row(
-                *(name, f"{setting.interval} = {_minutes(interval_s)}", what, f"{mean / setting.step_s:.0f}"),
-                *(f"{_minutes(each)} ${each / HOUR_S * setting.per_hour:.2f}" for each in (mean, worst)),
-                f"{worst / interval_s:.2f}",
-            )
+            prices = [f"{_minutes(each)} ${each / HOUR_S * setting.per_hour:.2f}" for each in (mean, worst)]
+            table.add_row(name, every, what, f"{mean / setting.step_s:.0f}", *prices, f"{worst / interval_s:.2f}")
     console.print(table)
     console.print(
         f"virtual, {SEEDS} runs of {INTERVALS} intervals, {CRASHES} crashes each; steps vary by {JITTER:.0%}; a checkpoint is written in "

@@ -5,7 +5,7 @@ Every figure is read from the run's own records, whose clock is this computer's.
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,62 +41,88 @@ Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the run's records say, in seconds, part by part."""
+class Records:
+    """What the launcher knows of a run."""
 
-    preflight: dict[str, float]
-    resume: dict[str, float]
-    steps_lost: int
+    launcher: Host
+    known: cluster_facts.ClusterFacts
+
+    def wait(self, what: str, done: Callable[[Outcome], bool]) -> Outcome:
+        """Return the run's state once it is as ``done`` says."""
+
+        def look() -> Outcome | None:
+            seen = job.observe(self.launcher, self.known)
+            return seen if done(seen) else None
+
+        return wait_until(what, look, timeout_s=LIMIT_S)
+
+    def since(self, moment: float, kind: str) -> list[Event]:
+        """Return the events of a kind from a moment on."""
+        lines = self.read("progress.jsonl").splitlines()
+        events = [json.loads(line) for line in lines if line.endswith("}")]
+        return [event for event in events if event["event"] == kind and event["t"] >= moment]
+
+    def phase(self, moment: float, name: str) -> float:
+        """Return when a phase began after a moment."""
+        return next(event["t"] for event in self.since(moment, "phase") if event["phase"] == name)
+
+    def read(self, file: str) -> str:
+        """Return the text of a file of the run."""
+        return shell(self.launcher, f"cat /data/runs/{self.known.run}/{file}")
 
 
 def measure(console: Console) -> None:
-    """Train on two machines, kill a rank, go on at once, and print both tables."""
-    with cluster(2, PORT_MBPS, offering=True) as made:
-        hosts, known = made.hosts, replace(made.facts, job=TRAINER)
-        known = decided(known)[0]
+    """Train on two machines, kill a rank, go on at once, and print where the seconds went."""
+    with cluster(2, PORT_MBPS, offering=True) as (facts, hosts):
+        known = decided(replace(facts, job=TRAINER))[0]
         steps.bring_image(hosts, known)
         on_all(hosts, lambda host: steps.start_container(host, known))
         try:
-            show(console, _crashed_and_resumed(hosts, known))
+            _crash_and_resume(console, hosts, known)
         finally:
             job.stop_job(hosts, known)
 
 
-def _crashed_and_resumed(hosts: Sequence[Host], known: cluster_facts.ClusterFacts) -> Figures:
-    launcher = hosts[0]
+def _crash_and_resume(console: Console, hosts: Sequence[Host], known: cluster_facts.ClusterFacts) -> None:
+    records = Records(hosts[0], known)
     job.start_job(hosts, known)
-    _wait(launcher, known, "the first steps", lambda seen: (seen.step or 0) >= LONG_ENOUGH)
+    records.wait("the first steps", lambda seen: (seen.step or 0) >= LONG_ENOUGH)
     killed = time.time()
     shell(hosts[1], f"kill -KILL {_rank(hosts[1], known)}")
-    ended = _wait(launcher, known, "the end", lambda seen: seen.state == "failed")
+    ended = records.wait("the end", lambda seen: seen.state == "failed")
     again = time.time()
     job.start_job(hosts, known)
-    _wait(launcher, known, "the next steps", lambda seen: bool(_since(launcher, known, again, "train")))
-    checked = json.loads(shell(launcher, f"cat /data/runs/{known.run}/preflight.json"))
-    moments = [
-        ("the ranks' end is noticed and all are ended", _first(launcher, known, killed, "end")),
-        ("`fab resume` has a supervisor", _first(launcher, known, again, "phase")),
-        (
-            "checkpoint found and read back, programs and data compared",
-            _first(launcher, known, again, "phase", "preflight"),
-        ),
-        ("preflight", _first(launcher, known, again, "phase", "training")),
-        ("ranks start, read the checkpoint, make a step", _first(launcher, known, again, "train")),
-    ]
-    spans, before = {}, killed
-    for name, moment in moments:
-        spans[name] = moment - (again if before < again < moment else before)
-        before = moment
-    restored = _since(launcher, known, again, "resuming")[-1]["step"]
-    return Figures({**checked["seconds_of"], "in all": checked["seconds"]}, spans, (ended.step or 0) - restored)
+    records.wait("the next steps", lambda seen: bool(records.since(again, "train")))
+
+    checked = json.loads(records.read("preflight.json"))
+    seconds_of = {**checked["seconds_of"], "in all": checked["seconds"]}
+    parts = sorted(seconds_of.items(), key=lambda part: part[1])
+    _print_seconds(console, "preflight of two machines, four ranks", parts)
+    console.print(f"(aim: below {PREFLIGHT_AIM_S} s)")
+
+    noticed = records.since(killed, "end")[0]["t"]
+    supervised = records.since(again, "phase")[0]["t"]
+    compared = records.phase(again, "preflight")
+    training = records.phase(again, "training")
+    stepped = records.since(again, "train")[0]["t"]
+    spans = {
+        "the ranks' end is noticed and all are ended": noticed - killed,
+        "`fab resume` has a supervisor": supervised - again,
+        "checkpoint found and read back, programs and data compared": compared - supervised,
+        "preflight": training - compared,
+        "ranks start, read the checkpoint, make a step": stepped - training,
+    }
+    spans["in all"] = sum(spans.values())
+    _print_seconds(console, "from a killed rank to the first step after it", spans.items())
+    lost = (ended.step or 0) - records.since(again, "resuming")[-1]["step"]
+    console.print(f"steps to be made again: {lost}, with a checkpoint every {SAVE_STEPS}")
 
 
-def _wait(launcher: Host, known: cluster_facts.ClusterFacts, what: str, done: Callable[[Outcome], bool]) -> Outcome:
-    def look() -> Outcome | None:
-        seen = job.observe(launcher, known)
-        return seen if done(seen) else None
-
-    return wait_until(what, look, timeout_s=LIMIT_S)
+def _print_seconds(console: Console, what: str, rows: Iterable[tuple[str, float]]) -> None:
+    table = Table(what, "seconds")
+    for name, seconds in rows:
+        table.add_row(name, f"{seconds:.1f}")
+    console.print(table)
 
 
 def _rank(host: Host, known: cluster_facts.ClusterFacts) -> str:
@@ -105,33 +131,6 @@ def _rank(host: Host, known: cluster_facts.ClusterFacts) -> str:
     return shell(
         host, f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}' | head -1 | cut -d/ -f3"
     ).strip()
-
-
-def _since(launcher: Host, known: cluster_facts.ClusterFacts, moment: float, kind: str) -> list[Event]:
-    lines = shell(launcher, f"cat /data/runs/{known.run}/progress.jsonl").splitlines()
-    events = [json.loads(line) for line in lines if line.endswith("}")]
-    return [event for event in events if event["event"] == kind and event["t"] >= moment]
-
-
-def _first(
-    launcher: Host, known: cluster_facts.ClusterFacts, moment: float, kind: str, phase: str | None = None
-) -> float:
-    return next(event["t"] for event in _since(launcher, known, moment, kind) if phase in (None, event.get("phase")))
-
-
-def show(console: Console, figures: Figures) -> None:
-    """Print where the seconds went."""
-    checks = Table("preflight of two machines, four ranks", "seconds")
-    for name, seconds in sorted(figures.preflight.items(), key=lambda part: part[1]):
-        checks.add_row(name, f"{seconds:.1f}")
-    console.print(checks)
-    console.print(f"(aim: below {PREFLIGHT_AIM_S} s)")
-    back = Table("from a killed rank to the first step after it", "seconds")
-    for name, seconds in figures.resume.items():
-        back.add_row(name, f"{seconds:.1f}")
-    back.add_row("in all", f"{sum(figures.resume.values()):.1f}")
-    console.print(back)
-    console.print(f"steps to be made again: {figures.steps_lost}, with a checkpoint every {SAVE_STEPS}")
 
 
 if __name__ == "__main__":

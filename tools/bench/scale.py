@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.table import Table
 
 from tools.bench.memory import sampled, with_words
 from tools.chaos.accounts import AccountServer
-from tools.chaos.command_line import DESTROY, PROVIDER, UP, CommandLine, Copy
+from tools.chaos.command_line import DESTROY, PROVIDER, UP, Copy
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 PROVISIONING_S = 10.0
@@ -28,71 +28,41 @@ AIM_S = 5.0
 AIM_CALLS = 12.0
 
 
-@dataclass(frozen=True)
-class Figure:
-    """What one size cost."""
-
-    machines: int
-    beyond_s: float
-    """Wall time of ``up`` without the provisioning."""
-    destroy_s: float
-    calls: int
-    destroy_calls: int
-    provider_mb: float
-
-
-def measure(console: Console, sizes: Sequence[int] = SIZES) -> list[Figure]:
+def measure(console: Console, sizes: Sequence[int] = SIZES) -> None:
     """Measure every size in an account of its own, and print the table."""
     server = AccountServer()
+    table = Table("machines", "up beyond provisioning", "calls", "calls per machine", "destroy", "calls", "provider")
+    beyond = []
     with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
         copy = Copy(Path(folder), time_scale=1.0)
-        figures = []
         for machines in sizes:
             copy.declare_nodes(machines)
-            with copy.home(server, Path(folder) / f"home-{machines}", **SETTINGS) as line:
-                figures.append(_measured(server, line, machines))
+            home = Path(folder) / f"home-{machines}"
+            with copy.home(server, home, **SETTINGS):
+                with sampled(partial(with_words, PROVIDER, str(copy.product.folder))) as provider:
+                    up_s, calls = _timed(server, copy, home, UP)
+                destroy_s, destroy_calls = _timed(server, copy, home, DESTROY)
+            beyond.append(up_s - PROVISIONING_S)
+            up = (f"{beyond[-1]:.1f} s", str(calls), f"{calls / machines:.1f}")
+            largest_mb = max(provider.values(), default=0.0)
+            table.add_row(str(machines), *up, f"{destroy_s:.1f} s", str(destroy_calls), f"{largest_mb:.0f} MB")
     server.close()
-    _show(console, figures)
-    return figures
-
-
-def _measured(server: AccountServer, line: CommandLine, machines: int) -> Figure:
-    with sampled(lambda: with_words(PROVIDER, str(line.project))) as provider:
-        up_s, calls = _timed(server, line, UP)
-    largest_mb = max(provider.values(), default=0.0)
-    destroy_s, destroy_calls = _timed(server, line, DESTROY)
-    return Figure(machines, up_s - PROVISIONING_S, destroy_s, calls, destroy_calls, largest_mb)
-
-
-def _timed(server: AccountServer, line: CommandLine, words: str) -> tuple[float, int]:
-    server.wire.arm(None)
-    began = time.monotonic()
-    said = line.run(words)
-    assert said.exit_code == 0, said.output
-    return time.monotonic() - began, len(server.wire.calls)
-
-
-def _show(console: Console, figures: Sequence[Figure]) -> None:
-    table = Table("machines", "up beyond provisioning", "calls", "calls per machine", "destroy", "calls", "provider")
-    for each in figures:
-        table.add_row(
-            str(each.machines),
-            f"{each.beyond_s:.1f} s",
-            str(each.calls),
-            f"{each.calls / each.machines:.1f}",
-            f"{each.destroy_s:.1f} s",
-            str(each.destroy_calls),
-            f"{each.provider_mb:.0f} MB",
-        )
     console.print(table)
-    if len(figures) > 1:
-        slope, base = statistics.linear_regression(
-            [each.machines for each in figures], [each.beyond_s for each in figures]
-        )
+    if len(sizes) > 1:
+        slope, base = statistics.linear_regression(sizes, beyond)
         console.print(
             f"up beyond the provisioning of {PROVISIONING_S:g} s: {base:.1f} s and {slope * 1000:.0f} ms per machine "
             f"(aim: below {AIM_S:g} s at 64 machines, at most {AIM_CALLS:g} calls per machine)"
         )
+
+
+def _timed(server: AccountServer, copy: Copy, home: Path, line: str) -> tuple[float, int]:
+    """Run a command; return its seconds and calls."""
+    server.wire.arm(None)
+    began = time.monotonic()
+    code, output = copy.start(line, home).ended()
+    assert code == 0, output
+    return time.monotonic() - began, len(server.wire.calls)
 
 
 if __name__ == "__main__":
