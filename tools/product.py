@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.home import Home
+
 ROOT = Path(__file__).parents[1]
-EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
-GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "jax-local", "keras-local", "horovod-benchmark-local")
 COMMAND_LIMIT_S = 1200
 FIRST_PORT = 10_000
 ASK_LIMIT_S = 120
@@ -105,18 +105,13 @@ def install(folder: Path, networks: Networks = SHARED) -> Product:
     project, home = folder / "project", folder / "home"
     copy_project(project)
     write_settings(home / "emulator", free_port(), networks.private, networks.public)
-    cache = (
-        os.environ.get("MICROCLUSTER_CACHE")
-        or f"{os.environ.get('MICROCLUSTER_HOME') or Path.home() / '.microcluster'}/cache"
-    )
+    for stack in (project / "stacks").glob("Pulumi.*.yaml"):
+        stack.write_text(stack.read_text().replace("203.0.113.1/32", f"{networks.operator}/32"))
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "SL_"))}
     own = {
         "MICROCLUSTER_HOME": str(home),
-        "MICROCLUSTER_CACHE": cache,
+        "MICROCLUSTER_CACHE": str(Home.of().cache),
         "OPENSEQ2SEQ_SOURCE": "none",
         "TEXAR_SOURCE": "none",
     }
-    product = Product(project, home, env | own)  # The stand-in trains everywhere, wherever the tests run.
-    for stack in EMULATED + GALLERY:
-        product.edit_stack("203.0.113.1/32", f"{networks.operator}/32", stack)
-    return product
+    return Product(project, home, env | own)  # The stand-in trains everywhere, wherever the tests run.
