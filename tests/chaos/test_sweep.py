@@ -4,12 +4,31 @@ from itertools import product
 
 import pytest
 
-from tools.chaos.cases import SIZES
+from tools.chaos.cases import SIZES, counted, sample
 from tools.chaos.engine import Verb
 from tools.chaos.stage import Blow, Target
 from tools.chaos.wire import Moment
+from tools.chaos.workers import played, workers
 
 pytestmark = pytest.mark.timeout(840)  # The first test waits for all runs of the sample, which takes minutes.
+SEED = 4
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with workers() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def sweeps(pool):
+    return counted(SEED, pool)
+
+
+@pytest.fixture(scope="module")
+def runs(pool, sweeps):
+    """One sample of everything that `make chaos` plays, for all tests."""
+    return list(played(pool, sample(sweeps, SEED).items()))
 
 
 @pytest.mark.parametrize("sweep", SIZES)

@@ -7,14 +7,13 @@ import pytest
 from tests.commands.rented_project import KEY
 from tests.integration.conftest import (
     AccountEmulator,
-    _fork_servers,
     _no_settings_of_the_user,
     account_emulator,
     emulator_with,
     onlooker,
 )
 
-__all__ = ["_fork_servers", "_no_settings_of_the_user", "account_emulator", "emulator_with", "onlooker"]
+__all__ = ["_no_settings_of_the_user", "account_emulator", "emulator_with", "onlooker"]
 
 
 @pytest.fixture

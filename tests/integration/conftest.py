@@ -14,11 +14,10 @@ from typing import Any, Self
 
 import pytest
 
-from tests.integration import fork_servers
 from tests.integration.provider_cluster import Onlooker
 from tests.integration.provider_driver import Driver
 from tools.chaos.accounts import as_toml
-from tools.chaos.fork_server import Process
+from tools.chaos.fork_server import Process, fork
 from tools.product import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -55,9 +54,8 @@ class AccountEmulator:
         """Run the server and return once it answers."""
         (self.state / "settings.toml").write_text(as_toml(self._settings))
         places = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
-        self._process = fork_servers.fork_server("emulator.cli").fork(
-            ["serve", self.vendor, *map(str, places)], os.environ, self.state / "emulator.log"
-        )
+        words = ["serve", self.vendor, *map(str, places)]
+        self._process = fork("emulator.cli", words, os.environ, self.state / "emulator.log")
         deadline = time.monotonic() + READY_TIMEOUT_S
         while time.monotonic() < deadline and not self._process.ended(0.02):
             with contextlib.suppress(OSError):
@@ -113,12 +111,6 @@ def _private_files() -> Iterator[None]:
     before = os.umask(0o077)
     yield
     os.umask(before)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _fork_servers() -> Iterator[None]:
-    yield
-    fork_servers.close()
 
 
 @pytest.fixture(scope="module")

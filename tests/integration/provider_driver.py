@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.integration.fork_servers import fork_server
-from tools.chaos.fork_server import Process
+from tools.chaos.fork_server import PROVIDER, Process, fork
 from tools.chaos.provider import Failed, Provider, Resource
 
 __all__ = ["Driver", "Failed", "Resource"]
@@ -22,7 +21,7 @@ class Child(Process):
         self._child = subprocess.Popen(argv, stdin=stdin[0], stdout=stdout[1], env=environment, start_new_session=True)
         os.close(stdin[0])
         os.close(stdout[1])
-        super().__init__(self._child.pid, os.pidfd_open(self._child.pid), stdin[1], stdout[0])
+        super().__init__(self._child.pid, stdin[1], stdout[0])
 
     def exit_code(self, limit_s: float = 60) -> int:
         """Wait for its end, and return its exit code."""
@@ -52,7 +51,7 @@ class Driver(Provider):
             variables = {**os.environ, **home, **environment}
             if started_by:
                 return Child([*started_by, str(EXECUTABLE), engine_address], variables)
-            return fork_server().fork([engine_address], variables, Path("/dev/stderr"))
+            return fork(PROVIDER, [engine_address], variables, Path("/dev/stderr"))
 
         super().__init__(start, time_scale, configFile=str(config_file), **settings)
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tools.chaos.checker import Expected, judge, wrong_receipts
+from tools.chaos.checker import judge, wrong_receipts
 
 MARK = "1f3a9c42"
 NAME = f"gpu-0.test-{MARK}.microcluster"
-DESTROYED = Expected(MARK, frozenset(), orders=1)
-UP = Expected(MARK, frozenset({NAME}), orders=1)
+DESTROYED = {"mark": MARK, "names": frozenset(), "orders": 1}
+UP = {"mark": MARK, "names": frozenset({NAME}), "orders": 1}
 
 
 def event(at, happened, what="billing_item", number=1, **facts):
@@ -25,27 +25,27 @@ def receipt_of(total, *hosts):
 
 def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
     history = [event(0, "opened"), event(7200, "closed")]
-    assert judge(history, DESTROYED).breaches == []
+    assert judge(history, **DESTROYED).breaches == []
     assert wrong_receipts(history, MARK, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
 
 
 def test_a_machine_that_is_still_billed_is_an_orphan():
-    assert judge([event(0, "opened")], DESTROYED).orphans == [f"{NAME} is billed as item 1"]
+    assert judge([event(0, "opened")], **DESTROYED).orphans == [f"{NAME} is billed as item 1"]
 
 
 def test_a_wanted_machine_without_a_bill_is_reported():
-    assert judge([event(0, "opened"), event(5, "closed")], UP).orphans == [f"{NAME} is wanted and not billed"]
+    assert judge([event(0, "opened"), event(5, "closed")], **UP).orphans == [f"{NAME} is wanted and not billed"]
 
 
 def test_a_second_order_is_a_duplicate_even_when_it_was_cancelled_at_once():
     history = [event(0, "opened"), event(1, "opened", number=2), event(2, "closed", number=2)]
-    assert len(judge(history, UP).duplicates) == 2
+    assert len(judge(history, **UP).duplicates) == 2
 
 
 def test_an_order_after_the_cancellation_is_a_duplicate_only_where_one_order_was_enough():
     history = [event(0, "opened"), event(1, "closed"), event(2, "opened", number=2)]
-    assert judge(history, UP).duplicates == [f"{NAME} was ordered 2 times, not 1"]
-    assert judge(history, Expected(MARK, frozenset({NAME}))).breaches == []
+    assert judge(history, **UP).duplicates == [f"{NAME} was ordered 2 times, not 1"]
+    assert judge(history, MARK, frozenset({NAME})).breaches == []
 
 
 @pytest.mark.parametrize("total", ["2.40", "0.00", "10.50"])
@@ -66,16 +66,16 @@ def test_a_machine_that_was_charged_for_and_has_no_line_on_the_receipt_is_missed
 )
 def test_an_unbilled_object_that_is_left_is_reported(what, notes):
     made = event(0, "made", what, domain=None, host=None, notes=notes)
-    assert judge([made], DESTROYED).orphans == [f"{what} 1 is left"]
-    assert judge([made, {**made, "event": "removed"}], DESTROYED).breaches == []
+    assert judge([made], **DESTROYED).orphans == [f"{what} 1 is left"]
+    assert judge([made, {**made, "event": "removed"}], **DESTROYED).breaches == []
 
 
 def test_two_groups_of_one_name_are_a_duplicate():
     made = event(0, "made", "security_group", domain=None, host=None, notes=f"microcluster test-{MARK}: members")
-    assert len(judge([made, {**made, "id": 2}], Expected(MARK, frozenset())).duplicates) == 2
+    assert len(judge([made, {**made, "id": 2}], MARK, frozenset()).duplicates) == 2
 
 
 @pytest.mark.parametrize("domain", ["example.com", f"test-{MARK}0.microcluster", "test-00000000.microcluster"])
 def test_what_is_somebody_elses_must_not_change(domain):
     history = [event(0, "opened", domain=domain), event(1, "closed", domain=domain)]
-    assert judge(history, DESTROYED).orphans == ["somebody else's billing_item 1 was closed"]
+    assert judge(history, **DESTROYED).orphans == ["somebody else's billing_item 1 was closed"]

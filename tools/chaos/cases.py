@@ -2,22 +2,22 @@
 
 import enum
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 from random import Random
 from typing import Any
 
 from tools.chaos import queue, workers
 from tools.chaos.checker import Verdict, billed
 from tools.chaos.engine import Outcome, Verb
-from tools.chaos.market import HOSTNAMES, Market
+from tools.chaos.market import Market
 from tools.chaos.paperspace import PAPERSPACE
 from tools.chaos.softlayer import SOFTLAYER
 from tools.chaos.stage import Attack, Blow, Damage, Stage, Target
 from tools.chaos.wire import Moment
-from tools.chaos.workers import WORKERS, Theatre, submit
+from tools.chaos.workers import WORKERS, Theatre
 
 TLS_EVERY, BROKEN_SHARE = 5, 0.05
 SOFTER = tuple(blow for blow in Blow if blow is not Blow.KILL)
@@ -26,13 +26,12 @@ SLOW_S = 0.05
 BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")
 LONGEST_STORM = 3
 """Commands while faults are injected, before they end."""
-STORMS = {"softlayer": 500, "paperspace": 60}
 SIZES = {"kill": 110, "loss": 16, "faults": 40, "command line": 5, "paperspace": 24, "queue": 8}
 """How many cases of each sweep a sample has; of the kills at least as many as it takes to strike everything once."""
-LIST = 100_000
+OF_A_SEED = 100_000
 COUNTS = 2 * WORKERS
 MANY = 200
-"""More calls than any command makes, to find a case by its number without counting."""
+"""More calls than any command makes: a case keeps its number however many there are."""
 FEWEST_CALLS = 20
 """Every command makes more."""
 
@@ -51,7 +50,6 @@ class Place(enum.StrEnum):
 
 
 Sweeps = Mapping[str, Mapping[int, workers.Case]]
-Calls = Mapping[tuple[Place, Verb], int]
 
 
 @dataclass(frozen=True)
@@ -69,12 +67,17 @@ class Case:
     def settings(self) -> dict[str, Any]:
         """In a third of the runs the account's lists lag behind; others are over TLS, which breaks now and then."""
         chance, market = Random(self.seed), self.place.market
-        lag_s = chance.uniform(-2, 1) * market.longest_lag_s if market else 0.0
-        if self.attack is None:
-            return {"seed": self.seed, "list_lag_s": max(lag_s, 0.0), **_fault_rates(market, self.seed, chance)}
-        broken = {"tls": True, "faults": {"broken_tls": BROKEN_SHARE}} if self.seed % TLS_EVERY == 0 else {}
+        settings: dict[str, Any] = {"seed": self.seed, "list_lag_s": 0.0}
         # Lost states with lists that lag are played in tests/integration/test_provider_two_computers.py: the wait is long.
-        return {"seed": self.seed, "list_lag_s": 0.0 if self.damage else max(lag_s, 0.0), **broken}
+        if market and not self.damage:
+            settings["list_lag_s"] = max(chance.uniform(-2, 1) * market.longest_lag_s, 0.0)
+        if self.attack is None:
+            settings["tls"] = self.seed % 2 == 1
+            settings["faults"] = _fault_rates(market, chance, is_tls=settings["tls"])
+        elif self.seed % TLS_EVERY == 0:
+            settings["tls"] = True
+            settings["faults"] = {"broken_tls": BROKEN_SHARE}
+        return settings
 
     def play(self, theatre: Theatre) -> Verdict:
         """Strike or inject faults, recover, reach the goal, and judge; after an ``up`` a second one must find nothing to do."""
@@ -112,14 +115,12 @@ class Case:
         return f"{self.place}: {what}{lost}{journal}; then {self.then}; seed {self.seed}"
 
 
-def _fault_rates(market: Market, seed: int, chance: Random) -> dict[str, Any]:
-    """Mix the kinds of faults as the seed says; half the accounts have TLS."""
-    is_tls = seed % 2 == 1
+def _fault_rates(market: Market, chance: Random, *, is_tls: bool) -> dict[str, float]:
+    """Mix the kinds of faults; half the accounts have TLS, which breaks too."""
     kinds = (*market.fault_kinds, "broken_tls") if is_tls else market.fault_kinds
-    weights = [chance.random() ** 2 for _ in kinds]
-    share = market.fault_share / sum(weights)
-    rates = {kind: share * weight for kind, weight in zip(kinds, weights, strict=True)}
-    return {"tls": is_tls, "faults": {**rates, "slow_s": SLOW_S}}
+    weights = {kind: chance.random() ** 2 for kind in kinds}
+    share = market.fault_share / sum(weights.values())
+    return {kind: share * weight for kind, weight in weights.items()} | {"slow_s": SLOW_S}
 
 
 def _storm(stage: Stage, chance: Random) -> int | None:
@@ -141,23 +142,23 @@ def _check_truth(verb: Verb, outcome: Outcome, stage: Stage) -> None:
     if outcome.exit_code == 0:
         wanted = stage.names if verb is Verb.UP else frozenset()
         verdict.orphans += [f"{verb} exited with 0 and {name} differs" for name in sorted(wanted ^ still)]
-        return
-    if not outcome.failures:
+    elif not outcome.failures:
         verdict.prompts.append(f"{verb} exited with {outcome.exit_code} without a word")
     for text in outcome.failures:
-        verdict.prompts += [f"{verb} said '{text}'" for words in BAD_WORDS if words in text]
-        host = next((name for name in HOSTNAMES if text.startswith(f"{name}:")), None)
-        if host and f"{host}.{stage.domain}" in still and "othing was ordered." in text:
-            verdict.orphans.append(f"{host} is billed although {verb} said '{text}'")
+        said = f"{verb} said '{text}'"
+        verdict.prompts += [said for words in BAD_WORDS if words in text]
+        host = text.partition(":")[0]
+        if f"{host}.{stage.domain}" in still and "othing was ordered." in text:
+            verdict.orphans.append(f"{host} is billed although {said}")
 
 
-def kills(place: Place, verb: Verb, calls: int, seed: int) -> Iterator[Case]:
-    """List every case of a command that makes so many calls.
+def kills(place: Place, seed: int) -> Iterator[Case]:
+    """List every way to strike a call.
 
     At each moment of each call a kill and one of the three other blows meet each target; at Paperspace a kill meets a target
     that the seed draws; and on the command line, where it takes longest, one blow that the seed draws meets each call.
     """
-    for call in range(1, calls + 1):
+    for verb, call in product(Verb, range(1, MANY + 1)):
         chance = Random(f"{seed}-{place}-{verb}-{call}")
         targets = [chance.choice(list(Target))] if place is Place.PAPERSPACE else list(Target)
         ways = [(target, moment, Blow.KILL) for target, moment in product(targets, Moment)]
@@ -167,16 +168,16 @@ def kills(place: Place, verb: Verb, calls: int, seed: int) -> Iterator[Case]:
             ways = [chance.choice(ways)]
         for number, (target, moment, blow) in enumerate(ways):
             attack = Attack(verb, call, target, blow, moment)
-            yield Case(place, attack, chance.choice(list(Verb)), seed * LIST + call * len(ways) + number)
+            yield Case(place, attack, chance.choice(list(Verb)), seed * OF_A_SEED + call * len(ways) + number)
 
 
-def losses(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
+def losses(verb: Verb, seed: int) -> Iterator[Case]:
     """List kills that leave a damaged state behind, perhaps no journal either."""
-    for number, (call, damage) in enumerate(product(range(1, calls + 1), Damage)):
+    for number, (call, damage) in enumerate(product(range(1, MANY + 1), Damage)):
         chance = Random(f"{seed}-{verb}-{number}")
         attack = Attack(verb, call, Target.TREE, Blow.KILL, chance.choice(list(Moment)))
         then, is_lost = chance.choice(list(Verb)), chance.random() < 0.3
-        yield Case(Place.SOFTLAYER, attack, then, seed * LIST + number, damage, is_lost)
+        yield Case(Place.SOFTLAYER, attack, then, seed * OF_A_SEED + number, damage, is_lost)
 
 
 def damaged_lines(verb: Verb, seed: int) -> Iterator[Case]:
@@ -185,55 +186,59 @@ def damaged_lines(verb: Verb, seed: int) -> Iterator[Case]:
         chance = Random(f"cli-{seed}-{verb}-{damage}")
         call, moment = chance.randint(1, FEWEST_CALLS), chance.choice(list(Moment))
         attack = Attack(verb, call, Target.TREE, Blow.KILL, moment)
-        yield Case(Place.COMMAND_LINE, attack, Verb.DESTROY, seed * LIST + number, damage)
+        yield Case(Place.COMMAND_LINE, attack, Verb.DESTROY, seed * OF_A_SEED + number, damage)
 
 
-def storms(place: Place, seed: int) -> Iterator[Case]:
+def storms(place: Place, cases: int, seed: int) -> Iterator[Case]:
     """List the cases in which a part of all calls goes wrong."""
-    for number in range(STORMS[place]):
-        yield Case(place, None, Verb.UP if number % 4 else Verb.DESTROY, seed * LIST + number)
+    for number in range(cases):
+        yield Case(place, None, Verb.UP if number % 4 else Verb.DESTROY, seed * OF_A_SEED + number)
 
 
-def laid_out(seed: int, calls: Calls | None = None) -> Sweeps:
-    """Lay the cases out; a case keeps its number however many calls there are, as each list has its own numbers."""
-    counts = calls or dict.fromkeys(product(Place, Verb), MANY)
-
-    def killed(place: Place) -> list[Iterable[Case]]:
-        return [kills(place, verb, counts[place, verb], seed) for verb in Verb]
-
-    lists: dict[str, list[Iterable[workers.Case]]] = {
-        "command line": [*killed(Place.COMMAND_LINE), *(damaged_lines(verb, seed) for verb in Verb)],
-        "kill": killed(Place.SOFTLAYER),
-        "loss": [losses(verb, counts[Place.SOFTLAYER, verb], seed) for verb in Verb],
-        "faults": [storms(Place.SOFTLAYER, seed)],
-        "paperspace": [*killed(Place.PAPERSPACE), storms(Place.PAPERSPACE, seed)],
-        "queue": [queue.cases(seed)],
+def laid_out(seed: int) -> Sweeps:
+    """Lay out and number all cases."""
+    lists: dict[str, list[workers.Case]] = {
+        "command line": [
+            *kills(Place.COMMAND_LINE, seed),
+            *damaged_lines(Verb.UP, seed),
+            *damaged_lines(Verb.DESTROY, seed),
+        ],
+        "kill": [*kills(Place.SOFTLAYER, seed)],
+        "loss": [*losses(Verb.UP, seed), *losses(Verb.DESTROY, seed)],
+        "faults": [*storms(Place.SOFTLAYER, 500, seed)],
+        "paperspace": [*kills(Place.PAPERSPACE, seed), *storms(Place.PAPERSPACE, 60, seed)],
+        "queue": [*queue.cases(seed)],
     }
-    return {
-        name: {
-            place * LIST + part * LIST // 4 + number: case
-            for part, cases in enumerate(parts)
-            for number, case in enumerate(cases)
-        }
-        for place, (name, parts) in enumerate(lists.items())
-    }
+    numbers = count(1)
+    return {name: {next(numbers): case for case in cases} for name, cases in lists.items()}
 
 
 def counted(seed: int, pool: ProcessPoolExecutor) -> Sweeps:
-    """Count the calls of clean commands, and lay the cases out.
+    """Lay the cases out, without strikes at calls that a clean command does not make.
 
     A wait asks more or less often: of many counts the fewest, and with all workers busy, as when the cases are played.
     """
     places = [Place.COMMAND_LINE, *[Place.SOFTLAYER] * COUNTS, *[Place.PAPERSPACE] * WORKERS]
-    counts = [count.result() for count in [submit(pool, count_calls, place) for place in places]]
-    return laid_out(seed, {key: min(each[key] for each in counts if key in each) for key in product(Place, Verb)})
+    fewest: dict[tuple[Place, Verb], int] = {}
+    for calls in pool.map(count_calls, places):
+        for key, number in calls.items():
+            fewest[key] = min(number, fewest.get(key, MANY))
+
+    def is_made(case: workers.Case) -> bool:
+        attack = case.attack if isinstance(case, Case) else None
+        return not attack or attack.number <= fewest[case.place, attack.verb]
+
+    return {
+        name: {number: case for number, case in cases.items() if is_made(case)}
+        for name, cases in laid_out(seed).items()
+    }
 
 
-def count_calls(theatre: Theatre, place: Place) -> dict[tuple[Place, Verb], int]:
+def count_calls(place: Place) -> dict[tuple[Place, Verb], int]:
     """Count the calls of a clean ``up`` and a clean ``destroy``."""
     counts = {}
-    with theatre.stage(place.market) as stage:
-        for verb in (Verb.UP, Verb.DESTROY):
+    with workers.theatre().stage(place.market) as stage:
+        for verb in Verb:
             stage.wire.arm(None)
             outcome = stage.run(verb)
             assert outcome.exit_code == 0, outcome.failures
@@ -249,25 +254,26 @@ def whole(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
 
 def sample(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
     """Draw some of the cases; of the kills so that each call of each command and each way to strike occurs."""
-    chance, drawn = Random(seed), {}
+    chance = Random(seed)
+    drawn: dict[int, workers.Case] = {}
     for name, size in SIZES.items():
-        shuffled = dict(chance.sample(list(sweeps[name].items()), len(sweeps[name])))
-        first = _covering(shuffled) if name == "kill" else []
-        rest = [number for number in shuffled if number not in first]
-        drawn |= {number: shuffled[number] for number in [*first, *rest[: max(size - len(first), 0)]]}
+        cases = sweeps[name]
+        order = chance.sample(list(cases), len(cases))
+        chosen = _covering(cases, order) if name == "kill" else []
+        others = [number for number in order if number not in chosen]
+        chosen += others[: max(size - len(chosen), 0)]
+        drawn |= {number: cases[number] for number in chosen}
     return drawn
 
 
-def _covering(kills: Mapping[int, Case]) -> list[int]:
-    parts = {number: _parts(case.attack, case.then) for number, case in kills.items()}
-    missing = set().union(*parts.values())
-    found = []
-    for number, own in parts.items():
-        if own & missing:
-            missing -= own
-            found.append(number)
-    return found
-
-
-def _parts(attack: Attack, then: Verb) -> set[tuple]:
-    return {(attack.verb, attack.number), (attack.target, attack.blow, attack.moment, then)}
+def _covering(cases: Mapping[int, Case], order: Sequence[int]) -> list[int]:
+    """Choose cases, each of which strikes a call or in a way that no earlier one does."""
+    seen: set[tuple] = set()
+    chosen = []
+    for number in order:
+        attack = cases[number].attack
+        new = {(attack.verb, attack.number), (attack.target, attack.blow, attack.moment, cases[number].then)}
+        if not new <= seen:
+            seen |= new
+            chosen.append(number)
+    return chosen

@@ -6,12 +6,15 @@ It reads the account's own history and knows nothing of the provider: no line of
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
+Line = Mapping[str, Any]
 HOUR_S = 3600
+CHANGED = ("cancelled", "closed", "removed")
 RECEIPT_TOTAL = re.compile(r"rented for ([0-9.]+) in all")
 RECEIPT_ROW = re.compile(r"^ *(\S+) +(?!its )\S.*: \d{4}-\d\d-\d\d [\d:]{8} to ", re.MULTILINE)
 """One thing that was rented; what begins with "its" is billed beside the machine of the same name."""
@@ -27,20 +30,11 @@ class Billed:
     opened: float
     closed: float | None
 
-    def charge(self, now: float) -> Decimal:
-        """Dollars for the hours begun until now."""
-        return self.per_hour * max(1, math.ceil(((self.closed or now) - self.opened) / HOUR_S))
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What has to be true at the end."""
-
-    mark: str
-    names: frozenset[str]
-    """The machines that have to be billed."""
-    orders: int | None = None
-    """At most so many orders for each machine in all; None where a new one after a cancellation is right."""
+    @property
+    def dollars(self) -> Decimal:
+        """What it was charged for the hours begun; one that is still open has begun its first."""
+        lived_s = (self.closed or self.opened) - self.opened
+        return self.per_hour * max(1, math.ceil(lived_s / HOUR_S))
 
 
 @dataclass
@@ -67,98 +61,106 @@ class Verdict:
             mine += [each for each in its if each not in mine]
 
 
-def judge(history: Iterable[Mapping[str, Any]], expected: Expected) -> Verdict:
-    """Judge a history against what was wanted."""
+def judge(history: Iterable[Line], mark: str, names: frozenset[str], orders: int | None = None) -> Verdict:
+    """Judge a history against what was wanted.
+
+    Args:
+        names: the machines that have to be billed at the end.
+        orders: at most so many for each machine in all; None where a new one after a cancellation is right.
+    """
     lines = list(history)
-    ours = [each for each in billed(lines) if _belongs(each.name, expected.mark)]
     verdict = Verdict()
-    _count_orders(ours, expected, verdict)
-    _count_open(ours, expected, verdict)
-    there = left_over(lines, expected.mark)
-    if not expected.names:
-        verdict.orphans += [f"{what} is left" for what in there]
-    verdict.duplicates += [f"{what} is there twice" for what in there if list(there.values()).count(there[what]) > 1]
-    verdict.orphans += [f"somebody else's {what} was {event}" for what, event in touched(lines, expected.mark)]
+    ours = [each for each in billed(lines) if _belongs(each.name, mark)]
+    _count_orders(ours, orders, verdict)
+    _count_open(ours, names, verdict)
+    there = left_over(lines, mark)
+    notes = Counter(there.values())
+    for what, note in there.items():
+        if not names:
+            verdict.orphans.append(f"{what} is left")
+        if notes[note] > 1:
+            verdict.duplicates.append(f"{what} is there twice")
+    # Nobody but us acts on the account, so that it was we who changed what is not ours.
+    for line in _events(lines):
+        owner = str(line.get("domain") or line.get("notes") or "")
+        if line["event"] in CHANGED and line["what"] != "vlan" and not _belongs(owner, mark):
+            verdict.orphans.append(f"somebody else's {line['what']} {line['id']} was {line['event']}")
     return verdict
 
 
-def wrong_receipts(history: Iterable[Mapping[str, Any]], mark: str, said: Iterable[str]) -> list[str]:
+def wrong_receipts(history: Iterable[Line], mark: str, said: Iterable[str]) -> list[str]:
     """Compare the receipts in what a command has just said with the charges of a history that ends there.
 
     A receipt is written when nothing is open any more, so that its total is final. The hour by which it may be off is no machine:
     each that was charged for has a line of its own.
     """
     ours = [each for each in billed(history) if _belongs(each.name, mark)]
-    named = Counter(each.name.partition(".")[0] for each in ours)
-    receipts = [text for text in said if RECEIPT_TOTAL.search(text)]
-    missing = [host for text in receipts for host in (named - Counter(RECEIPT_ROW.findall(text))).elements()]
-    charged = sum((each.charge(each.opened) for each in ours), Decimal(0))
+    hosts = Counter(each.name.partition(".")[0] for each in ours)
+    charged = sum((each.dollars for each in ours), Decimal(0))
     unit = max((each.per_hour for each in ours), default=Decimal(0))
-    totals = [total for text in receipts for total in RECEIPT_TOTAL.findall(text)]
-    return [f"the receipt does not name {host}, for which the account charged" for host in missing] + [
-        f"the receipt says {total}, the account charged {charged}"
-        for total in totals
-        if abs(Decimal(total) - charged) > unit
-    ]
+    wrong = []
+    for text in said:
+        totals = RECEIPT_TOTAL.findall(text)
+        if totals:
+            missing = hosts - Counter(RECEIPT_ROW.findall(text))
+            wrong += [f"the receipt does not name {host}, for which the account charged" for host in missing.elements()]
+        for total in totals:
+            if abs(Decimal(total) - charged) > unit:
+                wrong.append(f"the receipt says {total}, the account charged {charged}")
+    return wrong
 
 
-def billed(history: Iterable[Mapping[str, Any]]) -> list[Billed]:
+def billed(history: Iterable[Line]) -> list[Billed]:
     """Collect the billing items of a history."""
     found: dict[int, Billed] = {}
-    for line in history:
-        if line["kind"] != "event" or line["what"] != "billing_item":
-            continue
+    for line in _events(history, "billing_item"):
+        number = line["id"]
         if line["event"] == "opened":
             name = f"{line['host']}.{line['domain']}" if line.get("domain") else str(line.get("notes") or "")
-            found[line["id"]] = Billed(line["id"], name, Decimal(line["per_hour"] or 0), line["at"], None)
+            found[number] = Billed(number, name, Decimal(line["per_hour"] or 0), line["at"], None)
         elif line["event"] == "closed":
-            found[line["id"]] = replace(found[line["id"]], closed=line["at"])
+            found[number] = replace(found[number], closed=line["at"])
     return list(found.values())
 
 
-def left_over(history: Iterable[Mapping[str, Any]], mark: str) -> dict[str, str]:
+def left_over(history: Iterable[Line], mark: str) -> dict[str, str]:
     """Collect the unbilled things under a mark that were made and never removed, each with its notes."""
     there: dict[str, str] = {}
-    for line in history:
-        if line["kind"] != "event" or line["what"] not in ("ssh_key", "security_group"):
-            continue
-        if line["event"] == "made":
-            there[f"{line['what']} {line['id']}"] = f"{line['what']} {line.get('notes')}"
+    for line in _events(history, "ssh_key", "security_group"):
+        notes = f"{line['what']} {line.get('notes')}"
+        what = f"{line['what']} {line['id']}"
+        if line["event"] == "made" and _belongs(notes, mark):
+            there[what] = notes
         elif line["event"] == "removed":
-            there.pop(f"{line['what']} {line['id']}", None)
-    return {what: notes for what, notes in there.items() if _belongs(notes, mark)}
+            there.pop(what, None)
+    return there
 
 
-def touched(history: Iterable[Mapping[str, Any]], mark: str) -> list[tuple[str, str]]:
-    """Name what became of things that are not ours: nobody but us acts on the account, so that it was we."""
-    changing = ("cancelled", "closed", "removed")
-    return [
-        (f"{line['what']} {line['id']}", line["event"])
-        for line in history
-        if line["kind"] == "event" and line["event"] in changing and line["what"] != "vlan" and not _is_ours(line, mark)
-    ]
-
-
-def _is_ours(line: Mapping[str, Any], mark: str) -> bool:
-    return _belongs(str(line.get("domain") or line.get("notes") or ""), mark)
+def _events(history: Iterable[Line], *whats: str) -> Iterator[Line]:
+    for line in history:
+        if line["kind"] == "event" and (not whats or line["what"] in whats):
+            yield line
 
 
 def _belongs(name: str, mark: str) -> bool:
     return bool(re.search(rf"-{mark}(\.microcluster$|[ :]|$)", name))
 
 
-def _count_orders(ours: list[Billed], expected: Expected, verdict: Verdict) -> None:
+def _count_orders(ours: list[Billed], orders: int | None, verdict: Verdict) -> None:
     for name in sorted({each.name for each in ours}):
         lives = sorted((each for each in ours if each.name == name), key=lambda each: each.opened)
-        for earlier, later in zip(lives, lives[1:], strict=False):
+        for earlier, later in pairwise(lives):
             if earlier.closed is None or earlier.closed > later.opened:
                 verdict.duplicates.append(f"{name} was ordered as item {later.id} while item {earlier.id} was billed")
-        if expected.orders is not None and len(lives) > expected.orders:
-            verdict.duplicates.append(f"{name} was ordered {len(lives)} times, not {expected.orders}")
+        if orders is not None and len(lives) > orders:
+            verdict.duplicates.append(f"{name} was ordered {len(lives)} times, not {orders}")
 
 
-def _count_open(ours: list[Billed], expected: Expected, verdict: Verdict) -> None:
-    still = [each for each in ours if each.closed is None]
-    verdict.orphans += [f"{each.name} is billed as item {each.id}" for each in still if each.name not in expected.names]
-    missing = expected.names - {each.name for each in still}
+def _count_open(ours: list[Billed], names: frozenset[str], verdict: Verdict) -> None:
+    missing = set(names)
+    for each in ours:
+        if each.closed is None:
+            missing.discard(each.name)
+            if each.name not in names:
+                verdict.orphans.append(f"{each.name} is billed as item {each.id}")
     verdict.orphans += [f"{name} is wanted and not billed" for name in sorted(missing)]

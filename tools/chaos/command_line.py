@@ -6,10 +6,9 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -36,115 +35,88 @@ DOWN = f"fab down --stack {STACK}"
 SHORT_S = 0.2
 
 
-@dataclass(frozen=True)
-class Said:
-    """How a command ended."""
-
-    exit_code: int
-    output: str
-
-
 class Running:
-    """One command on its way."""
+    """One command on its way, in a session of its own."""
 
     def __init__(self, line: str, folder: Path, environment: Mapping[str, str]) -> None:
+        self._output = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - read when the command has ended
         self._process = subprocess.Popen(
             ["bash", "-c", f". ./env.sh && exec {line}"],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=self._output,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
         )
 
-    def said(self) -> Said:
-        """Wait for the end of the command, not of what it has left behind."""
-        lines: list[str] = []
-        reader = threading.Thread(target=lambda: lines.extend(self._process.stdout), daemon=True)
-        reader.start()
+    def ended(self) -> tuple[int, str]:
+        """Wait for the end of the command, not of what it has left behind; return its exit code and what it said."""
+        late = ""
         try:
-            code = self._process.wait(COMMAND_LIMIT_S)
+            self._process.wait(COMMAND_LIMIT_S)
         except subprocess.TimeoutExpired:
             self.signal(Target.TREE, signal.SIGKILL)
-            code = self._process.wait()
-            lines.append(f"stopped after {COMMAND_LIMIT_S:g} s\n")
-        reader.join(1.0)
-        return Said(code, "".join(lines))
+            late = f"stopped after {COMMAND_LIMIT_S:g} s\n"
+        code = self._process.wait()
+        self._output.seek(0)
+        return code, self._output.read() + late
 
     def signal(self, target: Target, number: "signal.Signals") -> None:
         """Strike the command alone, as a terminal does, or all that it has started as well, or its provider alone."""
-        pids = [self._process.pid] if target is not Target.PROVIDER else []
-        if target is not Target.ENGINE:
-            below = _below(self._process.pid)
-            pids += below if target is Target.TREE else [pid for pid in below if PROVIDER in _words(pid)]
+        command = self._process.pid
+        pids = [command] if target is Target.ENGINE else _of_session(command)
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+            if target is not Target.PROVIDER or _is_provider(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
 
 
 class Copy:
     """A copy of the project whose program is the cluster alone, and a home as set-up leaves it."""
 
     def __init__(self, folder: Path, time_scale: float = 1 / CLOCK_RATE) -> None:
-        self._product = install(folder)
-        shutil.rmtree(self._product.home / "emulator")
-        (self._product.folder / "__main__.py").write_text(PROGRAM)
+        product = self.product = install(folder)
+        shutil.rmtree(product.home / "emulator")
+        (product.folder / "__main__.py").write_text(PROGRAM)
         # Not in a folder named emulator: set-up would want to start and stop the account itself.
-        self._product.edit_stack("/emulator/softlayer.conf", f"/{ACCOUNT}/softlayer.conf")
-        self._product.edit_stack("config:\n", f'config:\n  softlayer:timeScale: "{time_scale}"\n')
-        for path in (self._product.folder / "stacks").glob("Pulumi.*.yaml"):
+        product.edit_stack("/emulator/softlayer.conf", f"/{ACCOUNT}/softlayer.conf")
+        product.edit_stack("config:\n", f'config:\n  softlayer:timeScale: "{time_scale}"\n')
+        for path in (product.folder / "stacks").glob("Pulumi.*.yaml"):
             if path.name != f"Pulumi.{STACK}.yaml":
                 path.unlink()  # Set-up makes the keys and the state of every stack file: a second and a half of a processor each.
-        self._nodes = ""
-        done = self._product.run(".venv/bin/fab setup")
+        self._nodes = 2
+        cluster = "  microcluster:cluster:\n"
+        product.edit_stack(cluster, f"{cluster}    nodes: {self._nodes}\n")
+        done = product.run(".venv/bin/fab setup")
         assert done.returncode == 0, done.stdout + done.stderr
 
     def declare_nodes(self, count: int) -> None:
         """Have the stack file ask for another number of nodes."""
-        nodes = f"    nodes: {count}\n"
-        if self._nodes:
-            self._product.edit_stack(self._nodes, nodes)
-        else:
-            self._product.edit_stack("  microcluster:cluster:\n", f"  microcluster:cluster:\n{nodes}")
-        self._nodes = nodes
+        self.product.edit_stack(f"nodes: {self._nodes}\n", f"nodes: {count}\n")
+        self._nodes = count
 
     @contextmanager
-    def home(self, server: AccountServer, folder: Path, **settings: Any) -> "Iterator[CommandLine]":
+    def home(self, server: AccountServer, folder: Path, **settings: Any) -> Iterator[Rented]:
         """Open a fresh home with a fresh account."""
-        shutil.copytree(self._product.home, folder, symlinks=True)
+        shutil.copytree(self.product.home, folder, symlinks=True)
         with server.opened(folder / ACCOUNT, **settings) as rented:
-            environment = self._product.env | {"MICROCLUSTER_HOME": str(folder)}
-            yield CommandLine(self._product.folder, folder, environment, rented)
+            yield rented
 
-
-@dataclass(frozen=True)
-class CommandLine:
-    """The commands of one home."""
-
-    project: Path
-    home: Path
-    environment: Mapping[str, str]
-    rented: Rented
-
-    def start(self, line: str) -> Running:
+    def start(self, line: str, home: Path) -> Running:
         """Start a command as a person does who has sourced env.sh."""
-        return Running(line, self.project, self.environment)
-
-    def run(self, line: str) -> Said:
-        """Run a command to its end."""
-        return self.start(line).said()
+        return Running(line, self.product.folder, self.product.env | {"MICROCLUSTER_HOME": str(home)})
 
 
 class CommandLineStage(Stage):
     """The commands as a person types them, with Pulumi's own engine."""
 
-    def __init__(self, wire: Wire, line: CommandLine) -> None:
-        key = (line.home / "keys" / STACK / "id_ed25519.pub").read_text()
-        state = line.home / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
-        super().__init__(wire, line.rented, line.home, state, f"{STACK}-{owner_mark(key)}.microcluster")
-        self._line = line
+    def __init__(self, wire: Wire, rented: Rented, copy: Copy) -> None:
+        home = rented.folder.parent
+        key = (home / "keys" / STACK / "id_ed25519.pub").read_text()
+        state = home / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
+        super().__init__(wire, rented, home, state, f"{STACK}-{owner_mark(key)}.microcluster")
+        self._copy = copy
         self._is_damaged = False
 
     def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
@@ -160,8 +132,8 @@ class CommandLineStage(Stage):
             attack.carry_out(partial(running[0].signal, attack.target), chance.uniform(0, SHORT_S))
 
         self.wire.arm(Strike(attack.number, attack.moment, act))
-        running.append(self._line.start(UP if attack.verb is Verb.UP else DESTROY))
-        self._refuse_questions(running[0].said())
+        running.append(self._copy.start(UP if attack.verb is Verb.UP else DESTROY, self.home))
+        self._refuse_questions(running[0].ended()[1])
 
     def damage(self, damage: Damage, chance: Random) -> None:
         self._is_damaged = True
@@ -169,40 +141,36 @@ class CommandLineStage(Stage):
 
     def recover(self) -> None:
         if not self._is_damaged:
-            ended = self._type(RECOVER)
-            self.verdict.prompts += [f"recover failed: {each}" for each in ended.failures]
+            self.verdict.prompts += [f"recover failed: {each}" for each in self._type(RECOVER).failures]
 
     def _type(self, line: str) -> Outcome:
         self.wire.arm(None)
-        said = self._line.run(line)
-        self._refuse_questions(said)
-        self.compare_receipts([said.output])
-        last = [text.strip() for text in said.output.splitlines()[-12:] if text.strip()]
-        failures = [f"`{line}`: {' | '.join(last)}"] if said.exit_code else []
-        return Outcome(said.exit_code, failures=failures, said=[said.output])
+        code, output = self._copy.start(line, self.home).ended()
+        self._refuse_questions(output)
+        self.compare_receipts([output])
+        outcome = Outcome(code)
+        if code:
+            last = [text.strip() for text in output.splitlines()[-12:] if text.strip()]
+            outcome.failures.append(f"`{line}`: {' | '.join(last)}")
+        return outcome
 
-    def _refuse_questions(self, said: Said) -> None:
-        if QUESTION.search(said.output):
-            self.verdict.prompts.append(f"a question: {said.output[-500:]}")
+    def _refuse_questions(self, output: str) -> None:
+        if QUESTION.search(output):
+            self.verdict.prompts.append(f"a question: {output[-500:]}")
 
 
-def _below(pid: int) -> list[int]:
-    """List the processes that a process has started, and theirs."""
-    parents: dict[int, list[int]] = {}
+def _of_session(leader: int) -> list[int]:
+    """List the processes of a session: what its first one has started, and theirs."""
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            parents.setdefault(parent, []).append(int(folder.name))
-    found, waiting = [], [pid]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        found += children
-        waiting += children
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(int(folder.name)) == leader:
+                found.append(int(folder.name))
     return found
 
 
-def _words(pid: int) -> list[str]:
+def _is_provider(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return PROVIDER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return []
+        return False

@@ -69,7 +69,6 @@ class Outcome:
     exit_code: int = 0
     changed: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
 
 
 class Command:
@@ -84,10 +83,11 @@ class Command:
         self.state = state
         self._program = program
         self._refresh = refresh
-        self._outcome = Outcome(said=provider.ears.said)
+        self._outcome = Outcome()
         self._stopping = threading.Event()
-        self._writing = threading.Event()
-        self._writing.set()
+        self.writing = threading.Event()
+        """While it is not set, results wait to be written."""
+        self.writing.set()
         self._over = threading.Event()
         self._lock = threading.Lock()
 
@@ -98,14 +98,6 @@ class Command:
             self._outcome.failures.append(f"{verb} was not over after {LONGEST_COMMAND_S:g} s")
             self._end(self.HANGS)
         return self._outcome
-
-    def hold(self) -> None:
-        """Keep results from being written until ``release``."""
-        self._writing.clear()
-
-    def release(self) -> None:
-        """Let results be written again."""
-        self._writing.set()
 
     def interrupt(self) -> None:
         """Take a SIGINT or SIGTERM: no new steps and a Cancel; the second one drops what is still under way."""
@@ -199,7 +191,7 @@ class Command:
         self._write(old.name, live)
 
     def _write(self, name: str, resource: Resource | None) -> None:
-        self._writing.wait()
+        self.writing.wait()
         with self._lock:
             if self._over.is_set():
                 raise Dropped

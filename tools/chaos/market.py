@@ -1,7 +1,7 @@
 """What differs between the accounts that the chaos test plays on."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,6 @@ class Market:
     """
 
     vendor: str
-    provider: str
     key_setting: str
     authorization: str
     domain: str
@@ -52,4 +51,4 @@ class Market:
     longest_lag_s: float
     only_machines_cost: bool = True
     in_checkers_words: Callable[[Line], Iterator[Line]] = lambda line: iter((line,))
-    prepare: Callable[[Path], None] = field(default=lambda home: None)
+    prepare: Callable[[Path], None] = lambda home: None

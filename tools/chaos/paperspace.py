@@ -76,7 +76,6 @@ def _prepare(home: Path) -> None:
 
 PAPERSPACE = Market(
     vendor="paperspace",
-    provider="providers.paperspace.__main__",
     key_setting="apiKeyFile",
     authorization="Bearer local",
     domain=DOMAIN,

@@ -26,16 +26,16 @@ def main(name: str, arguments: list[str]) -> None:
     """Strike if it is time, do what the program does, strike again."""
     if name == "daemon":
         return carry_out(HERE / "jobs" / arguments[0])
-    act = {"qstat": qstat, "qsub": qsub, "qdel": qdel, "pbsdsh": pbsdsh}[name]
-    moment = due() if name != "pbsdsh" else ""
+    if name == "pbsdsh":
+        return pbsdsh(arguments)
+    moment = due()
+    if moment in {"before", "during"}:
+        kill_callers()
     if moment == "before":
-        kill_callers()
         sys.exit(1)
-    if moment == "during":
-        kill_callers()
-        if name == "qsub":
-            outlive()
-    act(arguments)
+    if moment == "during" and name == "qsub":
+        outlive()
+    {"qstat": qstat, "qsub": qsub, "qdel": qdel}[name](arguments)
     if moment == "after":
         kill_callers()
     return None

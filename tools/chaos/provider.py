@@ -76,50 +76,39 @@ class Provider:
 
     def check(self, kind: str, name: str, old: Resource | None, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Have the inputs judged, and return those that are stored."""
-        olds, news = to_struct(old.inputs if old else {}), to_struct(inputs)
-        request = provider_pb2.CheckRequest(**named(kind, name, self._vendor), olds=olds, news=news)
-        answer = _answered(self.stub.Check, request)
+        answer = self._ask("Check", kind, name, olds=old.inputs if old else {}, news=inputs)
         if answer.failures:
             raise Failed(f"{name}: {'; '.join(f'{each.property}: {each.reason}' for each in answer.failures)}")
         return to_python(answer.inputs)
 
     def diff(self, old: Resource, inputs: Mapping[str, Any]) -> provider_pb2.DiffResponse:
         """Have old and new inputs compared."""
-        request = provider_pb2.DiffRequest(**self._compared(old, inputs))
-        return _answered(self.stub.Diff, request)
+        return self._ask("Diff", old.kind, old.name, id=old.id, olds=old.outputs, old_inputs=old.inputs, news=inputs)
 
     def create(
         self, kind: str, name: str, inputs: Mapping[str, Any], *, preview: bool = False, timeout: float = 0
     ) -> Resource:
         """Have it made."""
-        words = named(kind, name, self._vendor)
-        request = provider_pb2.CreateRequest(**words, properties=to_struct(inputs), preview=preview, timeout=timeout)
-        answer = _answered(self.stub.Create, request)
+        answer = self._ask("Create", kind, name, properties=inputs, preview=preview, timeout=timeout)
         return Resource(kind, name, answer.id, dict(inputs), to_python(answer.properties))
 
-    def update(
-        self, old: Resource, inputs: Mapping[str, Any], *, preview: bool = False, timeout: float = 0
-    ) -> Resource:
+    def update(self, old: Resource, inputs: Mapping[str, Any], *, preview: bool = False) -> Resource:
         """Have it finished or changed."""
-        request = provider_pb2.UpdateRequest(**self._compared(old, inputs), preview=preview, timeout=timeout)
-        answer = _answered(self.stub.Update, request)
+        values = {"olds": old.outputs, "old_inputs": old.inputs, "news": inputs}
+        answer = self._ask("Update", old.kind, old.name, id=old.id, preview=preview, **values)
         return Resource(old.kind, old.name, old.id, dict(inputs), to_python(answer.properties))
 
     def read(self, old: Resource) -> Resource | None:
         """Have it looked at; None when it is gone. What has neither inputs nor outputs is imported."""
-        inputs, outputs = to_struct(old.inputs), to_struct(old.outputs)
-        answer = _answered(
-            self.stub.Read, provider_pb2.ReadRequest(**self._known(old), inputs=inputs, properties=outputs)
-        )
+        answer = self._ask("Read", old.kind, old.name, id=old.id, inputs=old.inputs, properties=old.outputs)
         if not answer.id:
             return None
         return Resource(old.kind, old.name, answer.id, to_python(answer.inputs), to_python(answer.properties))
 
     def delete(self, old: Resource, *, timeout: float = 0) -> None:
         """Have it removed."""
-        inputs, outputs = to_struct(old.inputs), to_struct(old.outputs)
-        request = provider_pb2.DeleteRequest(**self._known(old), properties=outputs, old_inputs=inputs, timeout=timeout)
-        _answered(self.stub.Delete, request)
+        values = {"properties": old.outputs, "old_inputs": old.inputs}
+        self._ask("Delete", old.kind, old.name, id=old.id, timeout=timeout, **values)
 
     def cancel(self) -> None:
         """Ask it to stop waiting."""
@@ -151,12 +140,16 @@ class Provider:
         self._engine.stop(None)
         self.process.release()
 
-    def _known(self, old: Resource) -> dict[str, Any]:
-        return {**named(old.kind, old.name, self._vendor), "id": old.id}
-
-    def _compared(self, old: Resource, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        values = {"olds": to_struct(old.outputs), "old_inputs": to_struct(old.inputs), "news": to_struct(inputs)}
-        return {**self._known(old), **values}
+    def _ask(self, method: str, kind: str, name: str, **values: Any) -> Any:
+        """Call a method of the protocol; a mapping among the values goes as a struct."""
+        sent = {key: to_struct(value) if isinstance(value, Mapping) else value for key, value in values.items()}
+        request = getattr(provider_pb2, f"{method}Request")(**named(kind, name, self._vendor), **sent)
+        try:
+            return getattr(self.stub, method)(request)
+        except grpc.RpcError as error:
+            raise Failed(error.details(), _recorded(kind, name, error)) from None
+        except ValueError as closed:  # The channel of an engine that is gone.
+            raise Failed(str(closed)) from None
 
 
 def named(kind: str, name: str, vendor: str = "softlayer") -> dict[str, str]:
@@ -165,22 +158,11 @@ def named(kind: str, name: str, vendor: str = "softlayer") -> dict[str, str]:
     return {"urn": f"urn:pulumi:{STACK}::microcluster::{token}::{name}", "type": token, "name": name}
 
 
-def _answered(method: Any, request: Any) -> Any:
-    try:
-        return method(request)
-    except grpc.RpcError as error:
-        raise Failed(error.details(), _recorded(request, error)) from None
-    except ValueError as closed:  # The channel of an engine that is gone.
-        raise Failed(str(closed)) from None
-
-
-def _recorded(request: Any, error: Any) -> Resource | None:
+def _recorded(kind: str, name: str, error: Any) -> Resource | None:
     """Read what a partial failure wants to have in the state."""
     for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin":
-            failed = provider_pb2.ErrorResourceInitFailed()
-            if status_pb2.Status.FromString(value).details[0].Unpack(failed):
-                kind = request.type.rpartition(":")[2]
-                inputs, outputs = to_python(failed.inputs), to_python(failed.properties)
-                return Resource(kind, request.name, failed.id, inputs, outputs, list(failed.reasons))
+        failed = provider_pb2.ErrorResourceInitFailed()
+        if key == "grpc-status-details-bin" and status_pb2.Status.FromString(value).details[0].Unpack(failed):
+            inputs, outputs = to_python(failed.inputs), to_python(failed.properties)
+            return Resource(kind, name, failed.id, inputs, outputs, list(failed.reasons))
     return None

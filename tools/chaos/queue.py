@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass
+from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 
@@ -31,6 +32,7 @@ from providers.pbs import account as pbs
 from tools.chaos import played_queue
 from tools.chaos.checker import Verdict
 from tools.chaos.engine import Verb
+from tools.chaos.fork_server import fork
 from tools.chaos.workers import Theatre
 
 COMMANDS = "tools.chaos.queue"
@@ -42,6 +44,7 @@ QSUB = 4
 MOMENTS, WHO, FAULTS = ("before", "during", "after"), ("client", "both"), ("twice", "lost", "requeue", "forced")
 LIMIT_S, SETTLES_S, TOLERANCE_S, INSTANT_S = 240.0, 60.0, 20.0, 3.0
 WALLTIME_S = 3600
+Life = tuple[float, float, int]
 SUPERVISOR = """import os, sys, time
 from agent.machine import write_whole
 def main(verb, folder):
@@ -62,8 +65,9 @@ class Login:
     def __init__(self, folder: Path) -> None:
         self.user = pwd.getpwuid(os.getuid()).pw_name
         self.environment = {
-            **{"HOME": str(folder / "home"), "PLAYED_QUEUE": str(folder / "queue")},
-            **{"PATH": f"{folder / 'queue' / 'bin'}:{os.environ['PATH']}"},
+            "HOME": str(folder / "home"),
+            "PLAYED_QUEUE": str(folder / "queue"),
+            "PATH": f"{folder / 'queue' / 'bin'}:{os.environ['PATH']}",
         }
 
     def __str__(self) -> str:
@@ -76,12 +80,17 @@ class Login:
         self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = LIMIT_S, accept: Sequence[int] = (0,)
     ) -> Completed:
         """Run a command in a session of its own, which goes on when the caller is gone."""
-        child = subprocess.Popen(
-            argv, env=self.environment, text=True, start_new_session=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        out, errors = child.communicate(stdin, timeout_s)
-        done = Completed(child.returncode, out, errors)
+        ended = subprocess.run(
+            argv,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            start_new_session=True,
+        )
+        done = Completed(ended.returncode, ended.stdout, ended.stderr)
         if done.exit_code not in accept:
             raise CommandError("login", argv, done)
         return done
@@ -125,86 +134,89 @@ class Case:
 
     def play(self, theatre: Theatre) -> Verdict:
         """Play it in a folder of its own."""
-        verdict = Verdict()
         with tempfile.TemporaryDirectory(prefix="microcluster-chaos-") as folder:
-            site = _Site(self, theatre, Path(folder), verdict)
+            site = _Site(self, Path(folder))
             try:
                 site.play()
             finally:
                 site.close()
-        return verdict
+        return site.verdict
 
     def __str__(self) -> str:
         killed = f"killed {self.moment} call {self.number} of the queue ({self.who})"
         return f"queue: {self.verb} {killed}; then {self.then}; fault {self.fault or 'none'}; seed {self.seed}"
 
 
-@dataclass
 class _Site:
-    case: Case
-    theatre: Theatre
-    folder: Path
-    verdict: Verdict
-    facts: ClusterFacts = field(init=False)
+    """A site of one case alone: a login host with a home, a queue, and a job of somebody else that bears our job's name."""
 
-    def __post_init__(self) -> None:
-        bin_folder, home = self.folder / "queue" / "bin", self.folder / "home"
-        for each in (bin_folder, home, self.folder / "queue" / "jobs"):
-            each.mkdir(parents=True)
+    def __init__(self, case: Case, folder: Path) -> None:
+        self.case = case
+        self.folder = folder
+        self.verdict = Verdict()
+        self.queue = folder / "queue"
+        self.home = folder / "home"
+        self.stranger = self.queue / "jobs" / "100"
+        self.run_id = f"{Random(case.seed).randrange(16**12):012x}"
+        self._install_queue()
+        job = Job(kind="torchrun", source=".", maxSteps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
+        facts = ClusterFacts(
+            *(STACK, MARK, (Host("gpu-0", "", "", "", ""),)),
+            queue=Queue("gpu", 1, 1, WALLTIME_S, ()),
+            mount_point=str(folder / "site"),
+            interface="lo",
+            job=job,
+            run=self.run_id,
+        )
+        (folder / "facts.json").write_text(facts.to_json())
+
+    def _install_queue(self) -> None:
+        programs = self.queue / "bin"
+        for place in (programs, self.home, self.stranger):
+            place.mkdir(parents=True)
         for name in ("qstat", "qsub", "qdel", "pbsdsh"):
             line = f'exec {sys.executable} -S -E {played_queue.__file__} {name} "$@"'
-            (bin_folder / name).write_text(f"#!/bin/sh\n{line}\n")
-            (bin_folder / name).chmod(0o755)
+            (programs / name).write_text(f"#!/bin/sh\n{line}\n")
+            (programs / name).chmod(0o755)
         # A login shell forgets the path that it was given.
-        (home / ".bash_profile").write_text(f"export PATH={bin_folder}:{os.environ['PATH']}\n")
-        run = f"{Random(self.case.seed).randrange(16**12):012x}"
-        asked = Queue("gpu", 1, 1, WALLTIME_S, ())
-        job = Job(kind="torchrun", source=".", maxSteps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
-        self.facts = ClusterFacts(
-            *(STACK, MARK, (Host("gpu-0", "", "", "", ""),)),
-            **{"queue": asked, "mount_point": str(self.folder / "site"), "interface": "lo", "job": job, "run": run},
-        )
-        (self.folder / "facts.json").write_text(self.facts.to_json())
+        (self.home / ".bash_profile").write_text(f"export PATH={programs}:{os.environ['PATH']}\n")
+        facts = {"name": queue.job_name(MARK, self.run_id), "user": played_queue.STRANGER}
+        (self.stranger / "facts").write_text(json.dumps(facts))
+        (self.stranger / "state").write_text("R")
 
     def play(self) -> None:
         """Strike one command, run the next ones, and judge."""
-        case, stranger = self.case, self.folder / "queue" / "jobs" / "100"
-        stranger.mkdir()
-        name = queue.job_name(MARK, str(self.facts.run))
-        (stranger / "facts").write_text(json.dumps({"name": name, "user": played_queue.STRANGER}))
-        (stranger / "state").write_text("R")
+        case = self.case
         if case.verb is Verb.DESTROY:
             self._succeeds(Verb.UP)
-        (self.folder / "queue" / "fault").write_text(case.fault)
+        (self.queue / "fault").write_text(case.fault)
         self._run(case.verb, strike=True)
         self._succeeds(case.then)
-        (self.folder / "queue" / "fault").write_text("")
+        (self.queue / "fault").write_text("")
         if case.then is Verb.UP:
             self._succeeds(Verb.UP)
             self._settles(1)
             self._succeeds(Verb.DESTROY)
         self._settles(0)
-        self._judge()
-        if (stranger / "state").read_text() != "R":
-            self.verdict.orphans.append("a stranger's job of the same name was deleted")
+        self._judge_jobs()
+        self._judge_hours()
 
     def close(self) -> None:
         """End whatever a job has left."""
         for job in self._jobs():
             played_queue.signal_group(job, signal.SIGKILL)
-        for pid, _ in find("only", str(self.facts.run)):
+        for pid, _ in find("only", self.run_id):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def _run(self, verb: Verb, *, strike: bool = False) -> str:
-        case, place = self.case, self.folder / "queue"
-        (place / "calls").write_text("0")
+        """Carry out a command; return why it failed, or an empty text."""
+        case = self.case
         blow = {"number": case.number, "moment": case.moment, "who": case.who} if strike else {}
-        (place / "strike").write_text(json.dumps(blow))
-        environment = {"HOME": str(self.folder / "home")}
-        process = self.theatre.fork_server(COMMANDS).fork(
-            [str(verb), str(self.folder)], environment, self.folder / "log"
-        )
+        (self.queue / "calls").write_text("0")
+        (self.queue / "strike").write_text(json.dumps(blow))
+        log = self.folder / "log"
+        process = fork(COMMANDS, [str(verb), str(self.folder)], {"HOME": str(self.home)}, log)
         try:
             ended = process.ended(LIMIT_S)
             return process.first_line(1).strip() if ended else f"{verb} did not end in {LIMIT_S:g} s"
@@ -213,8 +225,8 @@ class _Site:
             process.release()
 
     def _succeeds(self, verb: Verb) -> None:
-        failure = self._run(verb)
-        self.verdict.prompts += [f"{verb} failed: {failure}"] if failure else []
+        if failure := self._run(verb):
+            self.verdict.prompts.append(f"{verb} failed: {failure}")
 
     def _settles(self, wanted: int) -> None:
         """Wait until so many jobs of ours live, and no more: one that came late ends itself."""
@@ -228,38 +240,49 @@ class _Site:
             self.verdict.orphans.append("no job lives after an up")
 
     def _jobs(self) -> list[Path]:
-        return [job for job in (self.folder / "queue" / "jobs").iterdir() if job.name != "100"]
+        return [job for job in (self.queue / "jobs").iterdir() if job != self.stranger]
 
     def _living(self) -> list[str]:
         return [job.name for job in self._jobs() if played_queue.text(job / "state") in "QR"]
 
-    def _judge(self) -> None:
-        """Compare with what the queue itself has seen: who carried out the run, what is left, and every node hour."""
-        run_folder = Path(self.facts.mount_point) / "runs" / str(self.facts.run)
-        numbers = played_queue.text(run_folder / "carried_out").split()
-        self.verdict.duplicates += [
-            f"job {each} carried the run out twice" for each in set(numbers) if numbers.count(each) > 1
-        ]
-        self.verdict.orphans += [f"process {pid} of the run is left" for pid, _ in find("only", str(self.facts.run))]
-        used = {
-            job.name: [json.loads(line) for line in played_queue.text(job / "lives").splitlines()]
-            for job in self._jobs()
-        }
+    def _lives(self) -> dict[str, list[Life]]:
+        """Return when each life of each job began and ended, and its exit code, as the queue itself has seen them."""
+        lives = {}
+        for job in self._jobs():
+            lines = played_queue.text(job / "lives").splitlines()
+            lives[job.name] = [json.loads(line) for line in lines]
+        return lives
+
+    def _judge_jobs(self) -> None:
+        """Judge who carried out the run, whether two did at once, and what is left."""
+        verdict = self.verdict
+        carried_out = self.folder / "site" / "runs" / self.run_id / "carried_out"
+        for number, times in Counter(played_queue.text(carried_out).split()).items():
+            if times > 1:
+                verdict.duplicates.append(f"job {number} carried the run out twice")
+        verdict.orphans += [f"process {pid} of the run is left" for pid, _ in find("only", self.run_id)]
+        if (self.stranger / "state").read_text() != "R":
+            verdict.orphans.append("a stranger's job of the same name was deleted")
         # A queue that accepts a job twice by itself lets the second one begin, which ends itself.
-        lives = sorted(life[:2] for each in used.values() for life in each) if self.case.fault != "twice" else []
-        for (_, ended), (began, _) in zip(lives, lives[1:], strict=False):
-            self.verdict.duplicates += ["two jobs of the run ran at once"] if began < ended else []
+        if self.case.fault != "twice":
+            spans = sorted((began, ended) for each in self._lives().values() for began, ended, _ in each)
+            for earlier, later in pairwise(spans):
+                if later[0] < earlier[1]:
+                    verdict.duplicates.append("two jobs of the run ran at once")
+
+    def _judge_hours(self) -> None:
+        """Compare every node hour of the receipt with the queue's own."""
         charges = pbs.Queue(Login(self.folder)).charges(Owner(STACK, MARK))
-        for number, begun in used.items():
-            shown = [each for each in charges if each.id == number]
-            hours = sorted(float(each.so_far) * 3600 for each in shown)
-            real = sorted(ended - began for began, ended, _ in begun)
-            if any(each.is_open for each in shown):
+        for number, lives in self._lives().items():
+            shown = [charge for charge in charges if charge.id == number]
+            if any(charge.is_open for charge in shown):
                 self.verdict.wrong_hours.append(f"job {number} is over and still open on the receipt")
+            hours = sorted(float(charge.so_far) * 3600 for charge in shown)
+            real = sorted(ended - began for began, ended, _ in lives)
             if len(hours) < len(real):  # A life of an instant may end before its shell has written a word.
-                real = [each for each in real if each > INSTANT_S]
-            killed = any(code < 0 or code > 128 for _, _, code in begun)
-            allowed = TOLERANCE_S + (SEEN_EVERY_S if killed else 0)
+                real = [span for span in real if span > INSTANT_S]
+            was_killed = any(code < 0 or code > 128 for _, _, code in lives)
+            allowed = TOLERANCE_S + (SEEN_EVERY_S if was_killed else 0)
             if len(hours) != len(real) or any(abs(a - b) > allowed for a, b in zip(hours, real, strict=True)):
                 self.verdict.wrong_hours.append(f"job {number} used {real} s, the receipt says {hours} s")
 
@@ -271,8 +294,7 @@ def cases(seed: int) -> Iterator[Case]:
     every = [(*call, moment, chance.choice(WHO), chance.choice(list(Verb)), "") for call in calls for moment in MOMENTS]
     every += [(Verb.UP, QSUB, *ways, "") for ways in product(MOMENTS, WHO, Verb)]
     for fault, then in product(FAULTS, Verb):
-        every.append(
-            (Verb.UP, chance.randint(1, CALLS[Verb.UP]), chance.choice(MOMENTS), chance.choice(WHO), then, fault)
-        )
+        number = chance.randint(1, CALLS[Verb.UP])
+        every.append((Verb.UP, number, chance.choice(MOMENTS), chance.choice(WHO), then, fault))
     for place, case in enumerate(every):
         yield Case(*case, seed * 1000 + place)

@@ -84,7 +84,6 @@ def _template(domain: str) -> dict[str, Any]:
 
 SOFTLAYER = Market(
     vendor="softlayer",
-    provider="providers.softlayer.__main__",
     key_setting="configFile",
     authorization=f"Basic {base64.b64encode(b'local:local').decode()}",
     domain=DOMAIN,

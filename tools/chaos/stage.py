@@ -11,9 +11,9 @@ from pathlib import Path
 from random import Random
 
 from tools.chaos.accounts import CLOCK_RATE, Rented
-from tools.chaos.checker import Expected, Verdict, billed, judge, wrong_receipts
+from tools.chaos.checker import Verdict, billed, judge, wrong_receipts
 from tools.chaos.engine import Command, Outcome, State, StateError, Verb, backup_of
-from tools.chaos.fork_server import ForkServer, Process
+from tools.chaos.fork_server import Process, fork
 from tools.chaos.market import HOSTNAMES, Program
 from tools.chaos.provider import Provider
 from tools.chaos.wire import Moment, Strike, Wire
@@ -47,11 +47,6 @@ class Blow(enum.StrEnum):
     INT = "INT"
     INT_INT = "INT-INT"
 
-    @property
-    def signals(self) -> list[signal.Signals]:
-        """The signals, one after the other."""
-        return [signal.Signals[f"SIG{name}"] for name in self.split("-")]
-
 
 @dataclass(frozen=True)
 class Attack:
@@ -67,11 +62,10 @@ class Attack:
         """Strike; a blow after the reply comes a little later, so that it meets the command at different places."""
         if self.moment is Moment.REPLIED:
             time.sleep(pause_s)
-        first, *others = self.blow.signals
-        send(first)
-        for number in others:
-            time.sleep(pause_s)
-            send(number)
+        for place, name in enumerate(self.blow.split("-")):
+            if place:
+                time.sleep(pause_s)
+            send(signal.Signals[f"SIG{name}"])
 
     def __str__(self) -> str:
         return f"{self.verb} struck with {self.blow} ({self.target}) at call {self.number}, {self.moment.name}"
@@ -86,13 +80,9 @@ class Stage(ABC):
         self.home = home
         self.state_file = state_file
         self.domain = domain
+        self.mark = domain.removesuffix(".microcluster").rpartition("-")[2]
         self.names = frozenset(f"{hostname}.{domain}" for hostname in HOSTNAMES)
         self.verdict = Verdict()
-
-    @property
-    def mark(self) -> str:
-        """The stack's owner mark."""
-        return self.domain.removesuffix(".microcluster").rpartition("-")[2]
 
     @abstractmethod
     def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
@@ -130,7 +120,7 @@ class Stage(ABC):
 
     def judge(self, names: frozenset[str], orders: int | None) -> None:
         """Judge what the account has lived through; ``names`` are the machines that have to be there."""
-        self.verdict.add(judge(self.rented.history(), Expected(self.mark, names, orders)))
+        self.verdict.add(judge(self.rented.history(), self.mark, names, orders))
 
     def compare_receipts(self, said: list[str]) -> None:
         """Compare the receipts in what was said with the account's charges until now."""
@@ -142,13 +132,11 @@ class Stage(ABC):
 class EngineStage(Stage):
     """Real provider processes under the model of the engine."""
 
-    def __init__(self, wire: Wire, rented: Rented, folder: Path, providers: ForkServer) -> None:
-        market = rented.market
-        super().__init__(wire, rented, folder / "home", folder / "state.json", market.domain)
-        self._market = market
-        self._providers = providers
+    def __init__(self, wire: Wire, rented: Rented, folder: Path) -> None:
+        self._market = rented.market
+        super().__init__(wire, rented, folder / "home", folder / "state.json", self._market.domain)
         self.home.mkdir()
-        market.prepare(self.home)
+        self._market.prepare(self.home)
 
     def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
         if verb is Verb.DESTROY and "ledger" not in State(self.state_file).resources:
@@ -163,12 +151,14 @@ class EngineStage(Stage):
         command = Command(provider, State(self.state_file), self._market.program)
         act = partial(self._blow, command, attack, chance.uniform(0, 0.02))
         is_cut = partial(provider.process.ended, 0)
-        self.wire.arm(Strike(attack.number, attack.moment, act, command.hold, is_cut))
-        outcome = command.run(attack.verb)
-        if outcome.exit_code == Command.KILLED:
-            self._check_end(provider)
-        else:
+        self.wire.arm(Strike(attack.number, attack.moment, act, command.writing.clear, is_cut))
+        if command.run(attack.verb).exit_code != Command.KILLED:
             provider.leave()
+            return
+        if not provider.process.ended(LONGEST_LIFE_S):
+            self.verdict.prompts.append(f"the provider outlived its engine by {LONGEST_LIFE_S:g} s")
+            provider.kill()
+        provider.process.release()
 
     def recover(self) -> None:
         try:
@@ -182,16 +172,17 @@ class EngineStage(Stage):
             outcome = Command(provider, State(self.state_file), program, refresh=refresh).run(verb)
         finally:
             provider.leave()
-        self.compare_receipts(outcome.said)
+        self.compare_receipts(provider.ears.said)
         return outcome
 
     def _provider(self) -> Provider:
-        place = {self._market.key_setting: str(self.rented.config_file)}
-        return Provider(self._fork, 1 / CLOCK_RATE, self._market.vendor, **place)
-
-    def _fork(self, engine_address: str) -> Process:
+        vendor, log = self._market.vendor, self.home / "provider.log"
         user = {"MICROCLUSTER_HOME": str(self.home), "HOME": str(self.home), "NO_PROXY": "127.0.0.1"}
-        return self._providers.fork([engine_address], user, self.home / "provider.log")
+
+        def start(engine_address: str) -> Process:
+            return fork(f"providers.{vendor}.__main__", [engine_address], user, log)
+
+        return Provider(start, 1 / CLOCK_RATE, vendor, **{self._market.key_setting: str(self.rented.config_file)})
 
     def _blow(self, command: Command, attack: Attack, pause_s: float) -> None:
         def send(number: signal.Signals) -> None:
@@ -205,11 +196,4 @@ class EngineStage(Stage):
         try:
             attack.carry_out(send, pause_s)
         finally:
-            command.release()
-
-    def _check_end(self, provider: Provider) -> None:
-        """Wait for the end of a provider whose engine was killed."""
-        if not provider.process.ended(LONGEST_LIFE_S):
-            self.verdict.prompts.append(f"the provider outlived its engine by {LONGEST_LIFE_S:g} s")
-            provider.kill()
-        provider.process.release()
+            command.writing.set()

@@ -5,9 +5,11 @@ import re
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
 Message = dict[str, Any]
 Application = Callable[..., Awaitable[None]]
@@ -44,21 +46,20 @@ class Wire:
         self.account: Application | None = None
         self.calls: list[str] = []
         self.strike: Strike | None = None
-        self.struck = threading.Event()
+        self.is_struck = False
         self._lock = threading.Lock()
 
     def lead_to(self, account: Application) -> None:
         """Begin anew with another account."""
         self.account = account
+        self.is_struck = False
         self.arm(None)
-        self.struck.clear()
 
     def arm(self, strike: Strike | None) -> None:
         """Count from one again and wait for the call."""
         with self._lock:
-            self.calls, self.strike = [], strike
-            if strike:
-                self.struck.clear()
+            self.calls = []
+            self.strike = strike
 
     def writes(self) -> list[str]:
         """List the calls that may have changed something."""
@@ -68,31 +69,33 @@ class Wire:
         if scope["type"] != "http" or not API.search(scope["path"]):
             await self.account(scope, receive, send)
             return
-        body = await _whole(receive)
-        strike = self._numbered(_method(scope, body))
-        if strike and strike.moment is Moment.BEFORE:
-            await self._strike(strike)
+        body = await Request(scope, receive).body()
+        strike = self._due(_method(scope, body))
+        moment = strike.moment if strike else None
+        if moment is Moment.BEFORE:
+            await self._carry_out(strike)
             if strike.is_cut():
                 return
         answer = await _answered(self.account, scope, body)
-        if strike and strike.moment is Moment.ACCEPTED:
-            await self._strike(strike)
-        if strike and strike.moment is Moment.REPLIED:
+        if moment is Moment.ACCEPTED:
+            await self._carry_out(strike)
+        if moment is Moment.REPLIED:
             strike.hold()
         for message in answer:
             await send(message)
-        if strike and strike.moment is Moment.REPLIED:
-            await self._strike(strike)
+        if moment is Moment.REPLIED:
+            await self._carry_out(strike)
 
-    def _numbered(self, method: str) -> Strike | None:
+    def _due(self, method: str) -> Strike | None:
+        """Count the call; return what happens at it."""
         with self._lock:
             self.calls.append(method)
-            strike = self.strike
-            return strike if strike and strike.number == len(self.calls) else None
+            is_due = self.strike and self.strike.number == len(self.calls)
+            return self.strike if is_due else None
 
-    async def _strike(self, strike: Strike) -> None:
+    async def _carry_out(self, strike: Strike) -> None:
         await run_in_threadpool(strike.act)
-        self.struck.set()
+        self.is_struck = True
 
 
 def _method(scope: Message, body: bytes) -> str:
@@ -102,26 +105,14 @@ def _method(scope: Message, body: bytes) -> str:
     return f"{scope['method']} {scope['path']}"
 
 
-async def _whole(receive: Application) -> bytes:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return body
-
-
 async def _answered(account: Application, scope: Message, body: bytes) -> list[Message]:
     """Let the account answer to the end and keep what it says."""
+    whole = {"type": "http.request", "body": body, "more_body": False}
+    coming = chain([whole], repeat({"type": "http.disconnect"}))
     said: list[Message] = []
-    asked = False
 
     async def receive() -> Message:
-        nonlocal asked
-        if asked:
-            return {"type": "http.disconnect"}
-        asked = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return next(coming)
 
     async def keep(message: Message) -> None:
         said.append(message)

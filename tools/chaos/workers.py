@@ -4,18 +4,17 @@ import multiprocessing
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from tools.chaos.accounts import AccountServer
 from tools.chaos.checker import Verdict
 from tools.chaos.command_line import CommandLineStage, Copy
-from tools.chaos.fork_server import ForkServer
 from tools.chaos.market import Market
 from tools.chaos.stage import EngineStage, Stage
 
@@ -25,18 +24,11 @@ LIMIT_S = 58 * 60.0
 
 
 class Theatre:
-    """What one worker process keeps for all its runs: fork servers, the account's ports, a copy of the project."""
+    """What one worker process keeps for all its runs: the account's ports, and a copy of the project."""
 
     def __init__(self) -> None:
         self.server = AccountServer()
-        self._fork_servers: dict[str, ForkServer] = {}
-        self._copy: tuple[tempfile.TemporaryDirectory, Copy] | None = None
-
-    def fork_server(self, module: str) -> ForkServer:
-        """Return the fork server of a program, started when it is first asked for."""
-        if module not in self._fork_servers:
-            self._fork_servers[module] = ForkServer(module)
-        return self._fork_servers[module]
+        self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
 
     @contextmanager
     def stage(self, market: Market | None, **settings: Any) -> Iterator[Stage]:
@@ -45,17 +37,15 @@ class Theatre:
         with tempfile.TemporaryDirectory(prefix="microcluster-chaos-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             if market is None:
-                with self._project().home(self.server, folder / "home", **settings) as line:
-                    yield CommandLineStage(wire, line)
+                with self._copy.home(self.server, folder / "home", **settings) as rented:
+                    yield CommandLineStage(wire, rented, self._copy)
             else:
                 with self.server.opened(folder / "account", market, **settings) as rented:
-                    yield EngineStage(wire, rented, folder, self.fork_server(market.provider))
+                    yield EngineStage(wire, rented, folder)
 
-    def _project(self) -> Copy:
-        if self._copy is None:
-            folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
-            self._copy = folder, Copy(Path(folder.name))
-        return self._copy[1]
+    @cached_property
+    def _copy(self) -> Copy:
+        return Copy(Path(self._folder.name))
 
 
 class Case(Protocol):
@@ -84,32 +74,24 @@ def workers(count: int = WORKERS) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
-def submit(pool: ProcessPoolExecutor, task: Callable[..., Any], *arguments: Any) -> Future:
-    """Let a worker do a task with its theatre."""
-    return pool.submit(_with_theatre, task, *arguments)
-
-
-def played(pool: ProcessPoolExecutor, cases: Iterable[tuple[int, Case]], limit_s: float = LIMIT_S) -> Iterator[Played]:
+def played(pool: ProcessPoolExecutor, cases: Iterable[tuple[int, Case]]) -> Iterator[Played]:
     """Play numbered cases, each on a stage of its own, in whatever order they end; none begins after the limit."""
-    ends = time.monotonic() + limit_s
-    for done in as_completed([submit(pool, _play, number, case) for number, case in cases]):
+    ends = time.monotonic() + LIMIT_S
+    for done in as_completed([pool.submit(_play, number, case) for number, case in cases]):
         yield done.result()
         if time.monotonic() > ends:
             return
 
 
 @cache
-def _theatre() -> Theatre:
+def theatre() -> Theatre:
     """Return the theatre of this worker process."""
     return Theatre()
 
 
-def _with_theatre(task: Callable[..., Any], *arguments: Any) -> Any:
-    return task(_theatre(), *arguments)
-
-
-def _play(theatre: Theatre, number: int, case: Case) -> Played:
+def _play(number: int, case: Case) -> Played:
+    place = theatre()
     try:
-        return Played(number, case, case.play(theatre), theatre.server.wire.struck.is_set())
+        return Played(number, case, case.play(place), place.server.wire.is_struck)
     except Exception:  # noqa: BLE001 - a run that breaks is a run that went wrong, and the others go on
         return Played(number, case, Verdict(prompts=[traceback.format_exc()]), was_struck=True)
