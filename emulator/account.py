@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import math
 import threading
 import time
 import uuid
@@ -29,37 +28,28 @@ class Clock:
     rate: float
     real0: float = field(default_factory=time.time)
     virtual0: float = field(default_factory=time.time)
-    real_time: Callable[[], float] = time.time
 
     def now(self) -> float:
         """The account's time in seconds since the epoch."""
-        return self.virtual0 + (self.real_time() - self.real0) * self.rate
+        return self.virtual0 + (time.time() - self.real0) * self.rate
 
     def step(self, seconds: float) -> None:
         """Go on at once by some seconds of the account's time."""
         self.virtual0 += seconds
 
     def real_seconds_until(self, moment: float) -> float:
-        """Real seconds until the account's clock shows ``moment``; infinite when only steps move it."""
-        if not self.rate:
-            return math.inf
+        """Real seconds until a clock that runs shows ``moment``."""
         return max(0.0, (moment - self.now()) / self.rate)
-
-    def with_rate(self, rate: float) -> "Clock":
-        """The same time from now on at another rate."""
-        return Clock(rate, self.real_time(), self.now(), self.real_time)
 
 
 def resumed_clock(facts: dict[str, str], clock_rate: float, step_s: float, start: str) -> Clock:
     """The clock of the last run, kept in ``facts``; it went on while the emulator was stopped."""
-    rate = 0.0 if step_s else clock_rate
+    clock = Clock(0.0 if step_s else clock_rate)
     if "clock_rate" in facts:
         last = Clock(float(facts["clock_rate"]), float(facts["clock_real0"]), float(facts["clock_virtual0"]))
-        clock = last if last.rate == rate else last.with_rate(rate)
+        clock.virtual0 = last.now()
     elif start:
-        clock = Clock(rate, virtual0=datetime.fromisoformat(start).timestamp())
-    else:
-        clock = Clock(rate)
+        clock.virtual0 = datetime.fromisoformat(start).timestamp()
     facts |= {
         "clock_rate": repr(clock.rate),
         "clock_real0": repr(clock.real0),

@@ -109,7 +109,7 @@ class FaultModel:
 
     def read_scripted(self, wanted: Mapping[str, Any]) -> ScriptedFault:
         """Read a test's request: ``method`` and ``kind``, and optional members."""
-        unknown = sorted(set(wanted) - {"method", "kind", "way", "when", "seconds", "times", "about"})
+        unknown = sorted(set(wanted) - {"method", "kind", "way", "seconds", "times", "about"})
         kind = wanted.get("kind")
         if unknown or kind not in self.kinds or not wanted.get("method"):
             known = ", ".join(self.kinds)
@@ -118,8 +118,7 @@ class FaultModel:
         way = wanted.get("way", ways[0])
         if way not in ways:
             raise FaultInjectionError(f"The fault '{kind}' comes as {', '.join(ways)}, not as '{way}'.")
-        when = wanted.get("when", self.kinds[kind].when)
-        fault = InjectedFault(kind, way, when, float(wanted.get("seconds", 0)))
+        fault = InjectedFault(kind, way, self.kinds[kind].when, float(wanted.get("seconds", 0)))
         method = wanted["method"].removeprefix(self.method_prefix)
         return ScriptedFault(method, fault, int(wanted.get("times", 1)), wanted.get("about"))
 

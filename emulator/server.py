@@ -5,7 +5,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,20 +17,13 @@ from starlette.routing import Route
 from emulator.account import EmulatedAccount
 from emulator.connections import BreakableProtocol
 from emulator.fault_injection import BROKEN_TLS, FaultInjectionError
+from emulator.machine_reconciler import MachineReconciler
 from emulator.package_index import PackageIndex
 from emulator.settings import LOOPBACK
 from emulator.status import Holdings, status_of
 
 GRACEFUL_SHUTDOWN_S = 3
 Handler = Callable[[Request], Awaitable[Response]]
-
-
-class Background(Protocol):
-    """What runs beside the server, such as the machine reconciler."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, port: int) -> Starlette:
@@ -42,7 +35,9 @@ def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, 
     return Starlette(routes=[Route("/status", read_status), *control_routes(account), *PackageIndex().routes(), *api])
 
 
-def serve(app: Any, sockets: list[socket.socket], background: Background | None, identity: Path | None = None) -> None:
+def serve(
+    app: Any, sockets: list[socket.socket], reconciler: MachineReconciler | None, identity: Path | None = None
+) -> None:
     """Answer calls until a signal ends the process; over https if there is a certificate."""
     config = uvicorn.Config(
         app,
@@ -58,13 +53,13 @@ def serve(app: Any, sockets: list[socket.socket], background: Background | None,
     # process before the cleanup, and no signal may get lost.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
-    if background:
-        background.start()
+    if reconciler:
+        reconciler.start()
     try:
         server.run(sockets=sockets)
     finally:
-        if background:
-            background.stop()
+        if reconciler:
+            reconciler.stop()
 
 
 def control_routes(account: EmulatedAccount) -> list[Route]:
@@ -81,11 +76,6 @@ def control_routes(account: EmulatedAccount) -> list[Route]:
             account.fault_injector.scripted.append(scripted)
         return JSONResponse({"faults": len(account.fault_injector.scripted)})
 
-    async def clear_faults(request: Request) -> Response:
-        with account.lock:
-            account.fault_injector.scripted.clear()
-        return JSONResponse({"faults": 0})
-
     async def move_clock(request: Request) -> Response:
         try:
             seconds = float(json.loads(await request.body())["seconds"])
@@ -100,7 +90,6 @@ def control_routes(account: EmulatedAccount) -> list[Route]:
     return [
         Route("/clock", from_this_computer(move_clock), methods=["POST"]),
         Route("/faults", from_this_computer(add_fault), methods=["POST"]),
-        Route("/faults", from_this_computer(clear_faults), methods=["DELETE"]),
     ]
 
 

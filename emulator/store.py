@@ -35,7 +35,6 @@ class Table(MutableMapping[int, Record]):
 
     def __init__(self) -> None:
         self._records: dict[int, Record] = {}
-        self._living: dict[int, None] = {}  # in the order in which they came
         self.dirty: set[int] = set()
 
     def read_all(self) -> ValuesView[Record]:
@@ -47,21 +46,15 @@ class Table(MutableMapping[int, Record]):
         return self._records.get(number)
 
     def living(self) -> list[Record]:
-        """The records that are not retired, for reading only."""
-        return [self._records[number] for number in self._living]
-
-    def retire(self, number: int) -> None:
-        """Take a record out of ``living``; it stays readable."""
-        self._living.pop(number, None)
+        """The records that were not closed, for reading only."""
+        return [record for record in self._records.values() if getattr(record, "closed", None) is None]
 
     def restore(self, number: int, record: Record | None) -> None:
         """Set one record to an earlier state; None removes it."""
         if record is None:
             self._records.pop(number, None)
-            self._living.pop(number, None)
         else:
             self._records[number] = record
-            self._living.setdefault(number)
 
     def __getitem__(self, number: int) -> Record:
         record = self._records[number]
@@ -71,12 +64,10 @@ class Table(MutableMapping[int, Record]):
     def __setitem__(self, number: int, record: Record) -> None:
         self.dirty.add(number)
         self._records[number] = record
-        self._living.setdefault(number)
 
     def __delitem__(self, number: int) -> None:
         self.dirty.add(number)
         del self._records[number]
-        self._living.pop(number, None)
 
     def __contains__(self, number: object) -> bool:
         return number in self._records
@@ -135,8 +126,6 @@ class Store:
         facts = [(name, value) for name, value in self.facts.items() if self._written_facts.get(name) != value]
         if changes or facts:
             self._write(changes, facts)
-        for change in changes:
-            self._retire(change.kind, change.id)
         self.unmark()
         for watcher in self.watchers if changes else ():
             watcher(changes)
@@ -191,33 +180,16 @@ class Store:
         for kind, number, body in self._database.execute("select kind, id, body from records"):
             self.tables[kind].restore(number, self.decode(kind, body))
             self._written[kind, number] = bytes(body)
-            self._retire(kind, number)
-
-    def _retire(self, kind: str, number: int) -> None:
-        """Take a closed record out of the live ones: their number only grows, and they do not change any more."""
-        table = self.tables[kind]
-        if getattr(table.read(number), "closed", None) is not None:
-            table.retire(number)
-
-
-@dataclass
-class _Version:
-    """A record as it was from a moment on; without a body it was not there."""
-
-    since: float
-    body: bytes | None
-    record: Any = None  # decoded when it is first read
 
 
 class RecordVersions:
     """The account's records as they were some time ago, for lists that lag behind."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
-        self._store, self._now = store, now
-        self._versions: dict[str, dict[int, list[_Version]]] = {kind: {} for kind in store.KINDS}
-        for each in store.written():
-            self._versions[each.kind][each.id] = [_Version(ALWAYS, each.after)]
-        store.watchers.append(self._changed)
+        self._store = store
+        self._versions: dict[str, dict[int, list[tuple[float, Any]]]] = {kind: {} for kind in store.KINDS}
+        self._keep(ALWAYS, store.written())
+        store.watchers.append(lambda changes: self._keep(now(), changes))
 
     def tables_at(self, moment: float) -> dict[str, Table[Any]]:
         """The tables as they were at a moment, for reading."""
@@ -225,17 +197,16 @@ class RecordVersions:
         for kind, records in self._versions.items():
             tables[kind] = Table()
             for number, versions in records.items():
-                shown = next((each for each in reversed(versions) if each.since <= moment), None)
-                if shown and shown.body is not None:
-                    shown.record = shown.record or self._store.decode(kind, shown.body)
-                    tables[kind].restore(number, shown.record)
+                shown = [record for since, record in versions if since <= moment]
+                if shown:
+                    tables[kind].restore(number, shown[-1])
         return tables
 
-    def _changed(self, changes: list[Change]) -> None:
-        """Keep what was written, and drop what no list shows any more."""
-        now = self._now()
+    def _keep(self, since: float, changes: list[Change]) -> None:
+        """Keep what was written, None for what was removed, and drop what no list shows any more."""
         for change in changes:
+            record = None if change.after is None else self._store.decode(change.kind, change.after)
             versions = self._versions[change.kind].setdefault(change.id, [])
-            versions.append(_Version(now, change.after))
-            while len(versions) > 1 and versions[1].since <= now - LONGEST_LAG_S:
+            versions.append((since, record))
+            while len(versions) > 1 and versions[1][0] <= since - LONGEST_LAG_S:
                 del versions[0]
