@@ -67,18 +67,13 @@ def new_event(account: Account, machine: Machine, name: str) -> Event:
 
 def advance(account: Account) -> bool:
     """Do and save everything that is due, or nothing of it; return whether anything was."""
-    try:
-        happened = False
-        while due := [each.id for each in account.store.machines.read_all() if _is_due(account, each)]:
-            happened = True
+    if not _due(account):
+        return False
+    with account.change():
+        while due := _due(account):
             for machine_id in due:
                 _end_phase(account, account.store.machines[machine_id])
-        if happened:
-            account.store.flush()
-    except BaseException:
-        account.store.rollback()
-        raise
-    return happened
+    return True
 
 
 def next_moment(account: Account) -> float | None:
@@ -117,6 +112,10 @@ def _begin_phase(account: Account, machine: Machine, moment: float) -> None:
     event = account.store.events[phase.event_id]
     if event.started is None:
         event.state, event.started = IN_PROGRESS, moment
+
+
+def _due(account: Account) -> list[int]:
+    return [each.id for each in account.store.machines.read_all() if _is_due(account, each)]
 
 
 def _is_due(account: Account, machine: Machine) -> bool:

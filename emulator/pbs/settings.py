@@ -24,8 +24,6 @@ class Settings(settings.Settings):
     public_subnet: str = "198.18.65.0/28"  # no machine of a site has a public address; the network has to have a range
     registry_name: str = ""
     nodes: int = 2
-    processors: int = 8  # that each node says it has
-    limit_minutes: int = 480  # of the queue `gpu`; the queue `gpu-long` takes six times as long
     kill_wait_s: int = 5  # between the TERM and the KILL of a job that is deleted or over its time
 
     @property
@@ -40,11 +38,5 @@ class Settings(settings.Settings):
     def check(self) -> None:
         """Raise a SettingsError for the first setting that cannot be used."""
         super().check()
-        for name, most in (
-            ("nodes", MOST_NODES),
-            ("processors", 128),
-            ("limit_minutes", 48 * 60),
-            ("kill_wait_s", 600),
-        ):
-            if not 0 < getattr(self, name) <= most:
-                raise SettingsError(f"Setting {name}: {getattr(self, name)} is not between 1 and {most}.")
+        if not 0 < self.nodes <= MOST_NODES:
+            raise SettingsError(f"Setting nodes: {self.nodes} is not between 1 and {MOST_NODES}.")

@@ -1,7 +1,7 @@
 """An emulated site: an account without records, its login host and its nodes, who may log in, and the files that configure them."""
 
-import base64
 import secrets
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,15 +48,15 @@ MpiDefault=none
 DebugFlags=NO_CONF_HASH
 PlugStackConfig=/etc/slurm/plugstack.conf
 TaskProlog=/etc/slurm/task-prolog
-NodeName={nodes} CPUs={processors} CoresPerSocket={processors} RealMemory=1000
-PartitionName=gpu Nodes=ALL Default=YES DefaultTime=60 MaxTime={limit} OverSubscribe=EXCLUSIVE State=UP
-PartitionName=gpu-long Nodes=ALL DefaultTime=480 MaxTime={long} OverSubscribe=EXCLUSIVE State=UP
+NodeName={nodes} CPUs=8 CoresPerSocket=8 RealMemory=1000
+PartitionName=gpu Nodes=ALL Default=YES DefaultTime=60 MaxTime=480 OverSubscribe=EXCLUSIVE State=UP
+PartitionName=gpu-long Nodes=ALL DefaultTime=480 MaxTime=2880 OverSubscribe=EXCLUSIVE State=UP
 """
 # What root runs before the daemons start. Nobody but root logs in to a node, as at strict sites.
 CONFIGURE = """set -eu
-printf '%s' {hosts} | base64 -d >/etc/hosts
-printf '%s' {conf} | base64 -d >/etc/slurm/slurm.conf
-printf '%s' {munge} | base64 -d >/etc/munge/munge.key
+printf '%s' {hosts} >/etc/hosts
+printf '%s' {conf} >/etc/slurm/slurm.conf
+printf '%s' {munge} >/etc/munge/munge.key
 chown munge:munge /etc/munge/munge.key
 chmod 400 /etc/munge/munge.key
 mkdir -p /var/spool/slurm/ctld /var/spool/slurm/d
@@ -122,16 +122,14 @@ class Site(MachineSource):
 def slurm_conf(settings: Settings) -> str:
     """The configuration of Slurm on every machine."""
     nodes = [name for name in settings.names.values() if name != LOGIN]
-    limit = settings.limit_minutes
-    values = {"processors": settings.processors, "kill_wait_s": settings.kill_wait_s, "limit": limit, "long": 6 * limit}
-    return SLURM_CONF.format(login=LOGIN, nodes=",".join(nodes), **values)
+    return SLURM_CONF.format(login=LOGIN, nodes=",".join(nodes), kill_wait_s=settings.kill_wait_s)
 
 
 def _spec(settings: Settings, number: int) -> MachineSpec:
     is_login = number == LOGIN_ID
     hosts = ["127.0.0.1 localhost", *(f"{settings.address_of(each)} {name}" for each, name in settings.names.items())]
     texts = {"hosts": "\n".join([*hosts, ""]), "conf": slurm_conf(settings), "munge": munge_key(settings)}
-    encoded = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+    quoted = {name: shlex.quote(text) for name, text in texts.items()}
     return MachineSpec(
         guest_id=number,
         hostname=settings.names[number],
@@ -142,7 +140,7 @@ def _spec(settings: Settings, number: int) -> MachineSpec:
         user_data=login_host_key(settings) if is_login else "",
         port_speed_mbps=PRIVATE_MBPS,
         image=QUEUE_IMAGE,
-        startup_script=CONFIGURE.format(users=USER if is_login else "root", **encoded),
+        startup_script=CONFIGURE.format(users=USER if is_login else "root", **quoted),
         shares_home=True,
     )
 
