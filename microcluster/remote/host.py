@@ -173,14 +173,6 @@ class Host:
                 start += len(piece)
                 yield piece
 
-    def send(self, local: Path, path: str) -> None:
-        """Upload a file to ``path`` atomically; make its folder."""
-        self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
-        with self._sftp(f"sending {local} to {self}") as transfer:
-            with local.open("rb") as content:
-                transfer.putfo(content, f"{path}.part")
-            transfer.posix_rename(f"{path}.part", path)
-
     def extend(self, local: Path, path: str) -> Iterator[int]:
         """Continue the upload of a file to ``path``; yield the bytes sent so far.
 
@@ -197,6 +189,7 @@ class Host:
                 target.write(piece)
                 there += len(piece)
                 yield there
+            target.stat()  # Waits for the answers to all writes, whose errors closing the file would hide.
 
     @contextlib.contextmanager
     def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:

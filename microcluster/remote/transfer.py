@@ -218,7 +218,7 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
         return False
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
-        _send(hosts[0], local, file, f"{sent_folder(planned, cluster.mount_point)}/{file.name}")
+        send(hosts[0], local, file, f"{sent_folder(planned, cluster.mount_point)}/{file.name}")
     return True
 
 
@@ -227,14 +227,14 @@ def _has_data(host: Host, data: DataPlan) -> bool:
     return host.run(argv, accept=range(256), timeout_s=HASH_TIMEOUT_S).exit_code == 0
 
 
-def _send(launcher: Host, local: Path, file: SentFile, path: str) -> None:
-    """Upload the file to ``path`` and check its hash."""
+def send(launcher: Host, local: Path, file: SentFile | RemoteFile, path: str) -> None:
+    """Upload the file to ``path`` and check its hash, unless it is there."""
     if _sha256(launcher, path) == file.sha256:
         return
     if not local.is_file() or local.stat().st_size != file.size:
         raise RemoteError(
-            f"sending {local} to {launcher}: it is missing or has changed since the stack was read, and no machine "
-            "has the data. Restore it, or change job.data, then run the same command again."
+            f"sending {local} to {launcher}: it is missing or has changed since it was read, and no machine has the "
+            "data. Restore it, or name other data, then run the same command again."
         )
     part = f"{path}.part"
     for _ in range(TRIES):
@@ -249,7 +249,7 @@ def _send(launcher: Host, local: Path, file: SentFile, path: str) -> None:
     )
 
 
-def _extend(launcher: Host, local: Path, file: SentFile, part: str) -> None:
+def _extend(launcher: Host, local: Path, file: SentFile | RemoteFile, part: str) -> None:
     began = reported = time.monotonic()
     for there in launcher.extend(local, part):
         if time.monotonic() - reported >= SAY_EVERY_S:

@@ -15,7 +15,7 @@ from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
-from microcluster.remote.transfer import RemoteFile
+from microcluster.remote.transfer import RemoteFile, send
 
 PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0
@@ -136,9 +136,7 @@ def place_fetched(launcher: Host, folder: Path, mount_point: str, config_file: s
         for file in chosen
     )
     for file in files:
-        found = launcher.run(("sha256sum", file.source), accept=(0, 1)).stdout
-        if found.split(" ")[0] != file.sha256:
-            launcher.send(folder / file.path, file.source)
+        send(launcher, folder / file.path, file, file.source)
     return files
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -84,20 +85,27 @@ def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
 
     class Machine(FakeMachine):
         def _sha256sum(self, words: tuple[str, ...], stdin: str) -> tuple[int, str]:
-            return (0, f"00  {words[1]}") if words[1].endswith("vocab") else (1, "")
+            return (0, f"00  {words[1]}") if words[1].endswith(("vocab", ".part")) else (1, "")
 
-        def send(self, local: Path, path: str) -> None:
+        def _mv(self, words: tuple[str, ...], stdin: str) -> str:
+            return ""
+
+        def extend(self, local: Path, path: str) -> Iterator[int]:
             sent.append((local.name, path))
+            yield 1
 
     files = [
         {"path": path, "what": what, "size": 1, "sha256": "00"}
         for path, what in (*RECORDS, BEST, ("job.log", "record"))
     ]
+    for one in files:
+        (tmp_path / one["path"]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one["path"]).write_text("x")
     (tmp_path / "manifest.json").write_text(json.dumps({"run": "0123", "files": files}))
     placed = place_fetched(Machine(), tmp_path, "/data", "config.py")
     assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
-    assert ("config.py", "/data/translate/models/0123/config.py") in sent
-    assert not any(path.endswith(("vocab", "job.log")) for _, path in sent)
+    assert ("config.py", "/data/translate/models/0123/config.py.part") in sent
+    assert not any(path.endswith(("vocab.part", "job.log.part")) for _, path in sent)
 
 
 def jetson(tmp_path: Path, *, model: Path | None) -> subprocess.CompletedProcess[str]:

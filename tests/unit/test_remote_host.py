@@ -233,7 +233,7 @@ def test_a_file_that_is_gone_is_named(host, tmp_path):
         ((Server, "check_channel_exec_request"), lambda one, file: one.run(("true",))),
         ((Server, "check_channel_subsystem_request"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
         ((Opened, "read"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
-        ((Opened, "write"), lambda one, file: one.send(file, str(file))),
+        ((Opened, "write"), lambda one, file: list(one.extend(file, f"{file}.part"))),
     ],
     ids=["a channel", "a command", "a file transfer", "a file that is read", "a file that is sent"],
 )
