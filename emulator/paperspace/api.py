@@ -172,7 +172,7 @@ def read_call(method: str, path: str, query: dict[str, str], key: str | None, bo
     found = [(each, match.groupdict()) for each, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
     for operation, given in found:
         if operation.method == method:
-            return Call(operation, given, operation.read(given, query, body), key)
+            return Call(operation, given, operation.read(query, body), key)
     raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if found else ""))
 
 

@@ -41,15 +41,10 @@ class Operation:
     needs_key: bool = True
     for_members: bool = False  # whether a team member who is no administrator may call it
 
-    def read(self, path: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any]) -> View:
-        """The input of a call: path, query and body together, or the refusal with everything that is wrong.
-
-        The vendor's own examples repeat a path parameter in the body; with the same value that is fine.
-        """
-        given = {**query, **body}
-        given = {name: value for name, value in given.items() if path.get(name) != value}
+    def read(self, query: Mapping[str, str], body: Mapping[str, Any]) -> View:
+        """The input of a call: query and body together, or the refusal with everything that is wrong."""
         try:
-            read = self.inputs.model_validate(given, strict=bool(body))  # A query has only texts.
+            read = self.inputs.model_validate({**query, **body}, strict=bool(body))  # A query has only texts.
         except ValidationError as wrong:
             raise invalid(*(f"{each['loc'][0]}: {each['msg']}" for each in wrong.errors())) from wrong
         return read.model_dump(exclude_unset=True)
