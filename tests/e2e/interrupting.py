@@ -1,8 +1,8 @@
 """Ctrl-C as a person presses it: to all that the terminal has in front, at a moment that shows on the screen or in a machine."""
 
 import os
+import shlex
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from product import Product
 from traces import processes
 
-MOMENT_LIMIT_S = 300
 END_LIMIT_S = 120
 PLUGINS_LIMIT_S = 20
-AS_IN_A_TERMINAL = ("env", "--default-signal=INT")
+AS_IN_A_TERMINAL = "env --default-signal=INT"
 """A shell in the background lets its children ignore Ctrl-C; a terminal does not."""
 OURS = ("/fab", "pulumi", "setup up")
 """What a command starts on this computer and may not leave behind; the emulated account lives on by itself."""
@@ -30,30 +29,11 @@ class Interrupted:
 
 def interrupt(product: Product, command: str, moment: Callable[[str], object]) -> Interrupted:
     """Run a command in a session of its own and press Ctrl-C once ``moment`` holds of what it has said so far."""
-    screen = product.home / "screen"
-    with screen.open("w") as out:
-        process = subprocess.Popen(
-            [*AS_IN_A_TERMINAL, "bash", "-c", command],
-            cwd=product.folder,
-            env=product.env,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            deadline = time.monotonic() + MOMENT_LIMIT_S
-            while process.poll() is None and time.monotonic() < deadline and not moment(screen.read_text()):
-                time.sleep(0.1)
-            assert process.poll() is None, f"it ended before its moment came:\n{screen.read_text()}"
-            assert time.monotonic() < deadline, f"its moment never came:\n{screen.read_text()}"
-            os.killpg(process.pid, signal.SIGINT)
-            code = process.wait(END_LIMIT_S)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    return Interrupted(code, screen.read_text(), tuple(left_after(product)))
+    with product.begun(f"{AS_IN_A_TERMINAL} bash -c {shlex.quote(command)}") as running:
+        product.wait_while(running, "the moment of the Ctrl-C", lambda: moment(product.said()), every_s=0.1)
+        os.killpg(running.pid, signal.SIGINT)
+        code = running.wait(END_LIMIT_S)
+    return Interrupted(code, product.said(), tuple(left_after(product)))
 
 
 def left_after(product: Product) -> list[str]:

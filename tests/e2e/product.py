@@ -32,6 +32,7 @@ class Product(product.Product):
                 ["bash", "-c", f"exec {command}"],
                 cwd=self.folder,
                 env=self.env,
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
@@ -43,14 +44,16 @@ class Product(product.Product):
                 os.killpg(running.pid, signal.SIGKILL)
             running.wait()
 
-    def wait_while(self, running: subprocess.Popen[bytes], what: str, done: Callable[[], object]) -> None:
+    def wait_while(
+        self, running: subprocess.Popen[bytes], what: str, done: Callable[[], object], every_s: float = 1.0
+    ) -> None:
         """Wait until something is true while a command runs that ``begun`` has started."""
 
         def is_done() -> bool:
             assert running.poll() is None, self.said()
             return bool(done())
 
-        wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S)
+        wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S, every_s=every_s)
 
     def recover(self, stack: str) -> None:
         """Bring a stack's records in order after a killed `up`, once all that it had started has noticed its end."""
