@@ -287,29 +287,20 @@ class OwnProgram(Section):
         )
         return ("env", *settings, "sh", "-c", WANDB_MODE, f"{world.secrets}/{WANDB_KEY}")
 
+    def _rendered(self, template: str, **inputs: object) -> str:
+        """Return a template that brings the requirements, and the repository where the program lies in one."""
+        repository = self.source if self.commit else None
+        given = {"requirements": self.requirements, "repository": repository, "commit": self.commit}
+        return render(f"own_program/{template}", **given, **inputs)
+
     def _dockerfile(self, base: str) -> str:
-        """Return the base with the requirements, and with the repository where the program lies in one."""
-        return render(
-            "own_program/Dockerfile",
-            base=base,
-            bare=not is_ours(base),
-            requirements=self.requirements,
-            repository=self.source if self.commit else None,
-            commit=self.commit,
-            python=self.python,
-        )
+        """Return the image with all of that on its base."""
+        return self._rendered("Dockerfile", base=base, bare=not is_ours(base), python=self.python)
 
     def _environment(self, world: World) -> str:
-        """Return what makes a virtual environment with the requirements, on top of the packages that the machine brings."""
-        return render(
-            "own_program/environment.sh.j2",
-            folder=f"{world.path}/{ENVIRONMENT}",
-            program=self.folder(world),
-            python=self.python or "python3",
-            requirements=self.requirements,
-            repository=self.source if self.commit else None,
-            commit=self.commit,
-        )
+        """Return what makes a virtual environment with all of that, on top of the packages that the machine brings."""
+        places = {"folder": f"{world.path}/{ENVIRONMENT}", "program": self.folder(world)}
+        return self._rendered("environment.sh.j2", python=self.python or "python3", **places)
 
     def _imports(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
         """Return what imports the script's own imports by the program's interpreter; nothing for a program that is no script."""
