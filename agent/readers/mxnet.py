@@ -6,7 +6,7 @@ are added up over all workers; accuracies are the first worker's, which says the
 
 import re
 
-from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, metric, number, speaker_of
+from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, metric, number, speaker_of
 
 FIRST = "worker 0"
 LOSSES = ("cross-entropy", "nll-loss")
@@ -25,7 +25,7 @@ class Reader(RankReader):
         return super().read(line)
 
     def events_in(self, text):
-        return self.matches(text, OWN_PATTERNS + PATTERNS)
+        return self.matches(text, SPEED + (OF_FIRST if self.speaker == FIRST else []) + PATTERNS)
 
     def batch(self, match):
         """Return the step once for each epoch, and the speed of all workers together at the batch before."""
@@ -46,14 +46,11 @@ class Reader(RankReader):
 
     def trained_figure(self, match):
         """Keep a figure of the epoch until the line that ends it."""
-        if self.speaker == FIRST:
-            self.trained_on[match.group(2)] = number(match.group(3))
+        self.trained_on[match.group(2)] = number(match.group(3))
         return []
 
     def epoch_over(self, match):
         """Return the step that is done, with its loss where one is logged, and how long it took."""
-        if self.speaker != FIRST:
-            return []
         figures, self.trained_on = self.trained_on, {}
         losses, seconds = [figures.pop(name) for name in LOSSES if name in figures], number(match.group(2))
         events = self.speed() + [self.trained(int(match.group(1)) + 1, *losses[:1])]
@@ -62,25 +59,22 @@ class Reader(RankReader):
         events.append({"event": "average_seconds_per_step", "value": seconds})
         return events
 
-    def loaded(self, match):
-        return [{"event": "restored", "step": int(match.group(1))}] if self.speaker == FIRST else []
-
     def validated(self, match):
-        if self.speaker != FIRST:
-            return []
         step, name, value = int(match.group(1)) + 1, match.group(2), number(match.group(3))
         if name in LOSSES:
             return [{"event": "validation", "step": step, "loss": value}]
         return [metric("validation_" + name.replace("-", "_"), step, value)]
 
 
-OWN_PATTERNS = [
+SPEED = [
+    (re.compile(EPOCH + r"Batch \[(?:\d{1,18}-)?" + COUNT + r"\]\s+Speed: " + NUMBER + r" samples/sec"), Reader.batch)
+]
+OF_FIRST = [
     (re.compile(pattern), take)
     for pattern, take in (
-        (EPOCH + r"Batch \[(?:\d{1,18}-)?" + COUNT + r"\]\s+Speed: " + NUMBER + r" samples/sec", Reader.batch),
         (EPOCH + r"Train-([\w-]+)=" + NUMBER, Reader.trained_figure),
         (EPOCH + r"Time cost=" + NUMBER, Reader.epoch_over),
         (EPOCH + r"Validation-([\w-]+)=" + NUMBER, Reader.validated),
-        (r"Loaded model \S+?_" + COUNT + r"\.params", Reader.loaded),
+        (r"Loaded model \S+?_" + COUNT + r"\.params", event_with("restored", "step", int)),
     )
 ]

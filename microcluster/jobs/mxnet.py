@@ -27,8 +27,6 @@ PREFIX = "model"
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
 PORT = 48124
 """The scheduler's, on the first node; all others listen on ports that the system chooses."""
-WITHOUT_PORT = ("env", "-u", "PORT")
-"""On PORT the store would listen in place of a port of its own."""
 GPUS = "{gpus}"
 EXAMPLE = "--network"
 """What every one of MXNet's image-classification examples is given."""
@@ -145,7 +143,8 @@ class Job(OwnScript):
             for number, (node, local) in enumerate(of_role):
                 # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
                 gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
-                argv = (*WITHOUT_PORT, *(word.replace(GPUS, gpus) for word in command))
+                # On PORT the store would listen in place of a port of its own.
+                argv = ("env", "-u", "PORT", *(word.replace(GPUS, gpus) for word in command))
                 # The address keeps the process to the private network.
                 own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": world.addresses[node]}
                 environment = {**shared, **own, NUMBER_VARIABLE: str(number)}
