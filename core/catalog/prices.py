@@ -97,7 +97,10 @@ class Prices:
             alike.setdefault((part.what, part.rate), []).append(part.of)
         limit = f"parts with a limit cost at most ${plain(self.per_month)} a month together"
         monthly = limit if self.per_month else "nothing by the month"
-        shown = [f"{_names(of)}: {_said(rate, len(of))}: {what}" for (what, rate), of in alike.items()]
+        shown = []
+        for (what, rate), of in alike.items():
+            names = ", ".join(of) if len(of) <= 2 else f"{of[0]} to {of[-1]}"
+            shown.append(f"{names}: {_said(rate, len(of))}: {what}")
         return [*shown, f"together: {dollars(self.per_hour)} an hour, {monthly}", f"source: {self.source}"]
 
 
@@ -121,7 +124,3 @@ def _said(rate: Rate, count: int) -> str:
 def plain(amount: Decimal) -> str:
     """Write an amount with the digits that it has."""
     return f"{amount.normalize():f}"
-
-
-def _names(of: list[str]) -> str:
-    return ", ".join(of) if len(of) <= 2 else f"{of[0]} to {of[-1]}"

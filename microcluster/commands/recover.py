@@ -34,7 +34,8 @@ def recover(stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
         account, mark = account_and_mark(stack)
         _show(account, mark, stack, home)
         if cancel:
-            _cancel(stack, mark, account)
+            bill = account.cancel_all(Owner(stack, mark), config.read_account(stack).time_scale, note)
+            say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
         _refresh(stack, home)
         return _prove(account, mark, stack, home)
 
@@ -121,11 +122,6 @@ def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple
     owner = Owner(stack, mark)
     found = [each for each in account.everything() if each.owner == owner and each.is_alive]
     return found, with_state(found, stack, home)
-
-
-def _cancel(stack: str, mark: str, account: OpenedAccount) -> None:
-    bill = account.cancel_all(Owner(stack, mark), config.read_account(stack).time_scale, note)
-    say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
 
 
 def _refresh(stack: str, home: Home) -> None:

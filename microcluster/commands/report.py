@@ -20,7 +20,7 @@ from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import run_text
 from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
-from microcluster.commands.money import CENT, Cost, account_of, cost_of
+from microcluster.commands.money import CENT, account_of, cost_of
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.guard.rental import last_rental
@@ -52,7 +52,16 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     plan = RunFolder(cluster).plan
     found = curves(records.events, plan.eval_steps, plan.metrics)
     answers = answers_of(cluster, plan, outcome, records, found, emulated=cost.emulated)
-    facts = report_facts(stack, cluster, outcome, cost) | {
+    facts = {
+        **status_facts(stack, cluster, outcome, cost),
+        **outcome.as_json(),
+        "flavor": cluster.flavor,
+        "gpu": cluster.gpu,
+        "model": getattr(cluster.job, "model", None),
+        "kind": cluster.job.kind if cluster.job else None,
+        "trains": plan.title if cluster.job else None,
+        "world_size": len(cluster.hosts) * cluster.slots,
+        "image": cluster.container.image if cluster.container else None,
         "labels": {metric.name: metric.label for metric in plan.metrics},
         "answers": [asdict(answer) for answer in answers],
         "curves": found.as_json(),
@@ -140,21 +149,6 @@ def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
         compute_s=expected.compute_s if expected else None,
         predicted_s=outcome.predicted_s,
     )
-
-
-def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
-    """Return what the terminal shows, as plain values."""
-    return {
-        **status_facts(stack, cluster, outcome, cost),
-        **outcome.as_json(),
-        "flavor": cluster.flavor,
-        "gpu": cluster.gpu,
-        "model": getattr(cluster.job, "model", None),
-        "kind": cluster.job.kind if cluster.job else None,
-        "trains": RunFolder(cluster).plan.title if cluster.job else None,
-        "world_size": len(cluster.hosts) * cluster.slots,
-        "image": cluster.container.image if cluster.container else None,
-    }
 
 
 def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
     """Build the missing ones of the images ``names`` and of those below them, and tag each as ``:current``."""
     if unknown := set(names) - set(ALL):
         raise UserMistake(f"No such image: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}.")
-    client = _docker()
+    client = docker.from_env(timeout=API_TIMEOUT_S)
     busy = "    another build of the images is running; waiting for it"
     with locked(home.locks / "images.lock", lambda _: say(busy)):
         wanted = ancestry(names)
@@ -88,17 +88,6 @@ def _write_trainers(file: Path, sources: Sequence[Source]) -> None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{source.name}\n" for source in sources), encoding="utf-8")
-
-
-def _docker() -> docker.DockerClient:
-    try:
-        client = docker.from_env(timeout=API_TIMEOUT_S)
-        client.ping()
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as silent:
-        raise ImageError(
-            "Building the images: no Docker daemon answers. Run `make images`, which starts it, or start Docker."
-        ) from silent
-    return client
 
 
 def _missing(client: docker.DockerClient, tag: str) -> bool:
