@@ -123,14 +123,20 @@ def test_a_line_that_was_just_being_written_when_it_was_copied_spoils_no_other(h
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
 
 
-def test_a_record_that_was_spoilt_there_holds_up_no_checkpoint(here):
-    copy(here, 20, NEWEST)
-    (here.parent / "there" / "copy" / "still" / "progress.jsonl").write_bytes(b"rot")
+@pytest.mark.parametrize(
+    ("spoilt", "left"),
+    [("still/progress.jsonl", "still/progress.jsonl"), (f"logdir/{OLD}.data-00000-of-00001", f"logdir/{OLD}")],
+    ids=["record", "best model"],
+)
+def test_what_was_spoilt_there_is_left_behind_and_the_rest_is_brought(here, spoilt, left):
+    copy(here, 20, NEWEST, OLD)
+    (here.parent / "there" / "copy" / spoilt).write_bytes(b"rot")
     lost(here)
     done = call(here, "fetch")
-    assert (done.returncode, done.stdout) == (0, "left behind: still/progress.jsonl\n")
-    assert (here / "progress.jsonl").read_text() == '{"event": "later"}\n'
+    assert (done.returncode, done.stdout) == (0, f"left behind: {left}\n")
     assert (here / "logdir" / f"{NEWEST}.index").exists()
+    assert (here / "logdir" / f"{OLD}.index").exists() == (spoilt == left)
+    assert (here / "progress.jsonl").read_text().endswith('{"event": "later"}\n')
 
 
 def test_a_copy_that_does_not_arrive_leaves_the_disk_as_it_was(here):
@@ -191,16 +197,6 @@ def test_at_every_moment_the_name_of_the_copy_leads_to_a_whole_one(here):
     copy(here, 20, NEWEST, OLD)
     assert os.readlink(there / "copy") != first
     assert not (there / first).exists()
-
-
-def test_a_best_model_that_was_spoilt_there_is_left_behind_and_the_rest_is_brought(here):
-    copy(here, 20, NEWEST, OLD)
-    (here.parent / "there" / "copy" / "logdir" / f"{OLD}.data-00000-of-00001").write_bytes(b"rot")
-    lost(here)
-    done = call(here, "fetch")
-    assert (done.returncode, done.stdout) == (0, f"left behind: logdir/{OLD}\n")
-    assert (here / "logdir" / f"{NEWEST}.index").exists()
-    assert not (here / "logdir" / f"{OLD}.index").exists()
 
 
 def test_where_the_checkpoint_was_spoilt_there_the_best_models_are_brought_to_go_on_from(here):
