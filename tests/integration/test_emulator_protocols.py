@@ -53,12 +53,6 @@ def rest(account_emulator):
     return Rest(account_emulator)
 
 
-def test_the_python_client_names_every_method_in_the_path(rest, guest_id):
-    path = f"SoftLayer_Virtual_Guest/{guest_id}"
-    assert rest.ask("GET", f"{path}/getObject.json", objectMask="mask[id]")[1] == {"id": guest_id}
-    assert rest.ask("POST", f"{path}/setTags.json", ["a,b"]) == (200, True)
-
-
 def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
     status, refused = rest.ask("GET", "SoftLayer_Virtual_Guest/4711/getObject.json")
     assert (status, refused["code"]) == (404, "SoftLayer_Exception_ObjectNotFound")

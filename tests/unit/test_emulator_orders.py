@@ -143,19 +143,3 @@ def test_an_order_answers_with_neither_address_nor_billing_item(tmp_path):
 def test_a_name_that_the_vendor_does_not_take_is_refused_in_its_words(tmp_path, hostname, domain):
     with pytest.raises(Fault, match="InvalidHostname: The hostname and domain must be alphanumeric strings"):
         Emulated(tmp_path).call("Virtual_Guest", "createObject", template(hostname) | {"domain": domain})
-
-
-def test_what_people_write_comes_back_as_it_was_written(tmp_path):
-    emulated = Emulated(tmp_path)
-    text = "old [/data] \x9b2J\u202e<b>&amp;\x1b[31m"
-    key = {"label": text, "notes": text, "key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "D" * 43}
-    key_id = emulated.call("Security_Ssh_Key", "createObject", key)["id"]
-    group = emulated.call("Network_SecurityGroup", "createObject", {"name": text, "description": text})["id"]
-    guest_id = emulated.ready()
-    emulated.call("Virtual_Guest", "editObject", {"notes": text}, identifier=guest_id)
-    emulated.call("Virtual_Guest", "setTags", text, identifier=guest_id)
-    guest = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="notes,tagReferences[tag[name]]")
-    shown_key = emulated.call("Security_Ssh_Key", "getObject", identifier=key_id)
-    shown_group = emulated.call("Network_SecurityGroup", "getObject", identifier=group)
-    assert (shown_key["label"], shown_key["notes"], shown_group["name"], shown_group["description"]) == (text,) * 4
-    assert (guest["notes"], guest["tagReferences"][0]["tag"]["name"]) == (text, text)

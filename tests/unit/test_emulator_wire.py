@@ -45,20 +45,12 @@ def test_a_body_that_is_no_call_is_a_parse_fault(body):
 
 
 @pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("SoftLayer_Account/getObject.json", (None, "getObject")),
-        ("SoftLayer_Virtual_Guest/7/deleteObject.json", ("7", "deleteObject")),
-    ],
+    ("path", "identifier"),
+    [("SoftLayer_Account/getObject.json", None), ("SoftLayer_Virtual_Guest/7/getObject.json", "7")],
 )
-def test_a_rest_path_names_the_method(path, expected):
-    call = wire.read_rest(path, {}, b"", Credentials())
-    assert (call.identifier, call.method) == expected
-
-
-def test_a_rest_limit_is_offset_then_limit():
-    call = wire.read_rest("SoftLayer_Account/getSshKeys", {"resultLimit": "20,10"}, b"", Credentials())
-    assert (call.offset, call.limit) == (20, 10)
+def test_a_rest_path_names_object_and_method_and_a_limit_is_offset_then_limit(path, identifier):
+    call = wire.read_rest(path, {"resultLimit": "20,10"}, b"", Credentials())
+    assert (call.identifier, call.method, call.offset, call.limit) == (identifier, "getObject", 20, 10)
 
 
 def test_a_rest_fault_has_text_and_code():

@@ -36,17 +36,19 @@ def spec(**changes) -> MachineSpec:
     return MachineSpec(**(values | changes))
 
 
-def test_the_host_key_is_taken_from_cloud_init_user_data():
-    text = "#cloud-config\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": "-----BEGIN\nkey\n-----END\n\n"}})
-    assert host_key(text) == "-----BEGIN\nkey\n-----END\n"
+KEY = "#cloud-config\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": "-----BEGIN\nkey\n-----END\n\n"}})
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "ssh_keys: {ed25519_private: x}", "#cloud-config\n[1, 2", "#cloud-config\nssh_keys: 3", "#cloud-config"],
+    ("text", "key"),
+    [
+        (KEY, "-----BEGIN\nkey\n-----END\n"),
+        *[(text, None) for text in ("", "ssh_keys: {ed25519_private: x}", "#cloud-config")],
+        *[(f"#cloud-config\n{text}", None) for text in ("[1, 2", "ssh_keys: 3")],
+    ],
 )
-def test_other_user_data_chooses_no_host_key(text):
-    assert host_key(text) is None
+def test_the_host_key_is_taken_from_cloud_init_user_data_and_from_no_other(text, key):
+    assert host_key(text) == key
 
 
 def test_the_second_disk_is_xvdc_and_the_next_ones_follow():
@@ -58,15 +60,11 @@ def test_loop_devices_are_known_by_their_file_even_when_it_is_deleted():
     assert parse_loops(json.dumps(listing)) == (Loop("/dev/loop0", Path("/s/disks/101-xvdc.img")),)
 
 
-def test_gpus_keep_their_identity_and_differ_between_machines():
+def test_gpus_keep_their_identity_differ_between_machines_and_say_that_they_are_emulated():
     assert gpus_json(spec()) == gpus_json(spec())
-    identities = {gpu["uuid"] for guest in (101, 102) for gpu in json.loads(gpus_json(spec(guest_id=guest)))}
-    assert len(identities) == 4
-
-
-def test_every_gpu_says_by_its_name_that_it_is_emulated():
-    names = {gpu["name"] for gpu in json.loads(gpus_json(spec()))}
-    assert names == {"Tesla P100-PCIE-16GB (emulated)"}
+    gpus = [gpu for guest in (101, 102) for gpu in json.loads(gpus_json(spec(guest_id=guest)))]
+    assert len({gpu["uuid"] for gpu in gpus}) == 4
+    assert {gpu["name"] for gpu in gpus} == {"Tesla P100-PCIE-16GB (emulated)"}
 
 
 def test_an_unknown_gpu_is_refused_with_the_known_ones():
