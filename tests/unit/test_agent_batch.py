@@ -18,6 +18,7 @@ from agent.batch.grant import Walltime
 REAL = Path(__file__).parent / "real_queues"
 AGENT = Path(agent.__file__).parent
 MINE = "mc1f3a9c4200e11"
+UNCLEAR = {"sn01": "", "sn02": "processes [7] would not end"}
 SEEN = {"exists": True, "alive": False, "phase": "training", "silent_s": 3.0, "exit_code": 1, "stopped": False}
 
 
@@ -138,18 +139,19 @@ def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
     assert queue.living == [] and (queue.folder / "stopped").exists()
 
 
-def test_a_job_that_ended_without_a_word_of_its_processes_proves_nothing(queue, monkeypatch):
+@pytest.mark.parametrize(
+    ("word", "proof"),
+    [
+        (None, {"the nodes of job 4": "it ended without a word of its processes"}),
+        (UNCLEAR, UNCLEAR),
+    ],
+)
+def test_a_running_job_is_asked_first_and_only_its_word_proves_the_end_on_each_node(queue, monkeypatch, word, proof):
     monkeypatch.setattr(login, "ASKED_S", 0)
     queue.has(f"4 {MINE} R gpu")
-    assert login.leave(str(queue.folder), OWNER)["nodes"] == {
-        "the nodes of job 4": "it ended without a word of its processes"
-    }
-
-
-def test_a_running_job_is_asked_first_and_says_what_became_of_each_node(queue, monkeypatch):
-    queue.has(f"4 {MINE} R gpu")
-    (queue.folder / "nodes_ended.json").write_text(json.dumps({"sn01": "", "sn02": "processes [7] would not end"}))
-    assert login.leave(str(queue.folder), OWNER)["nodes"]["sn02"] == "processes [7] would not end"
+    if word:
+        (queue.folder / "nodes_ended.json").write_text(json.dumps(word))
+    assert login.leave(str(queue.folder), OWNER)["nodes"] == proof
     assert (queue.folder / "stop_asked").exists()
 
 
@@ -223,15 +225,13 @@ def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
     assert (queue.living, (queue.folder / "stop_asked").exists()) == (["100"], False)
 
 
-def test_a_job_whose_qsub_lost_its_caller_is_known_by_the_intent_of_its_submission(queue):
-    records.intend(REQUEST, str(queue.folder))
-    found = records.record_of(commands.Job("100", MINE, "me", "Q", "gpu"), records.everything())
-    assert (found["stack"], found["id"], found["folder"]) == ("dev", None, str(queue.folder))
-
-
-def test_a_number_that_the_site_gives_out_again_is_not_the_old_job(queue):
+def test_a_job_is_known_by_the_intent_of_its_submission_and_not_by_a_number_that_the_site_gives_out_again(queue):
     records.note({**REQUEST, "name": "mc1f3a9c42fffff"}, "100", "/old")
-    assert records.record_of(commands.Job("100", MINE, "me", "Q", "gpu"), records.everything()) is None
+    job_100 = commands.Job("100", MINE, "me", "Q", "gpu")
+    assert records.record_of(job_100, records.everything()) is None
+    records.intend(REQUEST, str(queue.folder))
+    found = records.record_of(job_100, records.everything())
+    assert (found["stack"], found["id"], found["folder"]) == ("dev", None, str(queue.folder))
 
 
 def ended_in_vain(queue: PlayedQueue, sentence: str) -> None:
@@ -271,17 +271,14 @@ def with_agent(queue):
     return queue
 
 
-def test_a_job_that_is_not_the_chosen_one_ends_itself_and_leaves_the_run_alone(with_agent):
-    code, life = begun(with_agent, "555")
-    assert code == job.REFUSED and life["ended"] >= life["started"]
-    assert not (with_agent.folder / "nodes_ended.json").exists()
-
-
-def test_a_job_that_the_queue_begins_again_ends_itself_and_every_start_is_written_down(with_agent):
+def test_a_job_that_is_not_the_chosen_one_or_that_the_queue_begins_again_ends_itself_and_is_written_down(with_agent):
     (with_agent.folder / "begun_job").write_text("100 sn01 7")
-    code, life = begun(with_agent, "100")
-    assert code == job.REFUSED and "ended" in life
+    for number, says in (("555", False), ("100", True)):
+        code, life = begun(with_agent, number)
+        assert code == job.REFUSED and life["ended"] >= life["started"]
+        assert (with_agent.folder / "failure.json").exists() == says
     assert "began job 100 again" in json.loads((with_agent.folder / "failure.json").read_text())["sentence"]
+    assert not (with_agent.folder / "nodes_ended.json").exists()
 
 
 def test_a_job_that_a_slow_qsub_brings_after_the_run_was_left_ends_itself(with_agent):
