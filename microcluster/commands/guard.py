@@ -198,7 +198,7 @@ def sentence_of(stack: str, record: Record) -> str:
     is_over = verdict.step == "over"
     said = f"guard of stack {stack}: {verdict.why}"
     if rental and rental.began:
-        said += f"; {money(rental.spent, rental.currency)} spent"
+        said += f"; {money(round(rental.spent, 2), rental.currency)} spent"
     if rental and rental.open and not is_over:
         said += f", {price(rental)}"
     if record.extension:
