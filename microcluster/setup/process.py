@@ -172,10 +172,9 @@ def asked(
     argv: Sequence[str], limit_s: float, environment: Mapping[str, str] = os.environ, text: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run a quick program that reads ``text``, without showing it; a missing or a late one has an exit code and a reason too."""
+    streams = {"input": text, "capture_output": True, "text": True, "errors": "replace"}
     try:
-        return subprocess.run(
-            argv, cwd=PROJECT, env=environment, input=text, capture_output=True, text=True, check=False, timeout=limit_s
-        )
+        return subprocess.run(argv, cwd=PROJECT, env=environment, check=False, timeout=limit_s, **streams)
     except OSError as missing:
         return subprocess.CompletedProcess(argv, MISSING, "", f"{missing.strerror}")
     except subprocess.TimeoutExpired:
