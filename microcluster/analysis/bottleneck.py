@@ -131,7 +131,6 @@ def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:
         usual = traffic.usual
         known[MEASURED] |= {
             "bytes_per_step": round(usual.bytes_per_step),
-            "bytes_per_step_bounds": [round(bound) for bound in usual.bounds],
             "mbps": round(usual.mbps, 1),
             "peak_mbps": round(max(card.peak_mbps for card in traffic.cards), 1),
             "cards": {f"{card.node} {card.direction}": round(card.bytes_per_step) for card in traffic.cards},

@@ -39,12 +39,12 @@ def samples_of(attempt: Sequence[Event], log: Log) -> list[Event]:
     return [event for event in attempt if event["event"] == "sample" and log[0][0] <= event["t"] <= log[-1][0]]
 
 
-def step_at(log: Log, t: float) -> tuple[float, float, float]:
-    """Return the last step logged before ``t``, the interpolated one, and the next one logged."""
+def step_at(log: Log, t: float) -> float:
+    """Return the step at a time, interpolated between the lines of the log."""
     number = bisect_right(log, t, key=lambda entry: entry[0])
     before, after = log[max(number - 1, 0)], log[min(number, len(log) - 1)]
     share = (t - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
-    return float(before[1]), before[1] + share * (after[1] - before[1]), float(after[1])
+    return before[1] + share * (after[1] - before[1])
 
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
@@ -56,7 +56,7 @@ def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
         for one in _rounds(samples_of(attempt, log)):
             nodes |= {event["node"] for event in one}
             used = [sum(event["gpus"]) / len(event["gpus"]) for event in one]
-            at = round(step_at(log, one[-1]["t"])[1])
+            at = round(step_at(log, one[-1]["t"]))
             mean.append((at, round(sum(used) / len(used), 1)))
             least.append((at, round(min(used), 1)))
     return {"mean of all GPUs": mean} | ({"node that is used least": least} if len(nodes) > 1 else {})
@@ -81,7 +81,7 @@ class Card:
     """One network card in one direction, while steps were logged.
 
     Attributes:
-        steps: between its first and last sample, interpolated between the log's lines; ``fewest`` and ``most`` bound it.
+        steps: between its first and last sample, interpolated between the log's lines.
         peak_mbps: the highest rate between two samples.
     """
 
@@ -90,18 +90,11 @@ class Card:
     moved_bytes: int
     seconds: float
     steps: float
-    fewest: float
-    most: float
     peak_mbps: float
 
     @property
     def bytes_per_step(self) -> float:
         return self.moved_bytes / self.steps
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Bytes of one step, at least and at most."""
-        return self.moved_bytes / self.most, self.moved_bytes / self.fewest
 
     @property
     def mbps(self) -> float:
@@ -137,7 +130,7 @@ def link_rates(events: Sequence[Event], node: str) -> dict[str, list[tuple[int, 
         log = log_of(attempt)
         samples = [one for one in _sampled(attempt, log) if one["node"] == node]
         for before, after in pairwise(samples):
-            at = round(step_at(log, (before["t"] + after["t"]) / 2)[1])
+            at = round(step_at(log, (before["t"] + after["t"]) / 2))
             for name, counter in (("received", "rx_bytes"), ("sent", "tx_bytes")):
                 found[name].append((at, round(_mbps(before, after, counter), 3)))
     return found
@@ -149,9 +142,8 @@ def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
     for node in sorted({one["node"] for one in samples}):
         own = [one for one in samples if one["node"] == node]
         first, last = own[0], own[-1]
-        start, end = step_at(log, first["t"]), step_at(log, last["t"])
-        fewest = end[0] - start[2]
-        if fewest <= 0:  # Too few log lines or samples.
+        steps = step_at(log, last["t"]) - step_at(log, first["t"])
+        if steps < 1:  # Too few log lines or samples.
             continue
         for direction, counter in DIRECTIONS.items():
             if any(after[counter] < before[counter] for before, after in pairwise(own)):
@@ -161,9 +153,7 @@ def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
                 direction,
                 last[counter] - first[counter],
                 last["t"] - first["t"],
-                steps=end[1] - start[1],
-                fewest=fewest,
-                most=end[2] - start[0],
+                steps,
                 peak_mbps=max(_mbps(before, after, counter) for before, after in pairwise(own)),
             )
 
