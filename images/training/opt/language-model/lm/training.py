@@ -109,15 +109,14 @@ class Pass:
     def __init__(self, session: tf.Session, model: "LanguageModel", fixed: dict[tf.Tensor, Any]) -> None:
         self._session, self._model, self._fixed = session, model, fixed
         self._began, self._loss, self._words = time.monotonic(), 0.0, 0
-        self._state: Any = None
+        self._state: dict[tf.Tensor, numpy.ndarray] = {}
 
     def take(self, batch: Batch, *more: tf.Operation) -> None:
         """Read a batch and run ``more``."""
         model = self._model
-        feed = {**self._fixed, model.words: batch[0], model.next_words: batch[1]}
-        if self._state is not None:
-            feed |= dict(zip(tf.nest.flatten(model.states), tf.nest.flatten(self._state), strict=True))
-        loss, self._state, *_ = self._session.run([model.loss, model.final_states, *more], feed)
+        feed = {**self._fixed, **self._state, model.words: batch[0], model.next_words: batch[1]}
+        loss, final, *_ = self._session.run([model.loss, model.final_states, *more], feed)
+        self._state = dict(zip(model.states, final, strict=True))
         self._loss += float(loss)
         self._words += batch[0].shape[1]
 
@@ -183,8 +182,8 @@ class LanguageModel:
             forget_bias=self._forget_bias,
             cell_clip=-1.0,
         )
-        self.states.append(state)
-        self.final_states.append((cells[-1], outputs[-1]))
+        self.states += state
+        self.final_states += [cells[-1], outputs[-1]]
         return outputs
 
     def _update(self, clip_norm: float) -> tf.Operation:
