@@ -41,7 +41,7 @@ class Ledgers(resource.Ledger):
             router = old.get("backendRouterId")
         if router:
             known["backendRouterId"] = router
-        kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
+        kept = {"accountId": old["accountId"]} if "accountId" in old else {}
         return {**kept, **known}
 
     def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
@@ -63,7 +63,6 @@ class Ledgers(resource.Ledger):
     def checked(self, op: Operation, market: SoftLayer, spec: LedgerSpec, old: Values) -> dict[str, Any]:
         """Check the key, the catalog, the network and the price of the whole cluster."""
         router = old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None
-        identity = market.whoami()
         market.api.check_to_order()
         guests = market.resources(Owner(spec.stack, spec.mark), GUEST)
         living = [guest for guest in guests if guest.is_alive]
@@ -75,9 +74,7 @@ class Ledgers(resource.Ledger):
         # Only what is missing is verified: a quota that is nearly used up would count our own guests twice.
         quote = billing.quote(market.api, spec, chosen, missing)
         return {
-            "accountId": identity.account_id,
-            "endpoint": identity.endpoint,
-            "username": identity.username,
+            "accountId": market.whoami().account_id,
             "backendRouterId": chosen,
             **_priced(quote),
         }

@@ -161,8 +161,6 @@ class Ledger(Declared):
 
     TOKEN, SPEC = "softlayer:index:Ledger", LedgerSpec
     account_id: pulumi.Output[str]
-    endpoint: pulumi.Output[str]
-    username: pulumi.Output[str]
     backend_router_id: pulumi.Output[str]
     """The one router behind which every guest is ordered; stable once chosen."""
     price_per_hour: pulumi.Output[str]
@@ -191,7 +189,6 @@ class SshKey(Declared):
     """A public key of the account."""
 
     TOKEN, SPEC = "softlayer:index:SshKey", KeySpec
-    fingerprint: pulumi.Output[str]
     account_id: pulumi.Output[str]
 
 

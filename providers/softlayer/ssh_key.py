@@ -1,7 +1,5 @@
 """The SshKey resource: the stack's own public key in the account."""
 
-import hashlib
-from dataclasses import replace
 from typing import Any
 
 from core.home import Owner
@@ -24,10 +22,6 @@ class Keys(Rented):
     REPLACE_ON = frozenset({"mark", "publicKey"})
     LATER = ("label", "publicKey")
 
-    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
-        """Tell the fingerprint, which follows from the key."""
-        return super().known_outputs(inputs, old) or {"fingerprint": fingerprint(str(inputs.get("publicKey")))}
-
     def request(self, op: Operation, spec: KeySpec, owner: Owner) -> OrderRequest:
         """Write down the key, which the account knows by its material and refuses to hold twice."""
         notes = claim_notes(owner, op.journal(spec.mark).identity())
@@ -46,7 +40,7 @@ class Keys(Rented):
     def finish(self, op: Operation, market: SoftLayer, spec: KeySpec, building: Readiness, *, is_new: bool) -> Resource:
         """Give it its name; one that was made only now need not be shown yet."""
         if is_new:
-            return replace(building.sought, outputs={"fingerprint": fingerprint(spec.public_key)})
+            return building.sought
         found = building.wait()
         if found.name != spec.label:
             market.api.ensure("Security_Ssh_Key", "editObject", {"label": spec.label}, id=int(found.id))
@@ -80,12 +74,3 @@ def look(market: SoftLayer, spec: KeySpec, owner: Owner) -> Resource | None:
             "Nothing was touched; remove that one, or use another key pair."
         )
     return found
-
-
-def fingerprint(public_key: str) -> str | None:
-    """Compute the fingerprint that the account shows for a key: SHA-256 in hexadecimal pairs."""
-    material = key_material(public_key)
-    if material is None:
-        return None
-    digest = hashlib.sha256(material).hexdigest()
-    return ":".join(digest[start : start + 2] for start in range(0, len(digest), 2))

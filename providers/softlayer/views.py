@@ -29,7 +29,7 @@ RECLAIMING = ("RECLAIM", "TEAR_DOWN")
 BOOT_DEVICES = ("0", "1", "7")
 """Boot disk, swap and configuration drive come with the flavor; what was ordered beside them starts at device 2."""
 ITEM = "item"
-KEY_MASK = "mask[id,fingerprint,key,label,notes,createDate]"
+KEY_MASK = "mask[id,key,label,notes,createDate]"
 GROUP_MASK = (
     "mask[id,name,description,createDate,"
     "rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
@@ -187,7 +187,6 @@ def as_key(row: Row) -> Resource:
         what="ssh key",
         since=since,
         inputs={"label": label, "publicKey": public_key},
-        outputs={"fingerprint": str(row.get("fingerprint") or "")},
         row=row,
     )
 

@@ -113,8 +113,3 @@ def test_a_preview_keeps_the_router_of_a_vlan_that_stays_and_cannot_know_that_of
 def test_a_ledger_takes_a_router_or_a_vlan_and_not_both():
     (problem,) = Ledgers().check({**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}, {})
     assert "either backendRouterId or privateVlanId" in problem.reason
-
-
-def test_the_fingerprint_of_a_key_is_known_in_a_preview():
-    known = Keys().known_outputs({"publicKey": PUBLIC_KEY}, {})
-    assert len(known["fingerprint"].split(":")) == 32
