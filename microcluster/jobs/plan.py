@@ -1,13 +1,10 @@
 """The plan of a run: all that is decided about it, once, as one value, from the section of its job and the world it will run in."""
 
-import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
 from typing import Any
-
-from agent.batch import grant
 
 DEFAULT_MODEL_BYTES = 64_000_000
 """What the preflight adds up for a model of unknown size."""
@@ -47,16 +44,6 @@ class World:
     data_id: str | None = None
     texts: tuple[SourceFile, ...] = ()
     secrets: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
-        if not self.addresses or self.slots < 1:
-            raise ValueError(f"a world of {len(self.addresses)} hosts with {self.slots} slots has no ranks")
-        for number, address in enumerate(self.addresses):
-            if address == grant.placeholder(number):  # The queue has not granted that node yet.
-                continue
-            if not ipaddress.IPv4Address(address).is_private:
-                raise ValueError(f"{address} is no private address; ranks talk over the private network only")
 
     @cached_property
     def logdir(self) -> str:

@@ -1,6 +1,7 @@
 """A run on its launcher: its one plan, its id, and every file that stands in its folder before it starts, from the facts alone."""
 
 import hashlib
+import ipaddress
 import json
 import shlex
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from agent import batch, program, spec
+from agent import batch, spec
 from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS, Gpu
@@ -147,12 +148,13 @@ class RunFolder:
     @cached_property
     def _addresses(self) -> tuple[str, ...]:
         """The nodes' private addresses; something stands for that of a node which the queue has not granted yet."""
-        return tuple(host.private_address or grant.placeholder(number) for number, host in enumerate(self.facts.hosts))
+        known = [_private(host.private_address) for host in self.facts.hosts]
+        return tuple(address or grant.placeholder(number) for number, address in enumerate(known))
 
     @property
     def _ssh(self) -> list[str]:
         """The words that, before an address and a line, run the line on another node."""
-        return program(self.path, "batch.step", self.path) if self.facts.queue else RSH_AGENT.split()
+        return ["python3", f"{self.path}/agent", "batch.step", self.path] if self.facts.queue else RSH_AGENT.split()
 
     def _stage(self) -> tuple[str, ...]:
         """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
@@ -162,7 +164,7 @@ class RunFolder:
             *("--label", f"{STAGING_LABEL}={facts.run}", "--net=host", "--runtime=runc"),
             *("-e", f"{RUN_VARIABLE}={facts.run}", "-e", "LC_ALL=C.UTF-8"),
             *("-v", f"{facts.mount_point}:{facts.mount_point}", "-w", "/", "--entrypoint", "python"),
-            *(facts.container.tag, *program(self.path, "data.staging", f"{self.path}/staging.json")[1:]),
+            *(facts.container.tag, f"{self.path}/agent", "data.staging", f"{self.path}/staging.json"),
         )
 
 
@@ -184,6 +186,13 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     }
     run = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
     return replace(facts, run=run, container=container), plan
+
+
+def _private(address: str) -> str:
+    """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
+    if address and not ipaddress.IPv4Address(address).is_private:
+        raise ValueError(f"{address} is no private address; ranks talk over the private network only")
+    return address
 
 
 def sent_folder(data: DataPlan, mount_point: str) -> str:

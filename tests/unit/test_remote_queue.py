@@ -15,7 +15,6 @@ from core.home import Owner as OwnerMark
 from microcluster.analysis.run_state import judge
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
-from microcluster.jobs.plan import World
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
@@ -139,12 +138,6 @@ def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
     outcome = judge(seen | nothing | {"silent_s": None})
     assert (outcome.state, outcome.phase, outcome.phase_s) == ("preparing", "queued", 90.0)
     assert outcome.doing == "job 7 is number 2 of 5 that wait in queue gpu"
-
-
-def test_an_address_that_the_queue_has_not_granted_yet_is_no_public_one():
-    assert len(World(("{node-0}", "{node-1}"), 2, "eth0").ranks) == 4
-    with pytest.raises(ValueError):
-        World(("{node-1}",), 2, "eth0")
 
 
 @pytest.mark.parametrize(
