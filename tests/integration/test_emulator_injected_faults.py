@@ -33,28 +33,23 @@ def test_a_cut_connection_is_a_transport_error_whether_the_order_went_through_or
     assert (hostname in names(emulator)) == ordered
 
 
-@pytest.mark.parametrize("way", ["http_500", "http_502", "http_503", "http_429"])
-def test_an_error_page_stops_a_call_with_its_status(emulator, protocol, way):
-    emulator.script("Account::getObject", "error", way=way)
-    with pytest.raises(SoftLayer.SoftLayerError) as refused:
-        client_of(emulator, protocol).call("Account", "getObject")
-    assert refused.value.faultCode == int(way.removeprefix("http_"))
-    assert client_of(emulator, protocol).call("Account", "getObject")["id"]
-
-
 @pytest.mark.parametrize(
     ("way", "fault"),
     [
+        *[(f"http_{status}", SoftLayer.SoftLayerError) for status in (500, 502, 503, 429)],
         ("internal_error", SoftLayer.exceptions.InternalError),
         ("application_error", SoftLayer.exceptions.ApplicationError),
         ("system_error", SoftLayer.exceptions.RemoteSystemError),
         ("rate_limit", SoftLayer.SoftLayerAPIError),
     ],
 )
-def test_a_fault_of_the_service_has_its_class_in_the_client(emulator, way, fault):
+def test_an_error_stops_one_call_with_its_class_and_status(emulator, protocol, way, fault):
     emulator.script("Account::getObject", "error", way=way)
-    with pytest.raises(fault):
-        client_of(emulator).call("Account", "getObject")
+    with pytest.raises(SoftLayer.SoftLayerError) as refused:
+        client_of(emulator, protocol).call("Account", "getObject")
+    assert protocol == "rest" or isinstance(refused.value, fault)
+    assert not way.startswith("http_") or refused.value.faultCode == int(way.removeprefix("http_"))
+    assert client_of(emulator, protocol).call("Account", "getObject")["id"]
 
 
 def test_an_error_object_with_status_200_is_taken_for_an_answer_over_rest(emulator):
