@@ -37,10 +37,9 @@ class Forecast:
         """Return hours and dollars of all steps."""
         return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
 
-    def risk(self, steps: int | None = None, *, bare: bool = False) -> Bill:
+    def risk(self, steps: int | None = None) -> Bill:
         """Return what a crash may cost, by default with the stack's own interval."""
-        pace = self.bare if bare else self.prediction
-        return at_risk(steps or self.checkpoint_steps, pace.seconds, self.per_hour, self.max_steps)
+        return at_risk(steps or self.checkpoint_steps, self.prediction.seconds, self.per_hour, self.max_steps)
 
     @property
     def basis(self) -> str:
