@@ -3,9 +3,8 @@
 import dataclasses
 
 import pytest
-from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, machine, shell
+from remote_cluster import NAME, PLAIN, PORT, REGISTRY, machine, shell
 
-from emulator.machines.registry import key_of
 from microcluster.jobs.run_spec import decided
 from microcluster.remote import steps
 from microcluster.remote.errors import RemoteError
@@ -94,11 +93,6 @@ def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(
         distribute(hosts[0], hosts[1:], built.container, built.rank_key_file)
     assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
     assert steps.bring_image(hosts, built) == ["copied to gpu-1"]
-
-
-def test_the_registry_key_leaves_no_trace_either(running, hosts):
-    for host in hosts:
-        assert traces(host, key_of(STATE)) == ""
 
 
 def traces(host: Host, secret: str) -> str:
