@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.commands.rented_project import LOCAL, UP, RentedProject, install
+from tests.commands.rented_project import LOCAL, UP, RentedProject
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
 
@@ -19,74 +19,69 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulato
         yield emulator
 
 
-@pytest.fixture(scope="module")
-def project(account: AccountEmulator, tmp_path_factory: pytest.TempPathFactory) -> RentedProject:
-    return install(tmp_path_factory.mktemp("clone"), account)
-
-
-def limit(project: RentedProject, section: str) -> None:
-    stack = project.folder / LOCAL
+def limit(clone: RentedProject, section: str) -> None:
+    stack = clone.folder / LOCAL
     kept = [line for line in stack.read_text().splitlines() if "microcluster:guard" not in line]
     at = kept.index("config:") + 1
     stack.write_text("\n".join([*kept[:at], f"  microcluster:guard: {section}", *kept[at:]]) + "\n")
 
 
-def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read_it(project, account):
-    limit(project, "{lease: 1000}")
-    assert project.run(*UP).returncode == 0
-    looked = project.run("fab", "guard")
+def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read_it(clone, account):
+    limit(clone, "{lease: 1000}")
+    assert clone.run(*UP).returncode == 0
+    looked = clone.run("fab", "guard")
     assert looked.returncode == 0, looked.stdout + looked.stderr
     assert "guard of stack local: within its limits" in looked.stdout
-    extended = project.run("fab", "extend", "--hours", "6")
+    extended = clone.run("fab", "extend", "--hours", "6")
     assert "+6 h more" in extended.stdout, extended.stdout + extended.stderr
-    again = project.run("fab", "extend", "--hours", "1.5")
+    again = clone.run("fab", "extend", "--hours", "1.5")
     assert "+7.5 h in all" in again.stdout, again.stdout + again.stderr
-    facts = json.loads(project.run("fab", "guard", "--json").stdout)
+    facts = json.loads(clone.run("fab", "guard", "--json").stdout)
     assert facts["extension"]["hours"] == "7.5"
-    assert "extended by +7.5 h" in project.run("fab", "receipt").stdout
+    assert "extended by +7.5 h" in clone.run("fab", "receipt").stdout
 
-    limit(project, "{lease: 0.001}")
-    assert "within its limits" in project.run("fab", "guard").stdout  # Of 7.501 hours.
-    state = project.run("fab", "guard", "--status")
+    limit(clone, "{lease: 0.001}")
+    assert "within its limits" in clone.run("fab", "guard").stdout  # Of 7.501 hours.
+    state = clone.run("fab", "guard", "--status")
     assert "looked" in state.stdout and state.returncode == 0
 
 
-def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_has_ended(project):
-    stack = project.folder / LOCAL
+def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_has_ended(clone):
+    stack = clone.folder / LOCAL
     stack.write_text(stack.read_text().replace("AC1_16X120X100", "AC1_8X60X100"))
-    done = project.run(*UP)
+    done = clone.run(*UP)
     assert done.returncode == 0, done.stdout + done.stderr
-    items = json.loads(project.run("fab", "receipt", "--all", "--json").stdout)["items"]
+    items = json.loads(clone.run("fab", "receipt", "--all", "--json").stdout)["items"]
     for name in ("gpu-0", "gpu-1"):
         first, second = sorted((item for item in items if item["host"] == name), key=lambda item: item["opened"])
         assert first["closed"] <= second["opened"]
 
 
-def test_a_guard_without_a_limit_says_how_to_write_one(project):
-    stack = project.folder / LOCAL
+def test_a_guard_without_a_limit_says_how_to_write_one(clone):
+    stack = clone.folder / LOCAL
     before = stack.read_text()
     stack.write_text("\n".join(line for line in before.splitlines() if "microcluster:guard" not in line) + "\n")
-    said = project.run("fab", "guard")
+    said = clone.run("fab", "guard")
     assert (said.returncode, "has no microcluster:guard" in said.stderr) == (2, True)
-    assert "There is nothing to extend" in project.run("fab", "extend", "--hours", "6").stderr
+    assert "There is nothing to extend" in clone.run("fab", "extend", "--hours", "6").stderr
     stack.write_text(before)
 
 
-def test_an_account_that_cannot_be_read_is_exit_code_2_with_the_next_command(project, account):
+def test_an_account_that_cannot_be_read_is_exit_code_2_with_the_next_command(clone, account):
     account.stop()
-    said = project.run("fab", "guard")
+    said = clone.run("fab", "guard")
     account.start()
     assert said.returncode == 2, said.stdout + said.stderr
     assert "the account cannot be read" in said.stdout and "check the account's key" in said.stdout
 
 
-def test_at_the_end_of_a_budget_everything_is_cancelled_but_for_a_bystanders_machine(project, account):
+def test_at_the_end_of_a_budget_everything_is_cancelled_but_for_a_bystanders_machine(clone, account):
     bystander = Onlooker(account.config_file).order("gpu-0", domain="local-0badcafe.microcluster")
-    limit(project, "{budget: 10, whenDone: keep}")
-    ended = project.run("fab", "guard")
+    limit(clone, "{budget: 10, whenDone: keep}")
+    ended = clone.run("fab", "guard")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "another started hour costs" in ended.stderr
     assert "open billing items with mark" in ended.stdout and "cancelled" in ended.stdout
     assert [str(each["id"]) for each in Onlooker(account.config_file).billed()] == [bystander]
-    assert project.run("fab", "receipt").returncode == 0
-    assert "nothing is rented" in project.run("fab", "guard").stdout
+    assert clone.run("fab", "receipt").returncode == 0
+    assert "nothing is rented" in clone.run("fab", "guard").stdout

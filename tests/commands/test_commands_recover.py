@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from microcluster.lifecycle import locks, orphans, pulumi_state
-from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
+from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
 from tests.integration.until import until
@@ -27,11 +27,6 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulato
     emulator = AccountEmulator(tmp_path_factory.mktemp("account"), reclaim_s=60.0)
     yield emulator
     emulator.stop()
-
-
-@pytest.fixture(scope="module")
-def clone(account: AccountEmulator, tmp_path_factory: pytest.TempPathFactory) -> RentedProject:
-    return install(tmp_path_factory.mktemp("clone"), account)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.rented_project import RentedProject, install
+from tests.commands.rented_project import RentedProject
 from tests.integration.conftest import AccountEmulator
 
 pytestmark = pytest.mark.timeout(300)
@@ -36,14 +36,13 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulato
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, account: AccountEmulator) -> RentedProject:
-    made = install(tmp_path_factory.mktemp("clone"), account)
-    (made.home.root / ".softlayer").write_text(MALFORMED)  # Of the person, and not the one that is named.
+def project(clone: RentedProject) -> RentedProject:
+    (clone.home.root / ".softlayer").write_text(MALFORMED)  # Of the person, and not the one that is named.
     # Not in a plain pulumi's environment, which its plugins inherit, but where the README says: a file.
-    key = made.home.root / "ngc_key"
+    key = clone.home.root / "ngc_key"
     key.write_text(REGISTRY_KEY)
     key.chmod(0o600)
-    return made
+    return clone
 
 
 def forms(secret: str) -> set[bytes]:

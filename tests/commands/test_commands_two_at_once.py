@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from microcluster.lifecycle.locks import alone_on
-from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
+from tests.commands.rented_project import UP, UP_LIMIT_S, install
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
 from tests.integration.until import until
@@ -29,11 +29,6 @@ def paced(account: AccountEmulator, clock_rate: float) -> None:
     account.stop()
     account.clock_rate = clock_rate
     account.start()
-
-
-@pytest.fixture(scope="module")
-def clone(account: AccountEmulator, tmp_path_factory: pytest.TempPathFactory) -> RentedProject:
-    return install(tmp_path_factory.mktemp("clone"), account)
 
 
 def billed(account: AccountEmulator) -> Counter[str]:
