@@ -81,15 +81,6 @@ def test_an_order_whose_stream_breaks_was_taken_once(emulator, tmp_path, protoco
     assert [guest["hostname"] for guest in guests].count(hostname) == 1
 
 
-def test_a_stream_may_break_by_chance(emulator_with):
-    emulator = emulator_with(tls=True, faults={"broken_tls": 1.0})
-    api = Api(load(str(emulator.config_file)), threading.Event(), 0.01)
-    for _ in range(4):
-        with pytest.raises(ApiError, match="no answer"):
-            api.once("Account", "getVirtualGuests")
-    assert emulator.status()["injected_faults"]["broken_tls"] == 4
-
-
 def test_an_account_without_tls_refuses_the_fault(account_emulator, tmp_path):
     with pytest.raises(urllib.error.HTTPError) as refused:
         account_emulator.script("Account::getObject", "broken_tls")

@@ -55,14 +55,6 @@ def test_every_call_is_written_down_with_its_outcome_and_whom_it_is_about(tmp_pa
     assert refused["at"] - ordered["at"] == 1.0
 
 
-def test_a_lagging_list_shows_the_account_as_it_was(tmp_path):
-    emulated = Emulated(tmp_path, list_lag_s=3.0)
-    emulated.order()
-    assert emulated.call("Account", "getVirtualGuests") == []
-    emulated.call("Account", "getVirtualGuests")
-    assert len(emulated.call("Account", "getVirtualGuests")) == 1
-
-
 def test_a_lagging_list_still_shows_what_was_cancelled_as_billed(tmp_path):
     emulated = Emulated(tmp_path, list_lag_s=3.0)
     guest_id = emulated.ready()

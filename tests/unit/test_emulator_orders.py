@@ -23,16 +23,10 @@ def decide(emulated: Emulated, word: str) -> None:
     emulated.account.store.flush()
 
 
-def test_a_guest_has_addresses_before_it_is_ready(tmp_path):
-    emulated = Emulated(tmp_path)
-    early = seen(emulated, emulated.order(), 1)[0]
-    assert early["primaryIpAddress"] and not early["provisionDate"]
-    assert group_of(early)
-
-
-def test_there_is_a_gap_between_two_transactions_before_a_guest_is_ready(tmp_path):
+def test_a_guest_has_addresses_at_once_and_is_ready_after_two_transactions_with_a_gap_between(tmp_path):
     emulated = Emulated(tmp_path, provisioning_s=40.0, gap_s=8.0)
     story = seen(emulated, emulated.order(), 45)
+    assert story[0]["primaryIpAddress"] and not story[0]["provisionDate"]
     groups = [group_of(each) for each in story if not each["provisionDate"]]
     assert list(dict.fromkeys(groups)) == ["Cloud Instance Provision", None, "Service Setup"]
     assert story[-1]["provisionDate"]
