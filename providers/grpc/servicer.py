@@ -18,7 +18,7 @@ from providers.rental.errors import CallError, PartialFailure, ProviderError
 from providers.rental.order import Log, Operation, Session
 from providers.rental.redaction import redacted
 from providers.rental.resource import Managed
-from providers.rental.spec import UNKNOWN, Declared, Problem, Values
+from providers.rental.spec import UNKNOWN, Problem, Values
 
 LOG_TIMEOUT_S = 5.0
 TIME_SCALE = "timeScale"
@@ -32,8 +32,7 @@ class Vendor:
     """What the servicer has to know of a vendor."""
 
     name: str
-    resources: Sequence[tuple[type[Declared], Managed]]
-    """Each as the program declares it, and as the provider carries it out."""
+    resources: Sequence[Managed]
     open_market: Callable[[str | None, threading.Event, float], Market]
     """Makes the account from the file of its key, the engine's wish to stop, and the unit of all waits; it calls nobody yet."""
     key_file: str
@@ -46,7 +45,7 @@ class Vendor:
 
     def resource(self, token: str) -> Managed:
         """Return the resource of a type."""
-        known = {declared.TOKEN: managed for declared, managed in self.resources}
+        known = {each.DECLARED.TOKEN: each for each in self.resources}
         if token not in known:
             raise ProviderError(
                 f"looking for resource type {token}: the provider has {', '.join(known)}. Correct the program."

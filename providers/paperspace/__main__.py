@@ -4,7 +4,7 @@ import sys
 
 from providers.grpc import server
 from providers.grpc.servicer import Vendor
-from providers.paperspace import credentials, specs
+from providers.paperspace import credentials
 from providers.paperspace.account import Paperspace
 from providers.paperspace.api import Api
 from providers.paperspace.goods import Drives, Networks
@@ -13,12 +13,7 @@ from providers.paperspace.machine import Machines
 
 PAPERSPACE = Vendor(
     "paperspace",
-    (
-        (specs.Ledger, Ledgers()),
-        (specs.PrivateNetwork, Networks()),
-        (specs.SharedDrive, Drives()),
-        (specs.Machine, Machines()),
-    ),
+    (Ledgers(), Networks(), Drives(), Machines()),
     lambda key_file, stop, scale: Paperspace(Api(credentials.load(key_file), stop, scale)),
     key_file="apiKeyFile",
     credential_names=("apiKey", "api_key", "key", "token", "password"),

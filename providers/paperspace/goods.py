@@ -4,7 +4,7 @@ from typing import Any
 
 from core.home import Owner
 from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace, advice
-from providers.paperspace.specs import DriveSpec, NetworkSpec, PrivateNetwork, SharedDrive, full_name
+from providers.paperspace.specs import DriveSpec, PrivateNetwork, SharedDrive, full_name
 from providers.paperspace.views import DRIVE, NETWORK
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.order import Operation
@@ -57,14 +57,14 @@ class _Good(Rented):
 class Networks(_Good):
     """Networks as a resource: machines and drives of one region that reach each other."""
 
-    KIND, PATH, SPEC, OUTPUTS = NETWORK, NETWORKS, NetworkSpec, PrivateNetwork.output_keys()
+    KIND, PATH, DECLARED = NETWORK, NETWORKS, PrivateNetwork
     REPLACE_ON = frozenset({"mark", "name", "region"})
 
 
 class Drives(_Good):
     """Drives as a resource; a drive's password goes into no output and no state."""
 
-    KIND, PATH, SPEC, OUTPUTS = DRIVE, DRIVES, DriveSpec, SharedDrive.output_keys()
+    KIND, PATH, DECLARED = DRIVE, DRIVES, SharedDrive
     REPLACE_ON = frozenset({"mark", "name", "region", "sizeGb", "networkId"})
 
     def body(self, spec: DriveSpec) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from providers.rental.spec import Values, problems
 class Ledgers(resource.Ledger):
     """The account as a stack uses it."""
 
-    SPEC, OUTPUTS = LedgerSpec, Ledger.output_keys()
+    DECLARED = Ledger
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster, which needs no account."""

@@ -53,7 +53,7 @@ systemctl restart ssh 2>/dev/null || systemctl restart sshd 2>/dev/null || kill 
 class Machines(Rented):
     """Machines as a resource."""
 
-    KIND, SPEC, OUTPUTS = MACHINE, MachineSpec, Machine.output_keys()
+    KIND, DECLARED = MACHINE, Machine
     # Everything: the vendor changes a type only within a group and a disk only upwards, and only while the machine is off.
     REPLACE_ON = frozenset(
         {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey", "publicIpType"}

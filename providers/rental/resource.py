@@ -21,7 +21,7 @@ from providers.rental.order import Operation, adopt_or_order
 from providers.rental.readiness import GoneError, Readiness, certain, fresh_until
 from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
-from providers.rental.spec import Problem, Spec, Values, other_mark, problems
+from providers.rental.spec import Declared, Problem, Spec, Values, other_mark, problems
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class Live:
 class Managed(ABC):
     """What the engine may ask of a resource. ``check`` and ``known_outputs`` are pure and never call the account."""
 
-    SPEC: ClassVar[type[Spec]]
-    OUTPUTS: ClassVar[tuple[str, ...]]
+    DECLARED: ClassVar[type[Declared]]
+    """As the program declares it."""
     REPLACE_ON: ClassVar[frozenset[str]] = frozenset()
     TIMEOUT_S: ClassVar[float] = 90 * 60.0
 
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
         """Say what is wrong with the inputs."""
-        return problems(self.SPEC, inputs)
+        return problems(self.DECLARED.SPEC, inputs)
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Tell a preview the outputs that are known already; ``old`` is empty for a new object."""
-        return {key: old.get(key) for key in self.OUTPUTS} if old else {}
+        return {key: old.get(key) for key in self.DECLARED.output_keys()} if old else {}
 
     def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
         """Tell a preview the outputs; what it asks an account for, it must do without in a few seconds."""
@@ -113,7 +113,7 @@ class Rented(Managed):
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
-        spec, owner = self.SPEC.model_validate(inputs), self.owner(op, inputs)
+        spec, owner = self.DECLARED.SPEC.model_validate(inputs), self.owner(op, inputs)
         request, market = self.request(op, spec, owner), op.market()
         made = adopt_or_order(op, market, request)
         if isinstance(made, str):
@@ -150,7 +150,7 @@ class Rented(Managed):
 
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Go on with one that was not ready, and change in place what can be changed in place."""
-        spec, market = self.SPEC.model_validate(inputs), op.market(old.get("accountId"))
+        spec, market = self.DECLARED.SPEC.model_validate(inputs), op.market(old.get("accountId"))
         lasting = self.lasting(market, self.owner(op, inputs), resource_id, inputs, old)
         return self._finished(op, market, spec, resource_id, lasting, is_new=False)
 
@@ -185,22 +185,22 @@ class Ledger(Managed):
 
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
         """Say what is wrong with the inputs."""
-        return other_mark(inputs, old_inputs) or problems(self.SPEC, inputs)
+        return other_mark(inputs, old_inputs) or problems(self.DECLARED.SPEC, inputs)
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Check the account; order nothing."""
-        spec: Any = self.SPEC.model_validate(inputs)
+        spec: Any = self.DECLARED.SPEC.model_validate(inputs)
         return Created(str(Owner(spec.stack, spec.mark)), self.checked(op, op.market(), spec, {}))
 
     def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
         """Prove that the key still belongs to the recorded account; nothing else of a ledger can drift."""
         _refuse_import(op, resource_id, inputs)
         op.market(old.get("accountId"))
-        return Live(dict(inputs), {key: old.get(key) for key in self.OUTPUTS})
+        return Live(dict(inputs), {key: old.get(key) for key in self.DECLARED.output_keys()})
 
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Check the cluster anew."""
-        return self.checked(op, op.market(old.get("accountId")), self.SPEC.model_validate(inputs), old)
+        return self.checked(op, op.market(old.get("accountId")), self.DECLARED.SPEC.model_validate(inputs), old)
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""

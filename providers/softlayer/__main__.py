@@ -4,7 +4,7 @@ import sys
 
 from providers.grpc import server
 from providers.grpc.servicer import Vendor
-from providers.softlayer import credentials, specs
+from providers.softlayer import credentials
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
 from providers.softlayer.guest import Guests
@@ -14,12 +14,7 @@ from providers.softlayer.ssh_key import Keys
 
 SOFTLAYER = Vendor(
     "softlayer",
-    (
-        (specs.Ledger, Ledgers()),
-        (specs.SshKey, Keys()),
-        (specs.SecurityGroup, Groups()),
-        (specs.VirtualGuest, Guests()),
-    ),
+    (Ledgers(), Keys(), Groups(), Guests()),
     lambda key_file, stop, scale: SoftLayer(Api(credentials.load(key_file), stop, scale)),
     key_file="configFile",
     credential_names=("apiKey", "username", "password", "api_key", "key"),

@@ -29,7 +29,7 @@ SIDES = {
 class Guests(Rented):
     """Guests as a resource."""
 
-    KIND, SPEC, OUTPUTS = GUEST, GuestSpec, VirtualGuest.output_keys()
+    KIND, DECLARED = GUEST, VirtualGuest
     REPLACE_ON = frozenset(
         {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "dataDisksGb"}
         | {"backendRouterId", "privateVlanId", "sshKeyIds"}

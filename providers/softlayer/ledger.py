@@ -29,7 +29,7 @@ VLAN_MASK = "mask[id,networkSpace,primaryRouter[id,datacenter[name]]]"
 class Ledgers(resource.Ledger):
     """The account as a stack uses it."""
 
-    SPEC, OUTPUTS = LedgerSpec, Ledger.output_keys()
+    DECLARED = Ledger
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""

@@ -21,7 +21,7 @@ Rule = Mapping[str, Any]
 class Groups(Rented):
     """Groups as a resource."""
 
-    KIND, SPEC, OUTPUTS = GROUP, GroupSpec, SecurityGroup.output_keys()
+    KIND, DECLARED = GROUP, SecurityGroup
     REPLACE_ON = frozenset({"mark", "name"})
     TIMEOUT_S = 60 * 60.0
     # Groups stay attached to a cancelled guest until it is reclaimed: half an hour and more.

@@ -18,7 +18,7 @@ from providers.softlayer.views import KEY_MASK, as_key
 class Keys(Rented):
     """Keys as a resource."""
 
-    KIND, SPEC, OUTPUTS = KEY, KeySpec, SshKey.output_keys()
+    KIND, DECLARED = KEY, SshKey
     REPLACE_ON = frozenset({"mark", "publicKey"})
     LATER = ("label", "publicKey")
 
