@@ -142,7 +142,8 @@ class Run:
         return code, output
 
     def keep_ballast(self):
-        with open(self.path("ballast"), "ab") as file:
+        # Without append: where the file system has no such call, as over NFS, the C library writes at places and reads them.
+        with open(self.path("ballast"), "w+b") as file:
             os.posix_fallocate(file.fileno(), 0, BALLAST_BYTES)
 
 

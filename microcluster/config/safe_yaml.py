@@ -38,14 +38,14 @@ class _Plain(yaml.SafeLoader):
         if event.tag not in PLAIN_TAGS:
             self.refuse(f"the tag {shown(event.tag)} is not used here; write a plain value")
         if isinstance(parent, yaml.MappingNode) and index is None:
-            self.check_key(parent, event)
+            self.look_at_key(parent, event)
         elif len(self.path) == DEEPEST and isinstance(event, yaml.CollectionStartEvent):
             self.refuse(f"nested more than {DEEPEST} deep")
         node = super().compose_node(parent, index)
         del self.path[depth:]
         return node
 
-    def check_key(self, mapping: yaml.MappingNode, key: yaml.NodeEvent) -> None:
+    def look_at_key(self, mapping: yaml.MappingNode, key: yaml.NodeEvent) -> None:
         if not isinstance(key, yaml.ScalarEvent):
             self.refuse("a key is a list or a mapping; a key is a word")
         if key.value == "<<":

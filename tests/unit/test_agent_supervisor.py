@@ -1,6 +1,7 @@
 """The supervisor carries a run through its phases; real processes of this computer."""
 
 import ast
+import errno
 import fcntl
 import json
 import os
@@ -16,7 +17,7 @@ from supervised_run import carry_out, end_run, events_of, hold, hurry, pid_of, s
 
 from agent.records import event_summary
 from agent.supervise import supervisor
-from agent.supervise.run_context import Run
+from agent.supervise.run_context import BALLAST_BYTES, Run
 from core.waiting import wait_until
 from microcluster.remote import job as remote_job
 
@@ -136,6 +137,17 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
     told = [event["event"] for event in event_summary.read(str(folder))[1] if event]
     assert told == [*(["first"] if "first" in before else []), "second", "third"]
     assert json.loads((folder / "samples.jsonl").read_text().splitlines()[-1])["event"] == "sample"
+
+
+def test_room_is_kept_in_reserve_also_where_only_the_c_library_can_do_so(tmp_path, monkeypatch):
+    def as_without_the_call(file, start, length):
+        if fcntl.fcntl(file, fcntl.F_GETFL) & (os.O_APPEND | os.O_RDWR) != os.O_RDWR:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        os.pwrite(file, b"\0", start + length - 1)
+
+    monkeypatch.setattr(os, "posix_fallocate", as_without_the_call)
+    Run.keep_ballast(types.SimpleNamespace(path=lambda name: str(tmp_path / name)))
+    assert (tmp_path / "ballast").stat().st_size == BALLAST_BYTES
 
 
 @pytest.mark.parametrize("systemd", [True, False])

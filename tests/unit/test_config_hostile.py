@@ -179,6 +179,8 @@ def test_yaml_is_taken_without_its_traps(tmp_path, raw, expected) -> None:
         (b"config:\n  microcluster:cluster: {secure: v1:abc}\n", "cluster/secure: unknown key"),
         (b"config:\n  microcluster:cluster: {__class__: x}\n", "cluster/__class__: unknown key"),
         (b'config:\n  microcluster:cluster: {"\\e[2Jx": 1}\n', "cluster/\\x1b[2Jx: unknown key"),
+        (b"config:\n  ? [a]\n  : 1\n", "config: a key is a list"),
+        (b"config: ?x\n", "config: should be a mapping"),
         (b"config: {\n", "line 2"),
         (b"config: {}\n---\nconfig: {}\n", "but found another document"),
         (b"config: {a: " + 5000 * b"9" + b"}\n", "a value is none: Exceeds the limit"),
