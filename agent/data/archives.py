@@ -247,7 +247,7 @@ def take(path, target_of, needed):
     say("unpacking " + os.path.basename(path) + " ...")
     for archive, member, name in members(path):
         target = target_of(name)
-        if target is None:
+        if target is None or member.isdir():
             continue
         if flaw(member):
             raise refusal(path, member, flaw(member))

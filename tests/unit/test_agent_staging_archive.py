@@ -34,7 +34,8 @@ def take_from_any_folder(tar, out, names, needed):
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 @pytest.mark.parametrize("folder", ["", "./", "wmt16_de_en/"])
 def test_files_are_taken_from_whatever_folder_and_packing_and_nothing_else_is(tmp_path, mode, folder):
-    members = ((f"{folder}a", b"1"), (f"{folder}b", b"2"), (f"{folder}junk", b"3"), (f"{folder}l", LINK))
+    named = (f"{folder}a/b", {"type": tarfile.DIRTYPE})  # This computer looks at files only, before anything is rented.
+    members = (named, (f"{folder}a", b"1"), (f"{folder}b", b"2"), (f"{folder}junk", b"3"), (f"{folder}l", LINK))
     take_from_any_folder(tar_of(tmp_path / "t", *members, mode=mode), tmp_path / "out", "abc", "a")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"a": b"1", "b": b"2"}
 
