@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import shlex
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -65,6 +66,7 @@ class Host:
         self.address = facts.public_address or facts.private_address
         self._connection: fabric.Connection | None = None
         self._before: tuple[str, ...] = ()
+        self._login: Host | None = None
 
     def __str__(self) -> str:
         return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
@@ -75,7 +77,7 @@ class Host:
             return self
         self.connect()
         root = copy.copy(self)
-        root._before = SUDO
+        root._before, root._login = SUDO, self  # It shares the connection, which ends with the first of them.
         return root
 
     def connect(self) -> None:
@@ -92,6 +94,8 @@ class Host:
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {reason(error)}.") from error
         self._connection = connection
+        # Paramiko's thread would keep it open: a guard asks a host anew every minute, for days.
+        weakref.finalize(self, connection.close).atexit = False
 
     def shown_key(self) -> str:
         """Return the public line of the host key that the machine shows, without a login."""

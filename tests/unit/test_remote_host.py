@@ -91,6 +91,25 @@ def test_root_runs_by_sudo_where_the_login_is_another_users_and_over_the_same_co
     root.close()
 
 
+def transports():
+    return {each for each in threading.enumerate() if isinstance(each, paramiko.Transport)}
+
+
+def test_who_asks_a_machine_anew_every_minute_for_days_leaves_no_connection_open(server, keys):
+    before = transports()
+    for _ in range(3):
+        Host(facts(keys, "host"), "root", str(keys / "stack"), port=server.port).run(("true",))
+    wait_until("the end of all connections", lambda: transports() <= before, timeout_s=30, every_s=0.1)
+
+
+def test_the_login_of_a_root_ends_no_sooner_than_the_root(server, keys, monkeypatch):
+    monkeypatch.setattr(hosts, "SUDO", ("env", "BY=sudo"))
+    root = Host(facts(keys, "host"), "paperspace", str(keys / "stack"), port=server.port).as_root()
+    before = len(server.tries)
+    assert root.run(("sh", "-c", "echo $BY")).stdout == "sudo\n"
+    assert len(server.tries) == before
+
+
 def test_an_output_of_megabytes_arrives_whole_and_in_seconds(host, tmp_path):
     (tmp_path / "output").write_text("gr\u00fcn" * 4_000_000)
     began = time.process_time()
