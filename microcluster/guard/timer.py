@@ -168,4 +168,5 @@ def _must(*words: str, text: str = "") -> None:
 
 
 def _ran(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return asked(words, QUICK_S, text=text)
+    # A crontab is written back as it was, also what is no UTF-8.
+    return asked(words, QUICK_S, text=text, errors="surrogateescape")

@@ -169,10 +169,14 @@ def _forwarding() -> Iterator[_Forwarder]:
 
 
 def asked(
-    argv: Sequence[str], limit_s: float, environment: Mapping[str, str] = os.environ, text: str = ""
+    argv: Sequence[str],
+    limit_s: float,
+    environment: Mapping[str, str] = os.environ,
+    text: str = "",
+    errors: str = "replace",
 ) -> subprocess.CompletedProcess[str]:
     """Run a quick program that reads ``text``, without showing it; a missing or a late one has an exit code and a reason too."""
-    streams = {"input": text, "capture_output": True, "text": True, "errors": "replace"}
+    streams = {"input": text, "capture_output": True, "text": True, "errors": errors}
     try:
         return subprocess.run(argv, cwd=PROJECT, env=environment, check=False, timeout=limit_s, **streams)
     except OSError as missing:

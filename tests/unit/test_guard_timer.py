@@ -72,6 +72,17 @@ def test_without_systemd_it_is_one_marked_line_of_cron_however_often_it_is_insta
     assert (tmp_path / "crontab").read_text() == "5 4 * * * backup # microcluster-guard-v100-mine\n"
 
 
+@pytest.mark.usefixtures("without_systemd")
+def test_other_lines_of_a_crontab_stay_as_they_are_byte_by_byte(job, tmp_path):
+    mine = b"5 4 * * * cd /home/andr\xe9 && backup\n"
+    (tmp_path / "crontab").write_bytes(mine)
+    chosen = timer.timer(job)
+    chosen.install()
+    assert (tmp_path / "crontab").read_bytes().startswith(mine)
+    chosen.remove()
+    assert (tmp_path / "crontab").read_bytes() == mine
+
+
 def test_it_is_proved_with_what_a_timer_gives_it_and_nothing_of_the_terminal(job, tmp_path, monkeypatch):
     monkeypatch.setenv("SSH_AUTH_SOCK", "/agent")
     printed = tmp_path / "printed"
