@@ -4,7 +4,7 @@ Every part of it may be repeated, and by another guard.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -111,7 +111,8 @@ class StackHands:
             cluster = find_cluster(self.stack) if self.answers else None
             if cluster and cluster.run:
                 limits = HeldByMachines(stop_at.timestamp() if stop_at else None, idle_s)
-                job.set_guard(launcher_of(cluster), cluster, limits, now=self.now().timestamp())
+                with closing(launcher_of(cluster)) as launcher:  # Every minute there is another one.
+                    job.set_guard(launcher, cluster, limits, now=self.now().timestamp())
 
     def stop(self) -> str:
         """Do as `fab stop`, so that the program saves."""

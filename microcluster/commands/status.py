@@ -1,5 +1,6 @@
 """`fab status`: where the job stands, on which machines, and what it costs."""
 
+from contextlib import closing
 from typing import Any
 
 from core.plain_text import say
@@ -38,7 +39,10 @@ def status(stack: str = STACK, as_json: bool = False, preflight: bool = False) -
 def observed(stack: str) -> tuple[ClusterFacts | None, Outcome]:
     """Return the cluster, if it is up, and the state of its run."""
     cluster = find_cluster(stack)
-    return cluster, job.observe(launcher_of(cluster), cluster) if cluster else Outcome("absent")
+    if cluster is None:
+        return None, Outcome("absent")
+    with closing(launcher_of(cluster)) as launcher:  # A guard asks for days.
+        return cluster, job.observe(launcher, cluster)
 
 
 def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:

@@ -94,8 +94,8 @@ class Host:
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {reason(error)}.") from error
         self._connection = connection
-        # Paramiko's thread would keep it open: a guard asks a host anew every minute, for days.
-        weakref.finalize(self, connection.close).atexit = False
+        # Paramiko's thread would keep it open when nobody has this host any more.
+        weakref.finalize(self, connection.client.close).atexit = False
 
     def shown_key(self) -> str:
         """Return the public line of the host key that the machine shows, without a login."""

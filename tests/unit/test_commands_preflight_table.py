@@ -2,6 +2,7 @@
 
 import pytest
 from command_samples import CLUSTER, COST, RUNNING
+from fake_machine import FakeMachine
 
 from microcluster.commands import command, preflight_table, status
 
@@ -46,7 +47,7 @@ def test_equal_rows_of_which_some_stop_are_not_mixed():
 def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys):
     monkeypatch.setattr(status, "find_cluster", lambda stack: CLUSTER)
     monkeypatch.setattr(status, "cost_of", lambda cluster: COST)
-    monkeypatch.setattr(status, "launcher_of", lambda cluster: None)
+    monkeypatch.setattr(status, "launcher_of", lambda cluster: FakeMachine())
     outcome = status.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
     monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: outcome)
     with pytest.raises(SystemExit):

@@ -10,12 +10,12 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
-from command_samples import RUNNING
+from command_samples import CLUSTER, RUNNING
 from played_guard import charge as billed
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
-from microcluster.commands import guard, guard_look
+from microcluster.commands import guard, guard_look, status
 from microcluster.guard.decision import Begun, Limits, Seen, decide
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import locks
@@ -171,6 +171,19 @@ with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_pat
         finally:
             holder.kill()
     assert not locks.is_busy("v100", home)
+
+
+def test_who_looks_for_days_leaves_no_connection_to_the_machines_open(look, monkeypatch):
+    open_now, told = [], []
+    launcher = SimpleNamespace(close=open_now.pop)
+    for part in (guard_look, status):
+        monkeypatch.setattr(part, "find_cluster", lambda stack: CLUSTER)
+        monkeypatch.setattr(part, "launcher_of", lambda cluster: open_now.append(launcher) or launcher)
+    monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: RUNNING)
+    monkeypatch.setattr(guard_look.job, "set_guard", lambda launcher, cluster, limits, now: told.append(limits.idle_s))
+    hands = guard_look.StackHands("v100", Home.of())
+    hands.hold(None, 2700.0)
+    assert (told, status.outcome_or_none("v100"), open_now) == ([2700.0], RUNNING, [])
 
 
 def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Host against an ssh server on loopback: pinned host keys, the stack's key only, quoting, files put at once."""
 
+import gc
 import socket
 import subprocess
 import threading
@@ -95,10 +96,10 @@ def transports():
     return {each for each in threading.enumerate() if isinstance(each, paramiko.Transport)}
 
 
-def test_who_asks_a_machine_anew_every_minute_for_days_leaves_no_connection_open(server, keys):
+def test_a_host_that_nobody_has_any_more_leaves_no_connection_open(server, keys):
     before = transports()
-    for _ in range(3):
-        Host(facts(keys, "host"), "root", str(keys / "stack"), port=server.port).run(("true",))
+    Host(facts(keys, "host"), "root", str(keys / "stack"), port=server.port).run(("true",))
+    gc.collect()  # An error that paramiko keeps has the host too.
     wait_until("the end of all connections", lambda: transports() <= before, timeout_s=30, every_s=0.1)
 
 
