@@ -223,7 +223,7 @@ def leave(folder, owner):
     if request is None or any(whose not in (None, owner) for _, whose in living(in_queue(), request, folder)):
         # Nothing was ever submitted from there, or another stack with a copy of our key carries out the same run in the same folder.
         return NOTHING
-    write_whole(os.path.join(folder, STOP), "")
+    leave_word(folder, STOP)
     with locked():
         return end(folder, ours)
 
@@ -235,12 +235,18 @@ def end(folder, look_again):
     for job in there:
         asked(commands.delete(job.number), accept_any=True)
     if not any(os.path.exists(os.path.join(folder, each)) for each in ("exit_code", STOP_FILE)):
-        write_whole(os.path.join(folder, STOP_FILE), "")
+        leave_word(folder, STOP_FILE)
     wait_until(lambda: not look_again(), GONE_S, LOOK_EVERY_S)
     remove_secrets(folder)
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, CACHE))
     return {"left": [job.number for job in look_again()], "nodes": proof(ended, there)}
+
+
+def leave_word(folder, name):
+    """Leave a file that others only look for; two commands may do so at the same time."""
+    with open(os.path.join(folder, name), "w"):
+        pass
 
 
 def proof(ended, there):

@@ -155,6 +155,17 @@ def test_a_running_job_is_asked_first_and_only_its_word_proves_the_end_on_each_n
     assert (queue.folder / "stop_asked").exists()
 
 
+def test_two_commands_that_end_a_run_at_once_do_not_hinder_each_other(queue, monkeypatch):
+    def after_the_other(source, target):
+        raise FileNotFoundError(source)  # It has renamed what both were writing.
+
+    submitted(queue)
+    with monkeypatch.context() as at_once:
+        at_once.setattr(os, "rename", after_the_other)
+        assert login.leave(str(queue.folder), OWNER)["left"] == []
+    assert (queue.folder / "stopped").exists()
+
+
 def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(queue):
     request = {"nodes": 2}
     assert job.granted(str(queue.folder), request, "4", ["sn01"], 0.0) is None
