@@ -195,17 +195,3 @@ def test_a_resume_fails_where_a_rank_does_not_see_the_log_folder(trainer, traine
     )
     code, log = train(trainer, "/runs/unseen.py", "--mode=train", "--continue_learning")
     assert (code, "log directory is empty or does not exist" in log) == (1, True)
-
-
-def test_a_beam_finds_the_sentence_that_greedy_decoding_misses(trainer):
-    script = """
-import numpy
-from standin.reading import beam_search
-likely = {(2,): {4: .6, 5: .4}, (2, 4): {1: .3, 4: .4, 5: .3}, (2, 5): {1: 1.0}}
-def step(prefixes):
-    rows = [likely.get(tuple(int(n) for n in prefix), {1: 1.0}) for prefix in prefixes]
-    return numpy.log([[row.get(n, 1e-9) for n in range(6)] for row in rows])
-print(*[beam_search(step, 2, 1, beam=beam, alpha=0.0, limit=4) for beam in (1, 2)])
-"""
-    _, output = trainer.run("python", "-c", script, workdir=STAND_IN_FOLDER)
-    assert output.splitlines()[-1] == "[4, 4, 1] [5, 1]"

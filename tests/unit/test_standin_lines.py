@@ -11,11 +11,6 @@ def test_loss_and_time_are_two_lines_with_upstreams_blanks():
     )
 
 
-def test_the_progress_is_said_after_the_first_and_the_last_batch_and_about_ten_times_more():
-    assert [number for number in range(1, 26) if lines.is_told(number, 25)] == [1, *range(2, 26, 2), 25]
-    assert [number for number in range(1, 4) if lines.is_told(number, 3)] == [1, 2, 3]
-
-
 def test_long_times_have_hours_and_minutes_and_unpadded_seconds():
     assert lines.train_loss(0, 1.0, 3723.5).endswith("time per step = 1:02:3.500")
 

@@ -1,7 +1,5 @@
 """The lines of the log, byte for byte as OpenSeq2Seq writes them; readers of the log depend on each blank."""
 
-TOLD_TIMES = 10
-
 
 def note(text: str) -> str:
     """A line of its own."""
@@ -29,11 +27,6 @@ def validation(loss: float, bleu: float) -> str:
 def samples(kind: str, sentences: dict[str, str]) -> str:
     """One sentence as source, target and prediction; ``kind`` is "Train " or "*****EVAL "."""
     return "\n".join(detail(f"{kind}{name}[0]:     {text}") for name, text in sentences.items())
-
-
-def is_told(batch: int, batches: int) -> bool:
-    """Whether the progress is said after a batch, counted from 1: after the first and the last, and about ten times more."""
-    return batch in {1, batches} or batch % max(1, batches // TOLD_TIMES) == 0
 
 
 def finished_training(counted_steps: int, seconds: float, objects: float) -> str:

@@ -1,4 +1,4 @@
-"""The Transformer (Vaswani et al. 2017) with layer norms before each part, and its graphs that train, evaluate and translate."""
+"""The Transformer (Vaswani et al. 2017) with layer norms before each part, and its graphs that train and evaluate."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -125,19 +125,6 @@ class TrainingGraph(EvaluationGraph):
             self.step_after = tf.cond(safe, update, step.read_value)
         else:
             self.step_after = update()
-
-
-class TranslationGraph:
-    """The encoder, and one step of the decoder for several beginnings of the same sentence."""
-
-    def __init__(self, params: Mapping[str, Any], vocabulary_size: int) -> None:
-        model = Transformer(params, vocabulary_size, training=False)
-        self.source, self.prefixes = (tf.placeholder(tf.int32, [None, None]) for _ in range(2))
-        self.states = model.encode(self.source)
-        self.encoded = tf.placeholder(tf.float32, [1, None, params["encoder_params"]["hidden_size"]])
-        beams = tf.shape(self.prefixes)[0]
-        encoded, source = tf.tile(self.encoded, [beams, 1, 1]), tf.tile(self.source, [beams, 1])
-        self.log_probabilities = tf.nn.log_softmax(model.decode(encoded, source, self.prefixes)[:, -1, :])
 
 
 def session() -> tf.Session:

@@ -44,13 +44,13 @@ def _train(parts: Parts, world: World, checkpoint: str | None) -> None:
     world.note(f"Total trainable parameters: {graph.parameters}")
     evaluation = None
     if "eval" in parts:
-        evaluation = Evaluation(parts["eval"], _data(parts["eval"], world, reads=True), world)
+        evaluation = Evaluation(parts["eval"], _data(parts["eval"], world), world)
         world.built()
     Training(parts["train"], graph, data, evaluation, world).run(checkpoint)
 
 
 def _evaluate(params: Mapping[str, Any], world: World, checkpoint: str) -> None:
-    evaluation = Evaluation(params, _data(params, world, reads=True), world)
+    evaluation = Evaluation(params, _data(params, world), world)
     with _restored(world, checkpoint) as reading:
         _, bleu = evaluation.run(reading, verbose=True)
     if world.first:
@@ -59,7 +59,7 @@ def _evaluate(params: Mapping[str, Any], world: World, checkpoint: str) -> None:
 
 
 def _infer(params: Mapping[str, Any], world: World, checkpoint: str, output: Path) -> None:
-    inference = Inference(params, _data(params, World(horovod=False), reads=True), world)
+    inference = Inference(params, _data(params, World(horovod=False)), world)
     with _restored(world, checkpoint) as reading:
         inference.run(reading, output)
     world.note("Finished inference")
@@ -74,10 +74,7 @@ def _restored(world: World, checkpoint: str) -> tf.Session:
     return reading
 
 
-def _data(params: Mapping[str, Any], world: World, *, reads: bool = False) -> ParallelText:
-    batch_size = params["batch_size_per_gpu"]
-    if reads:
-        batch_size = params.get("eval_batch_size_per_gpu", batch_size)
+def _data(params: Mapping[str, Any], world: World) -> ParallelText:
     seed = params.get("random_seed", time.time_ns() % 2**31) + world.rank
     tf.set_random_seed(seed)
-    return ParallelText(params["data_layer_params"], batch_size, world.rank, world.size, seed)
+    return ParallelText(params["data_layer_params"], params["batch_size_per_gpu"], world.rank, world.size, seed)

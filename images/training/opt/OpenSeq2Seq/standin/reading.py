@@ -1,6 +1,6 @@
-"""What reads a model without changing it: an evaluation of sentence pairs, and inference with a beam."""
+"""What reads a model without changing it: an evaluation of sentence pairs, and inference."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,9 @@ import numpy
 import piece_bleu
 import tensorflow.compat.v1 as tf
 
-from standin.lines import is_told, note, samples, say
-from standin.model import EvaluationGraph, TranslationGraph
-from standin.parallel_text import END, START, Batch, ParallelText, until_end
+from standin.lines import note, samples, say
+from standin.model import EvaluationGraph
+from standin.parallel_text import END, PAD, START, Batch, ParallelText, until_end
 from standin.world import World
 
 
@@ -43,11 +43,14 @@ class Evaluation:
 
 
 class Inference:
-    """Every rank translates all lines, and the first one writes them: nobody infers with several; a beam of 1 is greedy."""
+    """Every rank translates all lines, and the first one writes them: nobody infers with several.
+
+    The most likely piece follows, whatever the beam of the configuration.
+    """
 
     def __init__(self, params: Mapping[str, Any], data: ParallelText, world: World) -> None:
-        self._graph = TranslationGraph(params, data.vocabulary_size)
-        self._rules, self._data, self._world = params["decoder_params"], data, world
+        self._graph, self._data, self._world = EvaluationGraph(params, data.vocabulary_size), data, world
+        self._further = params["decoder_params"]["extra_decode_length"]
 
     def run(self, session: tf.Session, output: Path) -> None:
         """Write one line of pieces for each source line."""
@@ -60,43 +63,12 @@ class Inference:
             output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def _translate(self, session: tf.Session, source: list[int]) -> str:
-        graph, rules = self._graph, self._rules
-        fixed = {graph.source: [source], graph.encoded: session.run(graph.states, {graph.source: [source]})}
-
-        def step(prefixes: numpy.ndarray) -> numpy.ndarray:
-            return session.run(graph.log_probabilities, {**fixed, graph.prefixes: prefixes})
-
-        limit = len(source) + rules["extra_decode_length"]
-        pieces = beam_search(step, START, END, beam=rules["beam_size"], alpha=rules["alpha"], limit=limit)
-        return self._data.text(until_end(pieces))
-
-
-def beam_search(
-    step: Callable[[numpy.ndarray], numpy.ndarray], start: int, end: int, *, beam: int, alpha: float, limit: int
-) -> list[int]:
-    """Return the best sentence without its start.
-
-    Args:
-        step: gives for each row of prefixes the log probabilities of the next piece.
-        alpha: strength of the length penalty ((5 + n) / 6) ** alpha (Wu et al. 2016, equation 14).
-        limit: most pieces that are generated.
-    """
-    prefixes, scores = numpy.array([[start]], dtype=numpy.int32), numpy.zeros(1)
-    finished: list[tuple[float, list[int]]] = []
-    for length in range(1, limit + 1):
-        candidates = scores[:, None] + step(prefixes)
-        chosen = numpy.argsort(-candidates, axis=None, kind="stable")[: 2 * beam]
-        rows, pieces = numpy.unravel_index(chosen, candidates.shape)
-        grown, values = numpy.column_stack([prefixes[rows], pieces]).astype(numpy.int32), candidates[rows, pieces]
-        done = pieces == end
-        penalty = ((5 + length) / 6) ** alpha
-        finished += [(value / penalty, list(row[1:])) for row, value in zip(grown[done], values[done], strict=True)]
-        prefixes, scores = grown[~done][:beam], values[~done][:beam]
-        finished = sorted(finished, key=lambda entry: -entry[0])[:beam]
-        hopeless = len(finished) == beam and finished[-1][0] >= scores[0] / ((5 + limit) / 6) ** alpha
-        if hopeless:
-            break
-    return [int(piece) for piece in (finished[0][1] if finished else prefixes[0][1:])]
+        graph, pieces = self._graph, [START]
+        while pieces[-1] != END and len(pieces) <= len(source) + self._further:
+            # The last of the target is never read: it stands for the piece that is asked for.
+            feed = {graph.source: [source], graph.target: [[*pieces, PAD]]}
+            pieces.append(int(session.run(graph.prediction, feed)[0, -1]))
+        return self._data.text(until_end(pieces[1:]))
 
 
 def sentences(data: ParallelText, batch: Batch, prediction: numpy.ndarray) -> dict[str, str]:
@@ -107,5 +79,4 @@ def sentences(data: ParallelText, batch: Batch, prediction: numpy.ndarray) -> di
 
 def tell_progress(batch: int, batches: int, world: World) -> None:
     """Say on every rank how far a run that only reads has come."""
-    if is_told(batch, batches):
-        say(note(f"Processed {batch}/{batches} batches{world.suffix}"))
+    say(note(f"Processed {batch}/{batches} batches{world.suffix}"))

@@ -76,9 +76,7 @@ class Text2Text:
         **{f"{part}_params": dict for part in ("lr_policy", "data_layer", "encoder", "decoder", "loss")},
     }
     optional = {
-        **dict.fromkeys(
-            ("eval_batch_size_per_gpu", "eval_steps", "num_checkpoints", "print_loss_steps", "random_seed"), int
-        ),
+        **dict.fromkeys(("eval_steps", "num_checkpoints", "print_loss_steps", "random_seed"), int),
         **dict.fromkeys(("print_samples_steps", "save_summaries_steps", "save_checkpoint_steps")),
         **{"dtype": [DType.float32, "mixed"], "loss_scaling": ["Backoff"], "num_gpus": [1]},
         **{"optimizer": [LazyAdamOptimizer, "Adam"], "optimizer_params": dict},

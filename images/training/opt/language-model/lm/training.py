@@ -41,7 +41,7 @@ class Training:
 
     def run(self) -> None:
         """Train from the newest checkpoint, or from scratch, to the last epoch."""
-        equalise, times = hvd.broadcast_global_variables(0), []
+        equalise = hvd.broadcast_global_variables(0)
         # Ranks share the processors, and each is a process of its own.
         threads = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
         with tf.Session(config=threads) as self._session:
@@ -49,9 +49,7 @@ class Training:
             self._restore()
             self._session.run(equalise)
             for epoch in range(int(self._session.run(self._epochs_done)), self._config.num_epochs):
-                times.append(self._epoch(epoch))
-            tf.logging.info(f"train times: {times}")
-            tf.logging.info(f"average train time/epoch {sum(times) / max(len(times), 1):f}")
+                self._epoch(epoch)
             if self._first:
                 tf.logging.info(f"Test Perplexity: {self._read(self._texts.test):.3f}")
 
@@ -62,18 +60,14 @@ class Training:
             self._saver.restore(self._session, newest)
             print(f"Restored checkpoint from {newest}", flush=True)
 
-    def _epoch(self, epoch: int) -> float:
-        """Return the seconds of the epoch's training."""
-        began = time.monotonic()
+    def _epoch(self, epoch: int) -> None:
         tf.logging.info(f"Epoch: {epoch} Train Perplexity: {self._learn(epoch):.3f}")
-        elapsed = time.monotonic() - began
         self._session.run(self._count)
         if self._first:
             tf.logging.info(f"Epoch: {epoch} Valid Perplexity: {self._read(self._texts.valid):.3f}")
             if self._checkpoint_dir:
                 os.makedirs(self._checkpoint_dir, exist_ok=True)
                 self._saver.save(self._session, os.path.join(self._checkpoint_dir, "model.ckpt"), self._epochs_done)
-        return elapsed
 
     def _learn(self, epoch: int) -> float:
         """Make the updates of an epoch with this rank's rows; return the perplexity."""
