@@ -89,7 +89,15 @@ def _start(home: Home) -> None:
         return
     for path, program in PID_FILES.items():
         drop_stale_pid(Path(path), program)
-    daemon = _spawn(log)
+    with log.open("ab") as output:
+        daemon = subprocess.Popen(
+            (_dockerd() or "dockerd",),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PATH": system_path(os.environ)},
+            start_new_session=True,
+        )
     wait_until(
         "an answer of Docker", lambda: _alive(daemon, log) and answers(), timeout_s=START_LIMIT_S, usual_s=USUAL_S
     )
@@ -107,18 +115,6 @@ def drop_stale_pid(path: Path, program: str) -> None:
         living = ""
     if living != program:
         path.unlink(missing_ok=True)
-
-
-def _spawn(log: Path) -> subprocess.Popen[bytes]:
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            (_dockerd() or "dockerd",),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PATH": system_path(os.environ)},
-            start_new_session=True,
-        )
 
 
 def _alive(daemon: subprocess.Popen[bytes], log: Path) -> bool:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,10 @@ from typing import IO, Any
 import docker
 import docker.errors
 
-from core.plain_text import duration
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
-from microcluster.setup.package_sources import apt_options, apt_sources, builder_files, proxies
-from microcluster.setup.process import STOPPED_BY_LIMIT, wait
+from microcluster.setup.package_sources import apt_options, apt_sources, builder_files, proxies, tool_output
+from microcluster.setup.process import how_it_ended, start, wait
 
 FOLDER = PROJECT / "images"
 HASH_DIGITS = 12
@@ -28,13 +27,6 @@ NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 BASE_LIMIT_S = 1800
 NO_HOST_KEYS = 'rm -f "$1"/etc/ssh/ssh_host_*'
 """Every machine makes its own."""
-
-Progress = Callable[[str], None]
-"""Called with the current step, for example "step 3/12"."""
-
-
-class ImageError(CommandFailed):
-    """An image cannot be built."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +69,14 @@ def input_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
 
 
-def input_hash(folder: Path, parents: str, added: Mapping[str, bytes] | None = None) -> str:
+def input_hash(folder: Path, parents: str, added: Mapping[str, bytes]) -> str:
     """Hash names, modes and contents below ``folder``, the parents' hashes and the added files."""
     digest = hashlib.sha256(parents.encode())
     for path in input_files(folder):
         executable = bool(path.stat().st_mode & 0o100)
         digest.update(f"\0{path.relative_to(folder)}\0{executable}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    for name, content in sorted((added or {}).items()):
+    for name, content in sorted(added.items()):
         digest.update(f"\0{name}\0".encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()[:HASH_DIGITS]
 
@@ -110,7 +102,10 @@ def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
     with tempfile.TemporaryDirectory(dir=log.parent) as scratch, log.open("wb") as output:
         archive = Path(scratch) / "base.tar"
         command = mmdebstrap_command(image.folder, archive, Path(scratch) / "sources.list")
-        _run(command, output)
+        process = start(command, os.environ, stdout=output, stderr=subprocess.STDOUT)
+        exit_code = wait(process, BASE_LIMIT_S)  # Whatever ends it lets it unmount and remove a tree.
+        if exit_code:
+            raise CommandFailed(f"{command[0]} failed ({how_it_ended(exit_code, BASE_LIMIT_S)})")
         changes = [f'LABEL {name}="{value}"' for name, value in image.labels.items()]
         with archive.open("rb") as data:
             repository, name = image.tag.split(":")
@@ -122,7 +117,7 @@ def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple
     suite, usual = ((of / "suite").read_text().strip() for of in (folder, FOLDER / "base"))
     packages = ",".join((folder / "packages").read_text().split())
     dpkg = [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
-    apt = [f"--aptopt={option}" for option in apt_options()]
+    apt = [f"--aptopt={option}" for option in apt_options(tool_output(("apt-config", "dump")))]
     # The host's mirrors have other releases of Debian too.
     sources = apt_sources(suite) or [line.replace(f" {usual}", f" {suite}") for line in apt_sources(usual)]
     sources_list.write_text("\n".join([*sources, ""]))
@@ -131,25 +126,8 @@ def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple
     return ("mmdebstrap", *options, suite, str(archive), *named)
 
 
-def _run(command: Sequence[str], output: IO[bytes], limit_s: float = BASE_LIMIT_S) -> None:
-    streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
-    try:
-        process = subprocess.Popen(command, process_group=0, **streams)
-    except FileNotFoundError as missing:
-        raise ImageError(
-            f"{command[0]} is not installed; run `make setup`, or `apt-get install {command[0]}`"
-        ) from missing
-    exit_code = wait(process, limit_s)  # Whatever ends it lets it unmount and remove a tree.
-    if exit_code == STOPPED_BY_LIMIT:
-        raise ImageError(f"{command[0]} was stopped after {duration(limit_s)}")
-    if exit_code:
-        raise ImageError(f"{command[0]} ended with exit code {exit_code}")
-
-
-def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progress: Progress) -> None:
+def build_dockerfile(client: docker.DockerClient, image: Image, log: Path) -> None:
     """Build the image's Dockerfile on its parents as ``image.tag`` with Docker's classic builder."""
-    if not (image.folder / "Dockerfile").is_file():
-        raise ImageError(f"{image.folder / 'Dockerfile'} is missing")
     with tempfile.TemporaryFile() as context, log.open("w", encoding="utf-8") as output:
         settings = {f"{HOST_FOLDER}/{name}": content for name, content in builder_files().items()}
         write_context(image.folder, {**image.added, **settings}, context)
@@ -165,7 +143,7 @@ def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progr
             forcerm=True,
             decode=True,
         )
-        _follow(lines, output.write, progress)
+        _follow(lines, output.write)
 
 
 def _parents(image: Image) -> dict[str, str]:
@@ -174,15 +152,14 @@ def _parents(image: Image) -> dict[str, str]:
     return {"BASE": base.tag, **{other.name.upper().replace("-", "_"): other.tag for other in others}}
 
 
-def _follow(lines: Iterable[Mapping[str, Any]], write: Callable[[str], object], progress: Progress) -> None:
+def _follow(lines: Iterable[Mapping[str, Any]], write: Callable[[str], object]) -> None:
     step = "the build"
     for line in lines:
         text = str(line.get("stream") or line.get("error") or "")
         write(text)
         if text.startswith("Step "):
             step = text.split(" : ", maxsplit=1)[0].lower()
-            progress(step)
         if detail := line.get("errorDetail"):
-            raise ImageError(
+            raise CommandFailed(
                 f"{step} ended with exit code {detail['code']}" if "code" in detail else str(line["error"])
             )

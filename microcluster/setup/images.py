@@ -13,9 +13,8 @@ from core.home import Home
 from core.plain_text import duration, say
 from microcluster.jobs.image import TRAINER_FILE
 from microcluster.jobs.kinds import KINDS, kind_of
-from microcluster.setup.errors import UserMistake
-from microcluster.setup.image_build import Image, ImageError, build_base, build_dockerfile
-from microcluster.setup.package_sources import HostSettingsError
+from microcluster.setup.errors import CommandFailed, UserMistake
+from microcluster.setup.image_build import Image, build_base, build_dockerfile
 from microcluster.setup.progress import shown
 from microcluster.setup.trainer_source import Source, find, inputs
 
@@ -37,7 +36,7 @@ USUAL_S = {
     **{"queue": 90, "mxnet": 90},
 }
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
-FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
+FAILURES = (CommandFailed, docker.errors.DockerException, requests.exceptions.RequestException)
 
 
 def ensure(names: tuple[str, ...], home: Home) -> None:
@@ -53,10 +52,10 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
         for name, parents in wanted.items():
             added = inputs(sources) if name == TRAINING else {}
             image = made[name] = Image(name, tuple(made[parent] for parent in parents), added)
-            if _missing(client, image.tag):
-                _build(client, image, home)
-            else:
+            if client.images.list(name=image.tag):
                 say(f"    image {image.name} is there")
+            else:
+                _build(client, image, home)
             client.images.get(image.tag).tag(image.current)
         if TRAINING in wanted:
             _write_trainers(home.root / TRAINER_FILE, sources)
@@ -83,35 +82,19 @@ def _sources(home: Home) -> list[Source]:
 
 def _write_trainers(file: Path, sources: Sequence[Source]) -> None:
     """Record the trainers in the image; a preview reads the record."""
-    if not sources:
-        file.unlink(missing_ok=True)
-        return
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{source.name}\n" for source in sources), encoding="utf-8")
-
-
-def _missing(client: docker.DockerClient, tag: str) -> bool:
-    try:
-        client.images.get(tag)
-    except docker.errors.ImageNotFound:
-        return True
-    return False
 
 
 def _build(client: docker.DockerClient, image: Image, home: Home) -> None:
     log = home.root / "cache" / "images" / f"{image.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    what = f"building image {image.name}"
-    with shown(what, duration(USUAL_S[image.name])) as doing:
-
-        def show(step: str) -> None:
-            doing.step = f", {step}"
-
+    with shown(f"building image {image.name}", duration(USUAL_S[image.name])):
         try:
             if image.parents:
-                build_dockerfile(client, image, log, show)
+                build_dockerfile(client, image, log)
             else:
                 build_base(client, image, log)
         except FAILURES as failed:
             reason = " ".join(str(failed).split()).rstrip(".")
-            raise ImageError(f"Building image {image.name}: {reason}. The log is {log}.") from failed
+            raise CommandFailed(f"Building image {image.name}: {reason}. The log is {log}.") from failed

@@ -3,9 +3,10 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, asked
 
 APT = Path("/etc/apt")
@@ -15,28 +16,31 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
 PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
 APT_SETTINGS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date", "Acquire::http::Proxy", "Acquire::https::Proxy")
 TOOL_LIMIT_S = 30
-
-
-class HostSettingsError(Exception):
-    """This machine's package settings cannot be used in an image build."""
+Entry = tuple[list[str], list[str], list[str]]
+"""Addresses, suites and components of one source of packages."""
 
 
 def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
     """Return the host's source lines for Debian's ``suite`` and its updates; empty for another suite."""
     wanted = {suite, f"{suite}-updates", f"{suite}-security"}
-    lines: list[str] = []
+    entries: list[Entry] = []
     for path in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]:
         if path.suffix == ".sources":
-            lines += _from_stanzas(path.read_text(), wanted)
+            entries += _from_stanzas(path.read_text())
         elif path.suffix == ".list" and path.is_file():
-            lines += _from_lines(path.read_text(), wanted)
+            entries += _from_lines(path.read_text())
+    lines = [
+        f"deb {address} {suite} main"
+        for addresses, suites, components in entries
+        for address in addresses
+        for suite in suites
+        if "main" in components and suite in wanted
+    ]
     return _without_passwords(dict.fromkeys(lines), "apt source")
 
 
-def apt_options(dump: str | None = None) -> tuple[str, ...]:
-    """Return the host's apt settings that its sources may need (proxies, expired release files)."""
-    if dump is None:
-        dump = tool_output(("apt-config", "dump"))
+def apt_options(dump: str) -> tuple[str, ...]:
+    """Return the host's apt settings that its sources may need (proxies, expired release files), from ``apt-config dump``."""
     lines = (line for line in dump.splitlines() if line.split(" ")[0] in APT_SETTINGS and not line.endswith('"";'))
     return _without_passwords(lines, "apt setting")
 
@@ -73,7 +77,7 @@ def tool_output(command: Sequence[str], limit_s: float = TOOL_LIMIT_S) -> str:
     """Return the output of a package tool; an empty text if it is not installed."""
     done = asked(command, limit_s)
     if done.returncode == STOPPED_BY_LIMIT:
-        raise HostSettingsError(f"`{' '.join(command)}` gave {done.stderr}; run it by hand, then repeat")
+        raise CommandFailed(f"`{' '.join(command)}` gave {done.stderr}; run it by hand, then repeat")
     return done.stdout
 
 
@@ -83,34 +87,22 @@ def _without_passwords(lines: Iterable[str], kind: str) -> tuple[str, ...]:
     found = [line for line in kept if re.search(r"://[^/\s]*@", line)]
     if found:
         shown = re.sub(r"://[^/\s]*@", "://(secret)@", found[0])
-        raise HostSettingsError(
+        raise CommandFailed(
             f"the {kind} `{shown}` holds a user name or a password, which would stay in a layer of the image; "
             "name an address without one (pip's index in PIP_INDEX_URL), then repeat"
         )
     return kept
 
 
-def _from_stanzas(text: str, wanted: set[str]) -> list[str]:
+def _from_stanzas(text: str) -> Iterator[Entry]:
     text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    stanzas = (dict(re.findall(r"^([\w-]+):[ \t]*(.*)$", stanza, flags=re.MULTILINE)) for stanza in text.split("\n\n"))
-    lines: list[str] = []
-    for stanza in stanzas:
+    for part in text.split("\n\n"):
+        stanza = dict(re.findall(r"^([\w-]+):[ \t]*(.*)$", part, flags=re.MULTILINE))
         if "deb" in stanza.get("Types", "").split() and stanza.get("Enabled", "yes") != "no":
-            suites, components = stanza.get("Suites", "").split(), stanza.get("Components", "").split()
-            lines += _source_lines(stanza.get("URIs", "").split(), suites, components, wanted)
-    return lines
+            addresses, suites, components = (stanza.get(key, "").split() for key in ("URIs", "Suites", "Components"))
+            yield addresses, suites, components
 
 
-def _from_lines(text: str, wanted: set[str]) -> list[str]:
-    lines: list[str] = []
+def _from_lines(text: str) -> Iterator[Entry]:
     for address, suite, components in re.findall(r"^deb\s+(?:\[.*?\]\s+)?(\S+)\s+(\S+)[ \t]*(.*)$", text, re.MULTILINE):
-        lines += _source_lines([address], [suite], components.split(), wanted)
-    return lines
-
-
-def _source_lines(
-    addresses: Iterable[str], suites: Iterable[str], components: Iterable[str], wanted: set[str]
-) -> list[str]:
-    if "main" not in components:
-        return []
-    return [f"deb {address} {suite} main" for address in addresses for suite in suites if suite in wanted]
+        yield [address], [suite], components.split()

@@ -39,13 +39,13 @@ def run_logged(step: Step, environment: Mapping[str, str]) -> None:
     """Run ``step`` with its output in its log; raise with the end of the log if it fails."""
     step.log.parent.mkdir(parents=True, exist_ok=True)
     with shown(step.what, step.usual), step.log.open("wb") as log:
-        process = _start(step.argv, environment, stdout=log, stderr=subprocess.STDOUT)
+        process = start(step.argv, environment, stdout=log, stderr=subprocess.STDOUT)
         code = wait(process, step.limit_s)
         if code:
             raise CommandFailed(_failure(step, code))
 
 
-def _start(argv: Sequence[str], environment: Mapping[str, str], **output: Any) -> subprocess.Popen[Any]:
+def start(argv: Sequence[str], environment: Mapping[str, str], **output: Any) -> subprocess.Popen[Any]:
     """Start a program in a process group of its own."""
     try:
         return subprocess.Popen(
@@ -84,9 +84,13 @@ def _signal_group(process: subprocess.Popen[Any], kind: signal.Signals) -> None:
         os.killpg(process.pid, kind)
 
 
+def how_it_ended(code: int, limit_s: float) -> str:
+    """Return a failed program's exit code in words."""
+    return f"not over after {duration(limit_s)}" if code == STOPPED_BY_LIMIT else f"exit code {code}"
+
+
 def _failure(step: Step, code: int) -> str:
-    reason = f"not over after {duration(step.limit_s)}" if code == STOPPED_BY_LIMIT else f"exit code {code}"
-    return f"{step.what}: {step.argv[0]} failed ({reason}). Its last lines:\n{tail(step.log)}\nWhole log: {step.log}. {step.next_step}"
+    return f"{step.what}: {step.argv[0]} failed ({how_it_ended(code, step.limit_s)}). Its last lines:\n{tail(step.log)}\nWhole log: {step.log}. {step.next_step}"
 
 
 def tail(log: Path) -> str:
@@ -113,7 +117,7 @@ def run_in_view(
     """
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with _forwarding() as forwarder:
-        process = forwarder.to(_start(argv, environment, **(pipe if lines_of else {})))
+        process = forwarder.to(start(argv, environment, **(pipe if lines_of else {})))
         try:
             for line in process.stdout or ():
                 for text in lines_of(line) if lines_of else ():

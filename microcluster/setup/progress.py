@@ -24,33 +24,23 @@ def moment(text: str) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at.tzinfo else text
 
 
-@dataclass
-class Doing:
-    """What is being done; ``step`` is the part of it that has begun."""
+@contextmanager
+def shown(what: str, usual: str) -> Iterator[None]:
+    """Show what the block does while it does it, and how it ended; nothing of what is over quickly."""
+    over, began = threading.Event(), time.monotonic()
 
-    what: str
-    usual: str
-    step: str = ""
-
-    def show_until(self, over: threading.Event, began: float) -> None:
-        """Print it with its usual time, and now and then the time so far, but nothing of what is over quickly."""
+    def show() -> None:
         if over.wait(QUICK_S):
             return
-        say(f"    {self.what} (usually {self.usual})")
+        say(f"    {what} (usually {usual})")
         while not over.wait(REPEAT_S):
-            so_far = duration(time.monotonic() - began)
-            say(f"    {self.what}{self.step}: {so_far} so far (usually {self.usual})")
+            say(f"    {what}: {duration(time.monotonic() - began)} so far (usually {usual})")
 
-
-@contextmanager
-def shown(what: str, usual: str) -> Iterator[Doing]:
-    """Show what the block does while it does it, and how it ended."""
-    doing, over, began = Doing(what, usual), threading.Event(), time.monotonic()
-    thread = threading.Thread(target=doing.show_until, args=(over, began), daemon=True)
+    thread = threading.Thread(target=show, daemon=True)
     thread.start()
     how = "interrupted"
     try:
-        yield doing
+        yield
         how = "done"
     except Exception:
         how = "failed"

@@ -19,10 +19,6 @@ CONTEXT = ".source"
 REACH_LIMIT_S, FETCH_LIMIT_S, LOCAL_LIMIT_S = 10, 300, 60
 
 
-class SourceError(CommandFailed):
-    """The source that a person named cannot be used; the message is a full sentence."""
-
-
 class _UnavailableError(Exception):
     """The public repository does not give the source; the message says why."""
 
@@ -37,7 +33,7 @@ class Source:
 
     @classmethod
     def of(cls, pinned: PinnedSource, folder: Path) -> "Source":
-        return cls(pinned, folder, input_hash(folder, ""))
+        return cls(pinned, folder, input_hash(folder, "", {}))
 
     @property
     def name(self) -> str:
@@ -63,7 +59,7 @@ def find(
         cache: the folder in which sources are kept.
 
     Raises:
-        SourceError: when the variable names something that is not the program's source.
+        CommandFailed: when the variable names something that is not the program's source.
     """
     named, kept = environment.get(pinned.variable, ""), cache / pinned.commit
     if named == NOWHERE:
@@ -99,13 +95,13 @@ def _named(pinned: PinnedSource, path: Path, cache: Path) -> Source:
         try:
             return _checked_out(pinned, git, cache / pinned.commit)
         except _UnavailableError as why:
-            raise SourceError(
+            raise CommandFailed(
                 f"Taking {pinned.name} out of {pinned.variable}={path}: {why}. Fetch that commit there, or name "
                 "another folder or git directory."
             ) from why
     missing = [part for part in pinned.parts if not (path / part).exists()]
     if missing:
-        raise SourceError(
+        raise CommandFailed(
             f"Taking {pinned.program} from {pinned.variable}={path}: {', '.join(missing)} is not there. Name the folder that holds "
             "them, or a git directory of it."
         )

@@ -31,9 +31,9 @@ def folder(tmp_path):
     ids=["content", "name", "mode", "new file"],
 )
 def test_the_hash_changes_with_any_input(folder, change):
-    before = input_hash(folder, "parent")
+    before = input_hash(folder, "parent", {})
     change(folder)
-    assert input_hash(folder, "parent") != before
+    assert input_hash(folder, "parent", {}) != before
 
 
 def test_the_hash_changes_with_the_parent_image_and_with_what_is_added_from_elsewhere(folder):
@@ -43,10 +43,10 @@ def test_the_hash_changes_with_the_parent_image_and_with_what_is_added_from_else
 
 
 def test_compiled_python_is_no_input(folder):
-    before = input_hash(folder, "parent")
+    before = input_hash(folder, "parent", {})
     (folder / "opt" / "__pycache__").mkdir()
     (folder / "opt" / "__pycache__" / "run.cpython-311.pyc").write_bytes(b"x")
-    assert input_hash(folder, "parent") == before
+    assert input_hash(folder, "parent", {}) == before
 
 
 def test_the_context_holds_the_files_and_the_hosts_settings_apart(folder):
