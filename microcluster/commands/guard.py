@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -72,7 +73,8 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
     record = looking.look()
     is_over = record.verdict.step == "over" and (before or (record.rental and record.rental.open))
     if is_over and _where(stack, home):
-        _remove(stack, home)
+        with suppress(CommandFailed):  # It goes on looking at nothing, and says so in its log.
+            _remove(stack, home)
     if as_json:
         print_json(RECORD.dump_python(record, mode="json"))
     else:

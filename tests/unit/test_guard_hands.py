@@ -16,10 +16,12 @@ from played_guard import charge as billed
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
 from microcluster.commands import guard, guard_look, status
-from microcluster.guard.decision import Begun, Limits, Seen, decide
+from microcluster.guard.book import Book, Record
+from microcluster.guard.decision import Begun, Limits, Seen, Verdict, decide
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import locks
 from microcluster.setup.environment import PROJECT
+from microcluster.setup.errors import CommandFailed
 from providers.paperspace import bills
 from providers.rental.account import Account, Extension, Identity, Resource
 from providers.rental.opened_account import OpenedAccount
@@ -171,6 +173,26 @@ with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_pat
         finally:
             holder.kill()
     assert not locks.is_busy("v100", home)
+
+
+def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch, tmp_path, capsys):
+    now = datetime.now(UTC)
+    ended = Record("guard@here", now, Verdict("over", "the job has finished: cancelled"), Rental(now, (charge(now),)))
+
+    def refuse(stack, home):
+        raise CommandFailed("installing or removing a guard: no space is left.")
+
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    for name, value in {
+        "use_own_backend": lambda home: None,
+        "limits_of": lambda stack: Limits(),
+        "guard_of": lambda *args: SimpleNamespace(book=Book(tmp_path), who="guard@here", look=lambda: ended),
+        "_where": lambda stack, home: "a line of cron",
+        "_remove": refuse,
+    }.items():
+        monkeypatch.setattr(guard, name, value)
+    assert guard.guard.code(stack="v100") == 0
+    assert "the job has finished: cancelled" in capsys.readouterr().out
 
 
 def test_who_looks_for_days_leaves_no_connection_to_the_machines_open(look, monkeypatch):
