@@ -1,4 +1,4 @@
-"""For how long nothing has happened on each node, from its samples one after another (pure).
+"""For how long nothing has happened on any node, from their samples one after another (pure).
 
 A sample without one of its readings freezes the count: the time around it is not counted, and what was counted stays. A gap between
 samples, as of a machine that slept, begins the count anew. Of a run that hangs (the alarm HUNG of `health_rules`) GPUs and
@@ -17,55 +17,49 @@ ON_THE_WIRE = 1.1
 """Bytes that pass the cards for each byte over ssh: headers, and what says that it has arrived."""
 PROGRESS = ("train", "validation", "metric")
 NUMBER = re.compile(r"\d+")
-LINES, LINE_COMPARED = 100, 300
+SHOWN, LINE_COMPARED = 100, 300
 """A line that only repeats one of so many others, but for its numbers, is a heartbeat."""
 
 
 class Idleness:
-    """The count of each node; ``wants_gpus`` is whether each has GPUs, so that none among the readings is a missing one."""
+    """The count over all nodes; ``wants_gpus`` is whether each has GPUs, so that none among the readings is a missing one."""
 
-    def __init__(self, names, every_s, wants_gpus):
+    def __init__(self, every_s, wants_gpus):
         self.every_s, self.wants_gpus = every_s, wants_gpus
-        self.nodes = dict((name, Node()) for name in names)
-        self.lines, self.values, self.saved = deque(maxlen=LINES), {}, None
+        self.count_s, self.is_known, self.asked_at = 0.0, False, None
+        self.before, self.shown = {}, deque(maxlen=SHOWN)
 
     def hear(self, line, events):
-        """Record a line of the log with its events: one that says something new is work on every node."""
-        text = NUMBER.sub("", line[:LINE_COMPARED])
-        is_new = text not in self.lines
-        if is_new:
-            self.lines.append(text)
+        """Record a line of the log with its events."""
+        self.see(NUMBER.sub("", line[:LINE_COMPARED]))
         for event in events:
-            kind = event["event"], event.get("name")
-            if kind[0] in PROGRESS and self.values.get(kind) != event:
-                self.values[kind], is_new = event, True
-        if is_new:
-            self._work()
+            if event["event"] in PROGRESS:
+                self.see(event)
 
-    def see_checkpoint(self, newest):
-        """Record the newest checkpoint, or None: another one than before is work on every node."""
-        if newest != self.saved:
-            self.saved = newest
-            self._work()
+    def see(self, shown):
+        """Record what a run shows, such as its newest checkpoint: what it has not shown lately is work."""
+        if shown not in self.shown:
+            self.shown.append(shown)
+            self.count_s = 0.0
 
-    def _work(self):
-        for node in self.nodes.values():
-            node.idle_s = 0.0
-
-    def observe(self, name, facts, now, hangs=False):
-        """Record how a node answered, None where it did not; ``now`` counts the time that a machine sleeps."""
-        node = self.nodes[name]
-        asked_at, was_known, node.asked_at = node.asked_at, node.is_known, now
-        if asked_at is not None and now - asked_at > GAPS * self.every_s:
-            node.idle_s, node.before, was_known = 0.0, None, False
-        node.is_known = self._is_whole(facts)
-        if not node.is_known:
-            return
-        if node.before and happened(node.before[0], facts, now - node.before[1], hangs):
-            node.idle_s = 0.0
-        elif node.before and was_known:
-            node.idle_s += now - asked_at
-        node.before = facts, now
+    def observe(self, answers, now, hangs=False):
+        """Record [(name, facts)] of every node, None where it did not answer; ``now`` counts the time that a machine sleeps."""
+        since, was_known, self.asked_at = self.asked_at, self.is_known, now
+        if since is not None and now - since > GAPS * self.every_s:
+            self.count_s, self.before, was_known = 0.0, {}, False
+        self.is_known, works = True, False
+        for name, facts in answers:
+            if not self._is_whole(facts):
+                self.is_known = False
+                continue
+            if name in self.before:
+                before, then = self.before[name]
+                works |= happened(before, facts, now - then, hangs)
+            self.before[name] = facts, now
+        if works:
+            self.count_s = 0.0
+        elif self.is_known and was_known:
+            self.count_s += now - since
 
     def _is_whole(self, facts):
         readings = (facts or {}).get("activity")
@@ -76,15 +70,7 @@ class Idleness:
 
     def idle_s(self):
         """Return for how many seconds nothing has happened on any node; None where one of them has no whole reading now."""
-        nodes = self.nodes.values()
-        return min(node.idle_s for node in nodes) if all(node.is_known for node in nodes) else None
-
-
-class Node:
-    """What is known of one node; ``before`` is its last whole sample with its time."""
-
-    def __init__(self):
-        self.idle_s, self.asked_at, self.is_known, self.before = 0.0, None, False, None
+        return self.count_s if self.is_known else None
 
 
 def happened(before, after, seconds, hangs):

@@ -286,16 +286,17 @@ class Monitor:
         self.raised = found
 
     def _sample(self):
-        for name, facts in sampled(self.run):
+        answers = sampled(self.run)
+        for name, facts in answers:
             with self.lock:
                 self.rules.observe_sample(name, facts, time.monotonic())
-                self.idleness.observe(name, facts, guard.boottime(), health_rules.HUNG in self.raised)
             if facts is not None:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
                 self.run.sample(dict(kept, event="sample", node=name, gpus=used))
         with self.lock:
-            self.idleness.see_checkpoint(self.rules.newest)
+            self.idleness.observe(answers, guard.boottime(), health_rules.HUNG in self.raised)
+            self.idleness.see(self.rules.newest)
             known = {"idle_s": self.idleness.idle_s(), "armed": self.rules.step is not None}
         self.run.write(guard.ACTIVITY, json.dumps(known))
 
@@ -325,14 +326,13 @@ def watch_idle(run):
     idleness = idleness_of(run.spec)
     while True:
         with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
-            for name, facts in sampled(run):
-                idleness.observe(name, facts, guard.boottime())
+            idleness.observe(sampled(run), guard.boottime())
             run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": True}))
         time.sleep(run.spec.sample_every_s)
 
 
 def idleness_of(spec):
-    return Idleness(spec.names, spec.sample_every_s, wants_gpus=spec.gpu is not None)
+    return Idleness(spec.sample_every_s, wants_gpus=spec.gpu is not None)
 
 
 def passes(error):

@@ -1,14 +1,12 @@
-"""Runs beside each other, from what `fab report` wrote of each: what they took to the same loss, and whether more machines paid. Pure."""
+"""Runs beside each other, from what `fab report` wrote of each: what they took to the same loss, and which was the better buy. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 HOUR_S = 3600
 UNKNOWN = "unknown"
-EMULATED = " The figures are those of emulated machines."
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def same_loss(runs: Sequence[Compared]) -> float | None:
 def table(runs: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows, one for each run, by machines."""
     labels, loss = dict.fromkeys(label for one in runs for label in one.results), same_loss(runs)
-    rows = [_row(one, list(labels), loss) for one in _by_machines(runs)]
+    rows = [_row(one, list(labels), loss) for one in sorted(runs, key=lambda one: (one.machines, one.ranks))]
     return list(rows[0]), [list(row.values()) for row in rows]
 
 
@@ -136,42 +134,12 @@ def better_buy(runs: Sequence[Compared]) -> str:
     different = (
         "" if len({one.trains for one in runs}) == 1 else " They train different things, so compare losses with care."
     )
-    emulated = EMULATED if any(one.emulated for one in runs) else ""
+    emulated = " The figures are those of emulated machines." if any(one.emulated for one in runs) else ""
     return f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}.{different}{emulated}"
 
 
 def _took(one: Compared, loss: float) -> str:
     return f"{_dollars(one.dollars_to(loss))} and {_text(one.hours_to(loss), '.2f')} h"
-
-
-def verdicts(runs: Sequence[Compared]) -> list[str]:
-    """Say of each step from fewer to more machines whether it paid."""
-    if len({one.trains for one in runs}) > 1:
-        return ["Whether more machines pay is unknown: the runs do not train the same."]
-    return [_verdict(few, many) for few, many in pairwise(_by_machines(runs)) if few.machines < many.machines]
-
-
-def _verdict(few: Compared, many: Compared) -> str:
-    unit, pair = few.unit, f"{many.machines} machines instead of {few.machines}"
-    if not few.seconds or not many.seconds:
-        return f"Whether {pair} pay is unknown: a run has no seconds per {unit}."
-    more_samples = 1.0 if unit == "epoch" else many.ranks / few.ranks
-    slower = many.seconds / few.seconds / more_samples
-    with_more = "" if more_samples == 1 else f"for {more_samples:g} times the samples; for as many, "
-    figures = f"{many.seconds:.1f} s instead of {few.seconds:.1f} s per {unit} ({with_more}{slower:.2f} times as long)"
-    judged = "pay in time only"
-    if few.per_step is not None and many.per_step is not None:
-        figures += f", and ${many.per_step:.4f} instead of ${few.per_step:.4f}"
-        if many.per_step / more_samples <= few.per_step:
-            judged = "pay in time and in money"
-    if slower >= 1:
-        judged = "do not pay"
-    label = EMULATED if few.emulated or many.emulated else ""
-    return f"{pair} {judged}: {figures}.{label}"
-
-
-def _by_machines(runs: Sequence[Compared]) -> list[Compared]:
-    return sorted(runs, key=lambda one: (one.machines, one.ranks))
 
 
 def _number(value: str | None) -> float | None:

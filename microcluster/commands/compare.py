@@ -17,12 +17,10 @@ from microcluster.setup.environment import ARTIFACTS
 @local_command
 def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
     """Compare runs: dollars and hours to the same validation loss, set-up included, also as a page; reads their reports only."""
-    if len(runs or ()) < 2:
-        raise UserMistake("fab compare takes at least two runs; for example: fab compare RUN RUN")
     known = {path.parent.name: (path.parent.parent.name, one) for path, one in reports_in(ARTIFACTS).items()}
-    chosen = [_chosen(name, known) for name in runs]
-    if len(set(chosen)) < len(chosen):
-        raise UserMistake(f"fab compare: a run is named twice: {', '.join(chosen)}. Name each run once.")
+    chosen = list(dict.fromkeys(_chosen(name, known) for name in runs or ()))
+    if len(chosen) < 2:
+        raise UserMistake("fab compare takes at least two runs; for example: fab compare RUN RUN")
     reports = [known[name][1] for name in chosen]
     if len({one.get("kind") for one in reports}) > 1:
         kinds = ", ".join(f"{one['run']} is of kind {one.get('kind')}" for one in reports)
@@ -33,16 +31,16 @@ def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
         raise UserMistake(
             f"A report of {', '.join(chosen)} says no {missing}: it is of another version. `fab report --stack STACK` writes it again."
         ) from missing
-    told = [comparison.better_buy(found), *comparison.verdicts(found)]
+    told = comparison.better_buy(found)
     heads, rows = comparison.table(found)
     path = ARTIFACTS / "comparisons" / f"{'-'.join(one.run for one in found)}.html"
-    _draw(path, found, told, list(zip(heads, *rows, strict=True)))
+    _draw(path, found, [told], list(zip(heads, *rows, strict=True)))
     if as_json:
         each = [{**asdict(one), "per_step": one.per_step} for one in found]
-        print_json({"runs": each, "loss": comparison.same_loss(found), "verdicts": told, "page": path})
+        print_json({"runs": each, "loss": comparison.same_loss(found), "verdict": told, "page": path})
         return 0
     show_table(heads, rows, right=heads[3:])
-    say("\n".join([*told, f"page: {path}"]))
+    say(f"{told}\npage: {path}")
     return 0
 
 

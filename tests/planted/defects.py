@@ -228,8 +228,8 @@ STOP = (
         "missing reading counts as rest",
         "a run is stopped of which nobody knows that it is idle",
         "agent/supervise/idle.py",
-        "elif node.before and was_known:",
-        "elif node.before:",
+        "elif self.is_known and was_known:",
+        "elif self.is_known:",
         "tests/unit/test_agent_idle_nodes.py::"
         "test_a_missing_reading_freezes_the_count_and_neither_adds_to_it_nor_begins_it_anew",
     ),

@@ -15,7 +15,7 @@ class Cluster:
     """Two machines that rest but for what a test says, and the count over them."""
 
     def __init__(self):
-        self.now, self.count = 0.0, Idleness(NAMES, EVERY_S, wants_gpus=True)
+        self.now, self.count = 0.0, Idleness(EVERY_S, wants_gpus=True)
         self.work, self.bytes, self.ssh, self.typed = (dict.fromkeys(NAMES, 0.0) for _ in range(4))
         self.count.hear("step 10", [{"event": "train", "step": 10, "loss": 2.0}])
         self.pass_by(1)
@@ -35,8 +35,8 @@ class Cluster:
             self.work["gpu-1"] += busy * TICKS_PER_S * EVERY_S
             self.bytes["gpu-1"] += moved * EVERY_S / 60
             self.ssh["gpu-1"] += watched * EVERY_S / 60
-            self.count.observe("gpu-0", self.facts("gpu-0"), self.now)
-            self.count.observe("gpu-1", self.facts("gpu-1", **changes), self.now, hangs)
+            answers = [("gpu-0", self.facts("gpu-0")), ("gpu-1", self.facts("gpu-1", **changes))]
+            self.count.observe(answers, self.now, hangs)
         return self.count.idle_s()
 
 
@@ -86,9 +86,9 @@ def test_a_key_pressed_in_a_terminal_is_work_and_a_forgotten_terminal_is_none(cl
 
 def test_a_checkpoint_is_work(cluster):
     cluster.pass_by(30 * A_MINUTE)
-    cluster.count.see_checkpoint((10, "model-10"))
+    cluster.count.see((10, "model-10"))
     assert cluster.count.idle_s() == 0.0
-    cluster.count.see_checkpoint((10, "model-10"))
+    cluster.count.see((10, "model-10"))
     assert cluster.pass_by(A_MINUTE) == 60.0
 
 
@@ -125,8 +125,7 @@ def test_what_happened_while_readings_were_missing_shows_in_the_next_ones(cluste
 def test_a_machine_that_does_not_answer_freezes_the_count(cluster):
     cluster.pass_by(30 * A_MINUTE)
     cluster.now += EVERY_S
-    cluster.count.observe("gpu-0", cluster.facts("gpu-0"), cluster.now)
-    cluster.count.observe("gpu-1", None, cluster.now)
+    cluster.count.observe([("gpu-0", cluster.facts("gpu-0")), ("gpu-1", None)], cluster.now)
     assert cluster.count.idle_s() is None
 
 
