@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from decimal import Decimal
+from dataclasses import asdict, replace
 from typing import Any
 
 from core.plain_text import count, say
@@ -18,34 +17,28 @@ from microcluster.config.stack import Stack
 from microcluster.config.variants import Keys, variants
 from microcluster.lifecycle.accounts import open_account, why_no_key
 from microcluster.planning.alternatives import (
+    CHEAPEST,
+    FASTEST,
+    IN_TIME,
+    OWN,
     Alternative,
-    Choice,
+    Marks,
     Offer,
     Pace,
     Span,
-    alternative,
     choose,
     fewer_machines,
 )
 from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
+from providers.rental.account import Quote
 from providers.rental.errors import ProviderError
 
 WORKERS = 8
 """Questions to an account at a time."""
 PUBLISHED = "published runs"
 COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M samples", "")
-PRICE_COLUMNS = ("machines", "port", "dollars an hour")
 TEXTS = ("machines", "precision", "")
-
-
-@dataclass
-class Prices:
-    """What an hour of each choice costs, None where nobody says; who says it, and why some have no price."""
-
-    per_hour: list[Decimal | None]
-    source: str
-    missing: list[str]
 
 
 @local_command
@@ -54,37 +47,29 @@ def plan(
 ) -> int:
     """Compare what could be rented for the stack's job: hours, dollars, and the better buy; without --live needs no account."""
     own = config.read_file(stack)
-    _refuse_unplannable(own, budget, deadline)
+    _refuse_unplannable(own)
     measured = newest_run(stack)
     others = list(variants(own))
-    prices = (asked if live else listed)(own, [other for other, _ in others])
-    known, unknown = choices(own, measured, zip(others, prices.per_hour, strict=True))
-    if prices.missing and not (known or unknown):
+    quotes = (asked if live else listed)(own, [other for other, _ in others])
+    missing = list(dict.fromkeys(quote.source for quote in quotes if quote.per_hour is None))
+    sources = sorted({quote.source for quote in quotes if quote.per_hour is not None})
+    if not sources:
         raise CommandFailed(
-            f"The account has no price for any choice. {prices.missing[0]} Without it: fab plan --stack {stack}"
+            f"The account has no price for any choice. {missing[0]} Without it: fab plan --stack {stack}"
         )
-    mine = next((row for row in known if not row.offer.keys), None)
-    choice = choose(known, budget=budget or None, deadline_h=deadline or None)
-    advice = advise(own, known, mine, choice, budget=budget, deadline=deadline)
-    advice.append(f"{prices.source}.")
+    known, unknown = choices(own, measured, zip(others, quotes, strict=True))
+    marks = choose(known, budget=budget or None, deadline_h=deadline or None)
+    prices = f"{'; '.join(sources)}."
+    advice = [*advise(own, known, marks, budget=budget, deadline=deadline), prices]
     if as_json:
-        measured_rows = [_facts(row, choice, mine) for row in known]
-        others = [{**asdict(offer), "measured": False} for offer in unknown]
-        facts = {"stack": stack, "prices": f"{prices.source}.", "without_price": prices.missing, "advice": advice}
-        print_json({**facts, "rows": measured_rows + others})
+        rows = [_facts(row, marks) for row in known] + [{**asdict(offer), "measured": False} for offer in unknown]
+        print_json({"stack": stack, "prices": prices, "without_price": missing, "advice": advice, "rows": rows})
         return 0
     if known:
         say(_title(own, known[0], measured))
-        by_price = sorted(known, key=lambda row: (row.dollars.usual, row.hours.usual))
-        cells = [_cells(row, choice, mine) for row in by_price]
-        show_table(COLUMNS, cells, right=set(COLUMNS) - set(TEXTS))
-    else:
-        cheapest_first = sorted(unknown, key=lambda offer: offer.per_hour)
-        priced = [(_machines(offer), f"{offer.port_mbps or ''}", f"{offer.per_hour:.3f}") for offer in cheapest_first]
-        show_table(PRICE_COLUMNS, dict.fromkeys(priced), right=PRICE_COLUMNS[1:])
-    if known and unknown:
-        say(f"Never measured, so without hours: {', '.join(sorted({_kind(offer) for offer in unknown}))}.")
-    say("\n".join([*(f"No price: {each}" for each in prices.missing), *advice]))
+    cells = [_cells(row, marks) for row in known] + [_unmeasured(offer) for offer in unknown]
+    show_table(COLUMNS, cells, right=set(COLUMNS) - set(TEXTS))
+    say("\n".join([*(f"No price: {each}" for each in missing), *advice]))
     return 0
 
 
@@ -119,74 +104,75 @@ def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:
 
 
 def choices(
-    own: Stack, measured: MeasuredRun | None, others: Iterable[tuple[tuple[Stack, Keys], Decimal | None]]
+    own: Stack, measured: MeasuredRun | None, others: Iterable[tuple[tuple[Stack, Keys], Quote]]
 ) -> tuple[list[Alternative], list[Offer]]:
-    """Return what the stack's job takes on every choice that has a price, and the choices where nobody knows."""
+    """Return what the stack's job takes on every choice that has a price, and the choices where nobody knows; cheapest first."""
     known, unknown = [], []
     own_pace = _pace(own, measured)
-    for (other, keys), price in others:
-        if price is None:
+    for (other, keys), quote in others:
+        if quote.per_hour is None:
             continue
         hardware, precision = other.cluster.hardware, getattr(other.job, "precision", None)
         offer = Offer(
-            hardware.name, hardware.gpu, hardware.gpus, other.cluster.nodes, _port(other), precision, price, keys
+            hardware.name,
+            hardware.gpu,
+            hardware.gpus,
+            other.cluster.nodes,
+            _port(other),
+            precision,
+            quote.per_hour,
+            keys,
         )
         pace = _pace(other, measured)
         if pace and own_pace:
-            known.append(alternative(offer, pace, own.job.max_steps * own_pace.samples, _preparation(other)))
+            known.append(Alternative(offer, pace, own.job.max_steps * own_pace.samples, _preparation(other)))
         else:
             unknown.append(offer)
-    return known, unknown
+    return sorted(known, key=Alternative.by_price), sorted(unknown, key=lambda offer: offer.per_hour)
 
 
-def advise(
-    own: Stack, rows: Sequence[Alternative], mine: Alternative | None, choice: Choice, *, budget: float, deadline: float
-) -> list[str]:
+def advise(own: Stack, rows: Sequence[Alternative], marks: Marks, *, budget: float, deadline: float) -> list[str]:
     """Say in sentences which machines to rent, and which keys of the stack file choose them."""
+    if not rows:
+        return [
+            f"Nothing like this job was ever measured. Train it once for a few steps, best on one machine: `make up STACK={own.name}`; "
+            "from then on its report is the basis of this command."
+        ]
     found = []
+    mine, cheapest = marks[OWN], marks[CHEAPEST]
     better = fewer_machines(rows, mine) if mine else None
-    if mine and better:
+    if better:
         found.append(
             f"Do not rent {_further(better.offer.nodes, mine.offer.nodes)}: {_takes(better)} instead of {_takes(mine)}.{_keys(better)}"
         )
-    cheapest = choice.cheapest
-    if cheapest and cheapest is not better:
+    if cheapest is not better:
         yours = " That is what the stack file says." if cheapest is mine else _keys(cheapest)
         found.append(f"Cheapest: {_machines(cheapest.offer)}, {_takes(cheapest)}.{yours}")
-    if budget and rows:
-        found.append(
-            _within(
-                choice.fastest_within_budget, f"Fastest within ${budget:g}", f"Nothing surely stays within ${budget:g}."
-            )
-        )
-    if deadline and rows:
+    if budget:
+        nothing = f"Nothing surely stays within ${budget:g}."
+        found.append(_within(marks[FASTEST], f"Fastest within ${budget:g}", nothing))
+    if deadline:
         nothing = f"Nothing is surely done within {deadline:g} hours."
-        found.append(_within(choice.cheapest_before_deadline, f"Cheapest within {deadline:g} hours", nothing))
-    if not rows:
-        found.append(
-            f"Nothing like this job was ever measured. Train it once for a few steps, best on one machine: `make up STACK={own.name}`; "
-            "from then on its report is the basis of this command."
-        )
+        found.append(_within(marks[IN_TIME], f"Cheapest within {deadline:g} hours", nothing))
     return found
 
 
 def _pace(stack: Stack, measured: MeasuredRun | None) -> Pace | None:
     hardware, nodes = stack.cluster.hardware, stack.cluster.nodes
-    workload = stack.job.workload()
+    workload, ranks = stack.job.workload(), hardware.gpus * nodes
     if stack.forecast and workload:
         found = stack.forecast.prediction
-        ranks = hardware.gpus * nodes
         return Pace(found.seconds, found.seconds - found.compute_s, ranks * workload.units, BAND, PUBLISHED)
     if measured is None or (hardware.gpu, hardware.gpus * measured.nodes) != (measured.gpu, measured.ranks):
         return None
     port = _port(stack)
     seconds = measured.step_on(nodes, CARRIED_MBPS.get(port, port) if port else None)
-    ranks, basis = hardware.gpus * nodes, f"run {measured.run}"
-    if measured.unit == "epoch":  # As many samples, in fewer steps on more ranks.
-        ratio = measured.ranks / ranks
-        return Pace((seconds or measured.compute_s) * ratio, None, 1, BAND if seconds else None, basis)
     exposed = seconds - measured.compute_s if seconds else None
-    return Pace(seconds or measured.compute_s, exposed, ranks, BAND if seconds else None, basis)
+    pace = Pace(seconds or measured.compute_s, exposed, ranks, BAND if seconds else None, f"run {measured.run}")
+    if measured.unit != "epoch":
+        return pace
+    # As many samples, in fewer steps on more ranks.
+    return replace(pace, seconds=pace.seconds * measured.ranks / ranks, exposed_s=None, samples=1)
 
 
 def _preparation(stack: Stack) -> Span:
@@ -195,11 +181,7 @@ def _preparation(stack: Stack) -> Span:
     return Span(*(a + b for a, b in zip(machines, data, strict=True)))
 
 
-def _refuse_unplannable(own: Stack, budget: float, deadline: float) -> None:
-    if budget < 0 or deadline < 0:
-        raise UserMistake(
-            "--budget takes dollars and --deadline hours, both above 0. For example: fab plan --budget 250 --deadline 24"
-        )
+def _refuse_unplannable(own: Stack) -> None:
     if own.cluster.rent_per_hour is None:
         raise UserMistake(
             f"Stack {own.name}: {account_of(own.cluster.account).title} sells nothing, so there is nothing to compare."
@@ -218,41 +200,36 @@ def _title(own: Stack, row: Alternative, measured: MeasuredRun | None) -> str:
     return f"Stack {own.name}: {much}; hours from the order to the end, dollars in started hours; by {row.pace.basis}{emulated}."
 
 
-def listed(own: Stack, stacks: Sequence[Stack]) -> Prices:
+def listed(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
     """Return the prices of the dated catalog."""
     source = f"List prices of {account_of(own.cluster.account).prices_as_of}, without tax"
-    return Prices([stack.cluster.rent_per_hour for stack in stacks], source, [])
+    return [Quote(stack.cluster.rent_per_hour, source) for stack in stacks]
 
 
-def asked(own: Stack, stacks: Sequence[Stack]) -> Prices:
+def asked(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
     """Ask the stack's own account once for each choice of machines; it verifies every order and takes none."""
     no_key = why_no_key(own.cluster.account, own.account_config_file)
     if no_key:
         raise UserMistake(f"{no_key} Without --live the plan needs no key: fab plan --stack {own.name}")
     account = open_account(own.cluster.account, own.account_config_file)
-    found = listed(own, ())
 
-    def ask(stack: Stack) -> Decimal | None:
-        nodes, machine = stack.cluster.nodes, stack.cluster.hardware.name
+    def ask(stack: Stack) -> Quote:
+        machines = f"{stack.cluster.nodes}x {stack.cluster.hardware.name}"
         try:
-            quote = account.quote(stack.name, nodes, stack.cluster.order())
+            quote = account.quote(stack.name, stack.cluster.nodes, stack.cluster.order())
         except (ProviderError, ArithmeticError) as error:
-            found.missing.append(f"{nodes}x {machine}: {error}")
-            return None
+            return Quote(None, f"{machines}: {error}")
         if quote.per_hour is None:
-            found.missing.append(f"{nodes}x {machine}: no dollars an hour: {quote.source}.")
-        else:
-            found.source = f"Prices by {quote.source}"
-        return quote.per_hour
+            return Quote(None, f"{machines}: no dollars an hour: {quote.source}.")
+        return Quote(quote.per_hour, f"Prices by {quote.source}")
 
     orders = [repr((each.cluster.nodes, each.cluster.order())) for each in stacks]
     with ThreadPoolExecutor(WORKERS) as pool:
         answers = {order: pool.submit(ask, each) for order, each in dict(zip(orders, stacks, strict=True)).items()}
-    found.per_hour = [answers[order].result() for order in orders]
-    return found
+    return [answers[order].result() for order in orders]
 
 
-def _cells(row: Alternative, choice: Choice, mine: Alternative | None) -> tuple[str, ...]:
+def _cells(row: Alternative, marks: Marks) -> tuple[str, ...]:
     offer, pace = row.offer, row.pace
     share = "?" if row.exposed_share is None else f"{row.exposed_share:.0%}"
     return (
@@ -265,21 +242,31 @@ def _cells(row: Alternative, choice: Choice, mine: Alternative | None) -> tuple[
         _span(row.hours, "{:.1f}"),
         _span(row.dollars, "{:,.0f}"),
         f"{row.per_million:.2f}" if pace.basis == PUBLISHED else "-",
-        ", ".join(_marks(row, choice, mine)),
+        ", ".join(_marks(row, marks)),
     )
 
 
-def _marks(row: Alternative, choice: Choice, mine: Alternative | None) -> list[str]:
-    named = {
-        "this stack": mine,
-        "cheapest": choice.cheapest,
-        "fastest within budget": choice.fastest_within_budget,
-        "cheapest before deadline": choice.cheapest_before_deadline,
-    }
-    return [name for name, one in named.items() if one is row]
+def _unmeasured(offer: Offer) -> tuple[str, ...]:
+    price = f"{offer.per_hour:.3f} an hour"
+    return (
+        _machines(offer),
+        f"{offer.port_mbps or ''}",
+        offer.precision or "",
+        "",
+        "",
+        "",
+        "",
+        price,
+        "",
+        "never measured",
+    )
 
 
-def _facts(row: Alternative, choice: Choice, mine: Alternative | None) -> dict[str, Any]:
+def _marks(row: Alternative, marks: Marks) -> list[str]:
+    return [name for name, one in marks.items() if one is row]
+
+
+def _facts(row: Alternative, marks: Marks) -> dict[str, Any]:
     return {
         **asdict(row.offer),
         "measured": True,
@@ -290,17 +277,13 @@ def _facts(row: Alternative, choice: Choice, mine: Alternative | None) -> dict[s
         "hours": _limits(row.hours),
         "dollars": _limits(row.dollars),
         "dollars_per_million_samples": row.per_million if row.pace.basis == PUBLISHED else None,
-        "marks": _marks(row, choice, mine),
+        "marks": _marks(row, marks),
         "keys": row.keys,
     }
 
 
 def _limits(span: Span) -> list[float | None]:
     return [None if math.isinf(each) else round(each, 3) for each in (span.low, span.usual, span.high)]
-
-
-def _kind(offer: Offer) -> str:
-    return f"{offer.gpus}x {offer.gpu}" + (f" in {offer.precision}" if offer.precision else "")
 
 
 def _port(stack: Stack) -> int | None:

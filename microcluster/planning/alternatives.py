@@ -16,6 +16,10 @@ WORTH_HOURS = 0.8
 """A further machine is worth its price only where it leaves at most this share of the hours."""
 
 
+OWN, CHEAPEST, FASTEST, IN_TIME = "this stack", "cheapest", "fastest within budget", "cheapest before deadline"
+"""What an alternative is marked as."""
+
+
 @dataclass(frozen=True)
 class Offer:
     """Machines that are sold.
@@ -72,9 +76,12 @@ class Alternative:
 
     offer: Offer
     pace: Pace
-    steps: int
-    preparation: Span
     samples: float
+    preparation: Span
+
+    @property
+    def steps(self) -> int:
+        return math.ceil(self.samples / self.pace.samples)
 
     @property
     def exposed_share(self) -> float | None:
@@ -82,16 +89,12 @@ class Alternative:
         return None if self.pace.exposed_s is None else self.pace.exposed_s / self.pace.seconds
 
     @property
-    def training_h(self) -> float:
-        return self.steps * self.pace.seconds / HOUR_S
-
-    @property
     def hours(self) -> Span:
         """Hours from the order to the end, with the limits of step time and preparation; without a band the high one is infinite."""
-        band = self.pace.band
-        high = math.inf if band is None else self.training_h * (1 + band) + self.preparation.high
-        low = self.training_h * (1 - (band or 0)) + self.preparation.low
-        return Span(low, self.training_h + self.preparation.usual, high)
+        training_h, band = self.steps * self.pace.seconds / HOUR_S, self.pace.band
+        high = math.inf if band is None else training_h * (1 + band) + self.preparation.high
+        low = training_h * (1 - (band or 0)) + self.preparation.low
+        return Span(low, training_h + self.preparation.usual, high)
 
     @property
     def dollars(self) -> Span:
@@ -99,6 +102,10 @@ class Alternative:
         hours, price = self.hours, float(self.offer.per_hour)
         high = math.inf if math.isinf(hours.high) else math.ceil(hours.high) * price
         return Span(math.ceil(hours.low) * price, math.ceil(hours.usual) * price, high)
+
+    def by_price(self) -> tuple[float, float]:
+        """Return what puts the cheaper one first, of equal ones the faster."""
+        return self.dollars.usual, self.hours.usual
 
     @property
     def per_million(self) -> float:
@@ -111,33 +118,24 @@ class Alternative:
         return {**self.offer.keys, "job.maxSteps": self.steps}
 
 
-def alternative(offer: Offer, pace: Pace, samples: float, preparation: Span) -> Alternative:
-    """Return what a job of so many samples takes on an offer; ``preparation`` in hours."""
-    return Alternative(offer, pace, math.ceil(samples / pace.samples), preparation, samples)
+Marks = Mapping[str, Alternative | None]
+"""Which alternative has which mark; None where nothing fits."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The better buys, each None where nothing fits."""
-
-    cheapest: Alternative | None
-    fastest_within_budget: Alternative | None
-    cheapest_before_deadline: Alternative | None
-
-
-def choose(rows: Sequence[Alternative], *, budget: float | None = None, deadline_h: float | None = None) -> Choice:
+def choose(rows: Sequence[Alternative], *, budget: float | None = None, deadline_h: float | None = None) -> Marks:
     """Choose by the usual figures; what may break budget or deadline at its upper limit does not fit."""
     affordable = [row for row in rows if budget is not None and row.dollars.high <= budget]
     in_time = [row for row in rows if deadline_h is not None and row.hours.high <= deadline_h]
-    return Choice(
-        _cheapest(rows),
-        min(affordable, key=lambda row: (row.hours.usual, row.dollars.usual), default=None),
-        _cheapest(in_time),
-    )
+    return {
+        OWN: next((row for row in rows if not row.offer.keys), None),
+        CHEAPEST: _cheapest(rows),
+        FASTEST: min(affordable, key=lambda row: (row.hours.usual, row.dollars.usual), default=None),
+        IN_TIME: _cheapest(in_time),
+    }
 
 
 def _cheapest(rows: Iterable[Alternative]) -> Alternative | None:
-    return min(rows, key=lambda row: (row.dollars.usual, row.hours.usual), default=None)
+    return min(rows, key=Alternative.by_price, default=None)
 
 
 def fewer_machines(rows: Sequence[Alternative], own: Alternative) -> Alternative | None:

@@ -7,7 +7,17 @@ from statistics import fmean
 import pytest
 
 from agent import step_time_model
-from microcluster.planning.alternatives import Alternative, Offer, Pace, Span, alternative, choose, fewer_machines
+from microcluster.planning.alternatives import (
+    CHEAPEST,
+    FASTEST,
+    IN_TIME,
+    Alternative,
+    Offer,
+    Pace,
+    Span,
+    choose,
+    fewer_machines,
+)
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
 PARAMETER_BYTES = 4 * 60_880_896
@@ -29,7 +39,7 @@ def bought(gpu: str, nodes: int, pace: Pace | None = None, preparation: Span = N
     precision = "mixed" if gpu == "V100" else "fp32"
     price = PAIR_PER_HOUR[gpu] / 2 * nodes
     offer = Offer(MACHINE[gpu], gpu, 2, nodes, 1000, precision, price, {"cluster.nodes": nodes})
-    return alternative(offer, pace or predicted(gpu, nodes, precision=precision), RUN_PAIRS, preparation)
+    return Alternative(offer, pace or predicted(gpu, nodes, precision=precision), RUN_PAIRS, preparation)
 
 
 def texar_step_s(sgd_step_s: float, dense_bytes: float) -> float:
@@ -90,19 +100,19 @@ def test_a_second_machine_that_halves_the_hours_is_not_advised_against() -> None
 def test_the_choice_is_the_cheapest_the_fastest_for_the_money_and_the_cheapest_in_time() -> None:
     rows = [bought("P100", 1), bought("P100", 2), bought("V100", 1), bought("V100", 2)]
     found = choose(rows, budget=150, deadline_h=30)
-    assert found.cheapest is rows[2]
-    assert found.fastest_within_budget is rows[2]
-    assert choose(rows, deadline_h=1).cheapest_before_deadline is None
-    assert choose(rows).fastest_within_budget is None
+    assert found[CHEAPEST] is rows[2]
+    assert found[FASTEST] is rows[2]
+    assert choose(rows, deadline_h=1)[IN_TIME] is None
+    assert choose(rows)[FASTEST] is None
 
 
 def test_what_may_break_the_budget_at_its_upper_limit_does_not_fit() -> None:
     row = bought("V100", 1)
-    assert choose([row], budget=row.dollars.usual).fastest_within_budget is None
-    assert choose([row], budget=row.dollars.high).fastest_within_budget is row
+    assert choose([row], budget=row.dollars.usual)[FASTEST] is None
+    assert choose([row], budget=row.dollars.high)[FASTEST] is row
 
 
 def test_a_lower_limit_has_no_upper_one_and_fits_no_budget() -> None:
     row = bought("V100", 2, Pace(1.0, None, 1024, None, "measured on one machine"))
     assert math.isinf(row.dollars.high) and row.exposed_share is None
-    assert choose([row], budget=10_000, deadline_h=10_000).fastest_within_budget is None
+    assert choose([row], budget=10_000, deadline_h=10_000)[FASTEST] is None
