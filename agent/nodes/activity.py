@@ -63,9 +63,9 @@ def sent_from(port):
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError):
             for message in connections(family):
-                ends, sent = message[ENDS], bytes_acked(message)
-                if int.from_bytes(ends[:2], "big") == port and sent is not None:
-                    found[ends.hex()] = sent
+                ends, info = message[ENDS], dict(parts(message[MESSAGE_BYTES:], ATTRIBUTE)).get(TCP_INFO, b"")
+                if int.from_bytes(ends[:2], "big") == port and len(info) >= BYTES_ACKED_AT + 8:
+                    found[ends.hex()] = struct.unpack_from("=Q", info, BYTES_ACKED_AT)[0]
     return found
 
 
@@ -76,24 +76,19 @@ def connections(family):
         asking.settimeout(TIMEOUT_S)
         asking.send(HEADER.pack(HEADER.size + len(request), BY_FAMILY, DUMP, 0, 0) + request)
         while True:
-            given, at = asking.recv(READ_BYTES), 0
-            while at < len(given):
-                length, kind = HEADER.unpack_from(given, at)[:2]
+            for kind, message in parts(asking.recv(READ_BYTES), HEADER):
                 if kind != BY_FAMILY:  # The end, or a refusal.
                     return
-                yield given[at + HEADER.size : at + length]
-                at += length + -length % 4
+                yield message
 
 
-def bytes_acked(message):
-    """Return the bytes that the other end of a connection has acknowledged, or None."""
-    at = MESSAGE_BYTES
-    while at + ATTRIBUTE.size <= len(message):
-        length, kind = ATTRIBUTE.unpack_from(message, at)
-        if kind == TCP_INFO and length >= ATTRIBUTE.size + BYTES_ACKED_AT + 8:
-            return struct.unpack_from("=Q", message, at + ATTRIBUTE.size + BYTES_ACKED_AT)[0]
-        at += max(length + -length % 4, ATTRIBUTE.size)
-    return None
+def parts(given, header):
+    """Yield (kind, content) of each part: its header begins with length and kind, and it is filled up to four bytes."""
+    at = 0
+    while at + header.size <= len(given):
+        length, kind = header.unpack_from(given, at)[:2]
+        yield kind, given[at + header.size : at + length]
+        at += max(length + -length % 4, header.size)
 
 
 def typed(folder):

@@ -84,8 +84,6 @@ class Prices:
 
     def at(self, per_hour: Decimal, source: str) -> "Prices":
         """Return the same parts at another price of the whole, of which each has the same share as before."""
-        if per_hour == self.per_hour:
-            return replace(self, source=source)
         share = per_hour / self.per_hour
         parts = (replace(part, rate=replace(part.rate, per_hour=part.rate.per_hour * share)) for part in self.parts)
         return Prices(tuple(parts), source)

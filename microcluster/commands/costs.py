@@ -26,8 +26,6 @@ PUBLIC_KEY = "id_ed25519.pub"
 COLUMNS = ("stack", "cost", "from (UTC)", "to (UTC)", "hours", "an hour now", "payer", "runs")
 NUMBERS = ("cost", "hours", "an hour now")
 DAY = timedelta(days=1)
-MOST_DAYS = 92
-"""Of a chart; of a longer time it shows months."""
 NO_KEY = "there is no key of the account."
 
 
@@ -148,14 +146,8 @@ def _draw(page: Path, found: Sequence[Paid], told: Sequence[str]) -> None:
     from microcluster.commands.report_page import bars, figures  # noqa: PLC0415 - drawing takes time at every start
 
     days = by_day(found)
-    every = list(next(iter(days.values()), {}))
-    unit, digits = ("day", len("2026-11-25")) if len(every) <= MOST_DAYS else ("month", len("2026-11"))
-    labels = list(dict.fromkeys(day[:digits] for day in every))
-    heights = {
-        stack: [float(sum(cost for day, cost in of.items() if day.startswith(label))) for label in labels]
-        for stack, of in days.items()
-    }
-    charts = [(f"Dollars by {unit}", bars("dollars", labels, heights))] if labels else []
+    heights = {stack: [float(cost) for cost in of.values()] for stack, of in days.items()}
+    charts = [("Dollars by day", bars("dollars", list(next(iter(days.values()))), heights))] if days else []
     tables = [("Rentals", [COLUMNS, *map(_cells, found)])] if found else []
     figures(page, "What was rented", "Read from the accounts", told=told, charts=charts, tables=tables)
 

@@ -1,7 +1,7 @@
 """What the guards of a stack have found: each writes a record, and every other one reads it."""
 
 import socket
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -56,18 +56,15 @@ class Book:
 
     def records(self) -> list[Record]:
         """Return what every guard found last, newest first; a file that cannot be read is passed over."""
-        return sorted(self._readable(), key=lambda each: each.at, reverse=True)
+        found = []
+        for path in self.folder.glob("*.json"):
+            with suppress(OSError, ValidationError):
+                found.append(RECORD.validate_json(path.read_bytes()))
+        return sorted(found, key=lambda each: each.at, reverse=True)
 
     def newest(self) -> Record | None:
         """Return what was found last by any guard."""
         return next(iter(self.records()), None)
-
-    def _readable(self) -> Iterable[Record]:
-        for path in self.folder.glob("*.json"):
-            try:
-                yield RECORD.validate_json(path.read_bytes())
-            except (OSError, ValidationError):
-                continue
 
 
 def called(kind: str) -> str:

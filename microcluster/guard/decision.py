@@ -16,6 +16,7 @@ UNREAD = 2
 """The exit code of a guard that cannot read the account."""
 STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
 """Kept in reserve before a limit: to stop the program so that it saves, to fetch, and to cancel."""
+RESERVE = timedelta(seconds=STOP_S + FETCH_S + CANCEL_S)
 LEAST_SHARE = 5
 """Of a short lease the reserve takes at most this part."""
 WARN_SHARE = Decimal("0.8")
@@ -172,7 +173,7 @@ def _lease_end(limits: Limits, rental: Rental) -> End | None:
             return None
         last = rental.read_at + timedelta(hours=float((limits.lease_h - rental.spent) / rental.per_hour))
     share = timedelta(hours=float(limits.lease_h)) / LEAST_SHARE
-    return End("lease", last - min(_reserve(), share), last)
+    return End("lease", last - min(RESERVE, share), last)
 
 
 def _budget_end(limits: Limits, rental: Rental) -> End | None:
@@ -180,11 +181,7 @@ def _budget_end(limits: Limits, rental: Rental) -> End | None:
         return None
     going_on = [(row.opened, row.price) for row in rental.open]
     last = last_paid(limits.budget - rental.spent - rental.per_hour, going_on, rental.read_at)
-    return End("budget", last - _reserve(), last) if last else None
-
-
-def _reserve() -> timedelta:
-    return timedelta(seconds=STOP_S + FETCH_S + CANCEL_S)
+    return End("budget", last - RESERVE, last) if last else None
 
 
 def _blind(seen: Seen, due: End | None) -> Verdict:

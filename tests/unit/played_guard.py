@@ -1,6 +1,6 @@
 """A rental in virtual time: an account that bills started hours, machines with a run, and the hands of any number of guards."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -48,8 +48,8 @@ class PlayedBook(Book):
     def forget(self) -> None:
         self.kept.clear()
 
-    def _readable(self) -> Iterable[Record]:
-        return self.kept.values()
+    def records(self) -> list[Record]:
+        return sorted(self.kept.values(), key=lambda each: each.at, reverse=True)
 
 
 @dataclass
