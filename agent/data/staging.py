@@ -2,7 +2,7 @@
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/run_spec.py) and leaves finished files with their sums in its folder.
 Every step is left out whose results are whole by its stamp, which holds what they follow from and their hashes: so a killed staging goes on
-where it was.
+with the step that it was at.
 """
 
 import os

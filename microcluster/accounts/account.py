@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
@@ -45,6 +45,9 @@ class ClusterSection(BaseModel, ABC):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    slow_ports: ClassVar[tuple[int, ...]] = ()
+    """Values of `portSpeedMbps` that are sold, and at which several nodes wait for the network in every step."""
 
     account: StrictStr
 

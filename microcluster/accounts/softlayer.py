@@ -1,7 +1,7 @@
 """SoftLayer (IBM Cloud Classic): guests with a SAN disk, billed by the hour, in which a container runs."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
@@ -44,6 +44,8 @@ class Cluster(ClusterSection):
             examples=["AC2_16X120X100"],
         ),
     ]
+    slow_ports: ClassVar[tuple[int, ...]] = tuple(speed for speed in catalog.PORT_SPEEDS_MBPS if speed < FAST_MBPS)
+
     admin_cidrs: AdminCidrs
     nodes: Nodes = 2
     port_speed_mbps: Annotated[
@@ -85,9 +87,7 @@ class Cluster(ClusterSection):
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
         flavor = catalog.FLAVORS.get(str(written.get("flavor")))
-        found = _port(written)
-        if flavor:
-            found += _place(flavor, written.get("datacenter")) + _disks(flavor)
+        found = _place(flavor, written.get("datacenter")) + _disks(flavor) if flavor else []
         for one, other in (("os", "image"), ("router", "privateVlan")):
             if written.get(one) is not None and written.get(other) is not None:
                 found.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
@@ -131,15 +131,6 @@ class Cluster(ClusterSection):
     def facts(self) -> Mapping[str, Any]:
         """Return the guest's port and disk."""
         return {"port_speed_mbps": self.port_speed_mbps, "data_disk_gb": self.data_disk_gb}
-
-
-def _port(written: Mapping[str, Any]) -> list[str]:
-    nodes, speed = written.get("nodes", 2), written.get("portSpeedMbps", FAST_MBPS)
-    if speed not in catalog.PORT_SPEEDS_MBPS or speed >= FAST_MBPS or not isinstance(nodes, int) or nodes < 2:
-        return []
-    return [
-        f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes every step wait for the network; use {FAST_MBPS}, or nodes: 1"
-    ]
 
 
 def _place(flavor: catalog.Flavor, datacenter: Any) -> list[str]:

@@ -1,4 +1,5 @@
 import copy
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -115,10 +116,11 @@ def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: i
     assert plan.risk().dollars <= 1 or plan.checkpoint_steps == 1
 
 
-def test_a_port_that_is_too_slow_is_refused() -> None:
-    assert problems(written(cluster__portSpeedMbps=100, cluster__nodes=8)) == [
-        "cluster/portSpeedMbps: 100 Mb/s between 8 nodes makes every step wait for the network; use 1000, or nodes: 1"
-    ]
+def test_a_port_that_is_too_slow_is_refused_with_the_price_of_the_mistake() -> None:
+    (found,) = problems(written(cluster__portSpeedMbps=100, cluster__nodes=8))
+    assert found.startswith("cluster/portSpeedMbps: 100 Mb/s between 8 nodes makes 50000 steps take ")
+    dollars = [int(each.replace(",", "")) for each in re.findall(r"\$([\d,]+)", found)]
+    assert dollars[0] > 5 * dollars[1] and found.endswith("; use 1000, or nodes: 1")
     two = problems(written(cluster__portSpeedMbps=10, job__maxSteps="many"))
     assert [problem.partition(":")[0] for problem in two] == ["cluster/portSpeedMbps", "job/maxSteps"]
 
