@@ -27,7 +27,7 @@ from microcluster.commands.money import account_and_mark
 from microcluster.config import stack as config
 from microcluster.guard import timer
 from microcluster.guard.book import RECORD, Book, Record, called
-from microcluster.guard.decision import UNREAD, Limits, first_end, price
+from microcluster.guard.decision import UNREAD, Limits, Verdict, first_end, price
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import accounts, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
@@ -134,11 +134,23 @@ def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome
     return Guard(called(kind), limits, hands, book_of(stack, home))
 
 
+def watched(stack: str, outcome: Outcome | None) -> Verdict | None:
+    """Look with the eyes of a command that watches the run, and tell the machines the limits as they are now.
+
+    A limit that cannot be read, for whatever reason, keeps nobody from watching.
+    """
+    try:
+        limits = limits_of(stack)
+        return guard_of(stack, Home.of(), limits, "watch", outcome).watch().verdict if limits else None
+    except Exception as error:  # noqa: BLE001
+        note(f"guard: {error}")
+        return None
+
+
 def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
     """Return what looks once a minute with the eyes of a command that watches the run, and raises LimitReached.
 
     The machines hold the same limits and may have stopped the program before; it looks at once then.
-    A limit that cannot be read, for whatever reason, keeps nobody from watching.
     """
     looked = time.monotonic()
 
@@ -147,13 +159,7 @@ def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
         is_stopped = outcome is not None and outcome.state == "stopped" and outcome.cause in CAUSES
         if not is_stopped and time.monotonic() - looked < LOOK_EVERY_S:
             return
-        try:
-            limits = limits_of(stack)
-            verdict = guard_of(stack, Home.of(), limits, "watch", outcome).watch().verdict if limits else None
-        except Exception as error:  # noqa: BLE001
-            note(f"guard: {error}")
-            verdict = None
-        looked = time.monotonic()
+        verdict, looked = watched(stack, outcome), time.monotonic()
         if verdict and verdict.step == "end" and (verdict.fetch_by is not None or verdict.reason in UNSEEN):
             raise LimitReached
 

@@ -14,7 +14,7 @@ from microcluster.commands.command import (
     run_part,
 )
 from microcluster.commands.fetch import fetch
-from microcluster.commands.guard import book_of, bring_to_its_end, limits_said, who_looks
+from microcluster.commands.guard import book_of, bring_to_its_end, limits_said, watched, who_looks
 from microcluster.commands.job import resume
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
@@ -128,6 +128,7 @@ def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
     try:
         outcome = outcome_or_none(stack)
         if outcome and outcome.state in ("stopped", "failed", "stalled"):
+            watched(stack, outcome)  # A limit for which the machines have stopped it may be a later one by now.
             with stages.stage("resume", "the job is not running; continuing from its latest checkpoint, if it has one"):
                 run_part(resume, stack=stack)
         with stages.stage("job", "watching it; it keeps running after Ctrl-C"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -202,6 +203,20 @@ def test_while_a_job_that_is_done_is_fetched_the_stack_is_busy_so_that_no_other_
     monkeypatch.setattr(ending, "run_part", fetch)
     assert ended() == 0
     assert (busy, locks.is_busy("v100", Home.of())) == ([True], False)
+
+
+def test_a_run_that_the_lease_has_stopped_goes_on_only_when_its_machines_know_the_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    record = Record("watch@here", datetime.now(UTC), Verdict("record", "within its limits"))
+    looking = SimpleNamespace(watch=lambda: done.append("told") or record)
+    monkeypatch.setattr(up, "outcome_or_none", lambda stack: replace(RUNNING, state="stopped", cause="lease-over"))
+    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(40)))
+    monkeypatch.setattr(guard, "guard_of", lambda *args: looking)
+    monkeypatch.setattr(up, "run_part", lambda part, **options: done.append(part.name) or 0)
+    assert up._follow("v100", Stages(), ends=True) == 0
+    assert done == ["told", "resume", "watch", "report"]
 
 
 @pytest.mark.parametrize(("codes", "looks"), [([2, 2, 0], 3), ([1], 1)])
