@@ -115,6 +115,8 @@ def data_sizes(prefix):
     """Return {path of a data file: its size in bytes} as the index says."""
     tensors, ends = table_of(prefix), {}
     shards = tensors.pop(b"", {}).get(SHARDS, 1)
+    if not tensors:
+        raise Torn("it names no tensor")
     for place in tensors.values():
         shard = place.get(SHARD, 0)
         ends[shard] = max(ends.get(shard, 0), place.get(OFFSET, 0) + place.get(SIZE, 0))

@@ -37,6 +37,12 @@ def test_whatever_byte_of_an_index_is_wrong_the_look_at_it_ends(logdir, at):
     assert isinstance(tensorflow.flaw(str(logdir / "model.ckpt-7")), str)
 
 
+def test_an_index_that_names_no_tensor_is_no_whole_checkpoint(logdir):
+    footer = bytes([0, 0, 0, 4]).ljust(tensorflow.FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", tensorflow.MAGIC)
+    save(logdir, "model.ckpt-7", index=bytes(16) + footer)
+    assert "names no tensor" in tensorflow.flaw(str(logdir / "model.ckpt-7"))
+
+
 @pytest.mark.parametrize("cut", range(len(DATA)))
 def test_data_that_are_cut_short_are_seen_by_the_size_in_the_index(logdir, cut):
     save(logdir, "model.ckpt-7", data=DATA[:cut])
