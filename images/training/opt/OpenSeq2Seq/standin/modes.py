@@ -1,6 +1,5 @@
 """What each mode builds and runs on one rank."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -75,6 +74,4 @@ def _restored(world: World, checkpoint: str) -> tf.Session:
 
 
 def _data(params: Mapping[str, Any], world: World) -> ParallelText:
-    seed = params.get("random_seed", time.time_ns() % 2**31) + world.rank
-    tf.set_random_seed(seed)
-    return ParallelText(params["data_layer_params"], params["batch_size_per_gpu"], world.rank, world.size, seed)
+    return ParallelText(params["data_layer_params"], params["batch_size_per_gpu"], world.rank, world.size)

@@ -30,10 +30,10 @@ class Batch:
 class ParallelText:
     """One rank's lines of a data layer."""
 
-    def __init__(self, layer: Mapping[str, Any], batch_size: int, rank: int, size: int, seed: int) -> None:
+    def __init__(self, layer: Mapping[str, Any], batch_size: int, rank: int, size: int) -> None:
         self._layer, self.batch_size = layer, batch_size
         self._delimiter = layer.get("delimiter", " ")
-        self._random = numpy.random.default_rng(seed)
+        self._random = numpy.random.default_rng()
         vocabulary = Path(layer["src_vocab_file"]).read_text(encoding="utf-8").split("\n")
         self.pieces = [line.split("\t")[0] for line in vocabulary if line]  # A line is a piece, a tab and its score.
         room = EIGHT if layer.get("pad_vocab_to_eight") else 1

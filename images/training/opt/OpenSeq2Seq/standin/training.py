@@ -19,14 +19,14 @@ PERIODS = ("eval_steps", "print_loss_steps", "print_samples_steps", "save_summar
 
 
 class Every:
-    """Due at the first step that is seen and then every ``steps``; never with None. After a resume it counts from the restored step."""
+    """Due at the first step that is seen and then every ``steps``. After a resume it counts from the restored step."""
 
-    def __init__(self, steps: int | None) -> None:
-        self._steps, self._last = steps, None
+    def __init__(self, steps: int) -> None:
+        self._steps, self._last = steps, -steps
 
     def due(self, step: int) -> bool:
         """Whether ``step`` is due; it is then taken as done."""
-        if self._steps is None or (self._last is not None and step < self._last + self._steps):
+        if step < self._last + self._steps:
             return False
         self._last = step
         return True
@@ -49,11 +49,9 @@ class Training:
     ) -> None:
         self._params, self._graph, self._data, self._evaluation, self._world = params, graph, data, evaluation, world
         self._logdir, self._last_step, self._lowest = params["logdir"], params["max_steps"], float("inf")
-        self._due = {name: Every(params.get(name)) for name in PERIODS}
-        self._writes = world.first and params.get("save_checkpoint_steps") is not None
-        self._scalars = world.first and params.get("save_summaries_steps") is not None
-        kept = params.get("num_checkpoints", CHECKPOINTS_KEPT)
-        self._saver, self._best = (tf.train.Saver(max_to_keep=kept, save_relative_paths=True) for _ in range(2))
+        self._due = {name: Every(params[name]) for name in PERIODS}
+        self._saver = tf.train.Saver(max_to_keep=CHECKPOINTS_KEPT, save_relative_paths=True)
+        self._best = tf.train.Saver(max_to_keep=CHECKPOINTS_KEPT, save_relative_paths=True)
         self._seconds, self._objects, self._counted = 0.0, 0, 0
         self._saved_step: int | None = None
         self._loss_time = self._scalar_time = time.monotonic()
@@ -62,7 +60,7 @@ class Training:
         """Train from ``checkpoint``, or from scratch, to the last step or the end of the data."""
         objects = tf.placeholder(tf.float32, [])
         start, equalize, total = tf.global_variables_initializer(), self._world.equalize(), self._world.total(objects)
-        if self._scalars:
+        if self._world.first:
             self._events = tf.summary.FileWriter(self._logdir, tf.get_default_graph())
         with session() as self._session:
             self._session.run(start)
@@ -75,7 +73,7 @@ class Training:
             say(finished_training(self._counted, self._seconds, every_objects))
 
     def _train(self, step: int) -> None:
-        if self._writes:
+        if self._world.first:
             tf.train.write_graph(tf.get_default_graph(), self._logdir, "graph.pbtxt")
         if self._due["save_checkpoint_steps"].due(step):
             self._save(step)
@@ -114,7 +112,7 @@ class Training:
             self._loss_time = now
         if showing:
             say(samples("Train ", sentences(self._data, batch, found["prediction"])))
-        if self._scalars and self._due["save_summaries_steps"].due(step):
+        if self._world.first and self._due["save_summaries_steps"].due(step):
             self._summarize(step, rate, found)
         if self._due["save_checkpoint_steps"].due(step + 1):
             self._save(step + 1)
@@ -125,9 +123,9 @@ class Training:
         loss, bleu = evaluation.run(self._session)
         if self._world.first:
             say(validation(loss, bleu))
-        if self._scalars:
+        if self._world.first:
             self._write({"eval_loss": loss, "Eval_BLEU_Score": bleu}, step)
-        if self._writes and loss < self._lowest:
+        if self._world.first and loss < self._lowest:
             self._lowest = loss
             folder = os.path.join(self._logdir, "best_models")
             os.makedirs(folder, exist_ok=True)
@@ -151,7 +149,7 @@ class Training:
         self._events.flush()
 
     def _save(self, step: int) -> None:
-        if self._writes and step != self._saved_step:
+        if self._world.first and step != self._saved_step:
             self._saver.save(self._session, os.path.join(self._logdir, "model.ckpt"), global_step=step)
             self._saved_step = step
 

@@ -72,12 +72,12 @@ class Text2Text:
 
     required = {
         **{"use_horovod": bool, "batch_size_per_gpu": int, "max_steps": int, "logdir": str},
+        **dict.fromkeys(("eval_steps", "print_loss_steps", "print_samples_steps"), int),
+        **dict.fromkeys(("save_summaries_steps", "save_checkpoint_steps"), int),
         **dict.fromkeys(("lr_policy", "data_layer", "encoder", "decoder", "loss")),
         **{f"{part}_params": dict for part in ("lr_policy", "data_layer", "encoder", "decoder", "loss")},
     }
     optional = {
-        **dict.fromkeys(("eval_steps", "num_checkpoints", "print_loss_steps", "random_seed"), int),
-        **dict.fromkeys(("print_samples_steps", "save_summaries_steps", "save_checkpoint_steps")),
         **{"dtype": [DType.float32, "mixed"], "loss_scaling": ["Backoff"], "num_gpus": [1]},
         **{"optimizer": [LazyAdamOptimizer, "Adam"], "optimizer_params": dict},
     }
