@@ -67,7 +67,7 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
     status = _status(account, home)
     refuse_taken_port(account, status)
     image, of = image or TRAINING, account_of(account.name)
-    prepare_images(home, stages, of.emulated_by or (() if image == TRAINING else ("machine", image)))
+    prepare_images(home, stages, of.emulated_by or ("machine", image))
     with stages.stage("emulator", f"the emulated {of.title} account, on this machine"):
         _command("start", account, home)
         if not status["registry"]:

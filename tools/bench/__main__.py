@@ -1,4 +1,4 @@
-"""Measure all figures: what N machines and crashes cost, how image and data spread, preflight and resume, `make up` by stage, memory.
+"""Measure all figures: what N machines and crashes cost, how image and data spread, preflight and resume, `make up` by stage.
 
     make bench                    the engine and the images as this computer has them
     COLD=1 make bench             an empty cache: the engine and the images are built as on a bare machine
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import signal
-import statistics
 import subprocess
 import tempfile
 import time
@@ -23,14 +22,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench import crash_loss, fan_out, resume, scale
-from tools.bench.memory import resident_mb, sampled, with_words
 from tools.product import Product, install
 
 AIM_S = 60.0
 """From `pulumi up` to the first training step, beyond what the account itself takes."""
 STAGE = re.compile(r"==> (\w+):")
 LIMIT_S = 3600
-RANKS = 4
 
 
 @dataclass(frozen=True)
@@ -63,24 +60,13 @@ def measure(product: Product, console: Console) -> None:
     first = timed_up(product)
     assert product.run("make down DISCARD=1").returncode == 0
     product.run(".venv/bin/python -m emulator start", 120)
-    at_rest = emulator_mb(product)
-    with sampled(lambda: with_words("run.py", "--use_horovod=True", "python")) as ranks:
-        second = timed_up(product)
+    second = timed_up(product)
     own, step = provisioning_s(product), first_step(product) - second.pulumi_began
     show_stages(console, first, second)
     console.print(
         f"from pulumi up to the first training step: {step:.0f} s; the account itself took {own:.0f} s of it,"
     )
     console.print(f"so {step - own:.0f} s are ours (aim: {AIM_S:.0f} s)")
-    console.print(f"emulator and registry at rest: {at_rest:.0f} MB; with two machines: {emulator_mb(product):.0f} MB")
-    # mpirun and its daemons bear the same words and are small.
-    largest = sorted(ranks.values())[-RANKS:]
-    console.print(f"one rank at its largest: {statistics.fmean(largest):.0f} MB (mean of the four)")
-
-
-def emulator_mb(product: Product) -> float:
-    """Return what the account's own processes hold: the API and its registry, not the machines."""
-    return sum(resident_mb(process) for process in with_words(f"{product.home}/emulator"))
 
 
 def show_stages(console: Console, first: Up, second: Up) -> None:

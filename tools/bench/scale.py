@@ -9,15 +9,15 @@ The account's clock goes as fast as ours and its limit of 50 calls a second hold
 import statistics
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from tools.bench.memory import sampled, with_words
 from tools.chaos.accounts import AccountServer
 from tools.chaos.command_line import DESTROY, PROVIDER, UP, Copy
 
@@ -26,6 +26,8 @@ PROVISIONING_S = 10.0
 SETTINGS = {"clock_rate": 1.0, "provisioning_s": PROVISIONING_S, "reclaim_s": 5.0, "calls_per_second": 50}
 AIM_S = 5.0
 AIM_CALLS = 12.0
+EVERY_S = 1.0
+KIB = 1024
 
 
 def measure(console: Console, sizes: Sequence[int] = SIZES) -> None:
@@ -39,13 +41,12 @@ def measure(console: Console, sizes: Sequence[int] = SIZES) -> None:
             copy.declare_nodes(machines)
             home = Path(folder) / f"home-{machines}"
             with copy.home(server, home, **SETTINGS):
-                with sampled(partial(with_words, PROVIDER, str(copy.product.folder))) as provider:
+                with _sampled(PROVIDER, str(copy.product.folder)) as provider:
                     up_s, calls = _timed(server, copy, home, UP)
                 destroy_s, destroy_calls = _timed(server, copy, home, DESTROY)
             beyond.append(up_s - PROVISIONING_S)
             up = (f"{beyond[-1]:.1f} s", str(calls), f"{calls / machines:.1f}")
-            largest_mb = max(provider.values(), default=0.0)
-            table.add_row(str(machines), *up, f"{destroy_s:.1f} s", str(destroy_calls), f"{largest_mb:.0f} MB")
+            table.add_row(str(machines), *up, f"{destroy_s:.1f} s", str(destroy_calls), f"{max(provider):.0f} MB")
     server.close()
     console.print(table)
     if len(sizes) > 1:
@@ -63,6 +64,37 @@ def _timed(server: AccountServer, copy: Copy, home: Path, line: str) -> tuple[fl
     code, output = copy.start(line, home).ended()
     assert code == 0, output
     return time.monotonic() - began, len(server.wire.calls)
+
+
+@contextmanager
+def _sampled(*words: str) -> Iterator[list[float]]:
+    """Yield a list that gets the memory in MB of the processes whose command line holds all the words, as long as the block runs."""
+    found = [0.0]
+    over = threading.Event()
+
+    def sample() -> None:
+        while not over.wait(EVERY_S):
+            found.extend(_resident_mb(*words))
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
+def _resident_mb(*words: str) -> list[float]:
+    """Return the proportional set sizes in MB (10^6 bytes) of these processes; shared pages count once in all."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # It has ended.
+            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if all(word in line for word in words):
+                rows = (process / "smaps_rollup").read_text().splitlines()
+                found.append(sum(int(row.split()[1]) for row in rows if row.startswith("Pss:")) * KIB / 1e6)
+    return found
 
 
 if __name__ == "__main__":
