@@ -67,8 +67,8 @@ def answer(
     """
     done = asked((str(PULUMI), *words, "--non-interactive"), limit_s, environment or with_account(home))
     if done.returncode in (MISSING, STOPPED_BY_LIMIT):
-        why = f"`pulumi {' '.join(words)}`: {done.stderr}"
-        raise CommandFailed(f"{why}. Run: make setup, then the same command again.")
+        way = "Run: make setup, then" if done.returncode == MISSING else "Run"
+        raise CommandFailed(f"`pulumi {' '.join(words)}`: {done.stderr}. {way} the same command again.")
     return done
 
 
