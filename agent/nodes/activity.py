@@ -1,6 +1,6 @@
 """What shows that something happens on a node, beside its GPUs: use of processors and network, and keystrokes.
 
-Each reading is a counter, so that two of them say what happened in between; one that cannot be read is None.
+Each reading is a counter, so that two of them say what happened in between.
 """
 
 import contextlib
@@ -24,16 +24,14 @@ READ_BYTES, TIMEOUT_S = 1 << 16, 5
 
 
 def reading(terminals, proc="/proc"):
-    """Return all readings of this node; nothing that it shows may keep it from saying how else it is."""
-    found = {"processors": None, "network": None, "typed": None}
-    for name, read, where in (
-        ("processors", processors, os.path.join(proc, "stat")),
-        ("network", network, os.path.join(proc, "net", "dev")),
-        ("typed", typed, terminals),
-    ):
-        with contextlib.suppress(OSError, ValueError, IndexError, struct.error):
-            found[name] = read(where)
-    return found
+    """Return all readings of this node; None where one of them cannot be read, which may keep nobody from saying how else it is."""
+    with contextlib.suppress(OSError, ValueError, IndexError, struct.error):
+        return {
+            "processors": processors(os.path.join(proc, "stat")),
+            "network": network(os.path.join(proc, "net", "dev")),
+            "typed": typed(terminals),
+        }
+    return None
 
 
 def processors(path):
@@ -96,11 +94,9 @@ def typed(folder):
 
     Only a person's login has a terminal: our own commands ask for none, and a login without a keystroke changes nothing.
     """
-    names = os.listdir(folder)
-    if "ptmx" not in names:  # The folder that a container was to see them in.
-        return None
+    os.stat(os.path.join(folder, "ptmx"))  # It is not in the folder that a container was to see them in.
     found = [0.0]
-    for name in filter(str.isdigit, names):
+    for name in filter(str.isdigit, os.listdir(folder)):
         with contextlib.suppress(FileNotFoundError):  # Its person has just left.
             found.append(os.stat(os.path.join(folder, name)).st_atime)
     return max(found)

@@ -62,8 +62,7 @@ class Idleness:
             self.count_s += now - since
 
     def _is_whole(self, facts):
-        readings = (facts or {}).get("activity")
-        if not readings or None in readings.values():
+        if not facts or not facts.get("activity"):
             return False
         used = [gpu["utilisation"] for gpu in facts["gpus"]]
         return None not in used and (bool(used) or not self.wants_gpus)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from core.home import Home
@@ -130,14 +131,8 @@ def _kept(
             say("The job runs again; nothing is cancelled.")
             return outcome
         hold(outcome)
-        until = began + timedelta(seconds=_keep_s(stack, keep_s))
+        with suppress(config.ConfigError):
+            limits = config.read_guard(stack)
+            keep_s = limits.keep_failed * 60 if limits else keep_s
+        until = began + timedelta(seconds=keep_s)
     return outcome
-
-
-def _keep_s(stack: str, keep_s: float) -> float:
-    """Return for how long the machines of a failed job stay by the stack file as it is now, where it says so."""
-    try:
-        limits = config.read_guard(stack)
-    except config.ConfigError:
-        return keep_s
-    return limits.keep_failed * 60 if limits else keep_s

@@ -223,10 +223,8 @@ def asked(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
             return Quote(None, f"{machines}: no dollars an hour: {quote.source}.")
         return Quote(quote.per_hour, f"Prices by {quote.source}")
 
-    orders = [repr((each.cluster.nodes, each.cluster.order())) for each in stacks]
     with ThreadPoolExecutor(WORKERS) as pool:
-        answers = {order: pool.submit(ask, each) for order, each in dict(zip(orders, stacks, strict=True)).items()}
-    return [answers[order].result() for order in orders]
+        return list(pool.map(ask, stacks))
 
 
 def _cells(row: Alternative, marks: Marks) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ import pty
 import socket
 import time
 
+import pytest
+
 from agent.nodes import activity
 
 STAT = """cpu  100 20 30 800 50 0 0 0 7 0
@@ -60,7 +62,18 @@ def test_a_terminal_shows_when_a_key_was_pressed_and_output_is_none():
         os.close(program)
 
 
-def test_what_cannot_be_read_is_missing_and_not_nothing(tmp_path):
+@pytest.mark.parametrize("lost", ["stat", "net/dev", "terminals/ptmx", None])
+def test_what_cannot_be_read_is_missing_and_not_nothing(tmp_path, lost):
+    """Where the machine's terminals were to be mounted is a folder all the same."""
+    for name, text in {"stat": STAT, "net/dev": DEV, "terminals/ptmx": "", "terminals/0": ""}.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        if name != lost:
+            path.write_text(text)
+    found = activity.reading(str(tmp_path / "terminals"), str(tmp_path))
+    assert (found is None) == (lost is not None)
+
+
+def test_numbers_that_cannot_be_read_are_missing(tmp_path):
     (tmp_path / "stat").write_text("no numbers\n")
-    # Where the machine's terminals were to be mounted is a folder all the same.
-    assert activity.reading(str(tmp_path), str(tmp_path)) == {"processors": None, "network": None, "typed": None}
+    assert activity.reading(activity.TERMINALS, str(tmp_path)) is None
