@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 from agent.supervise.guard import CAUSES
 from core.catalog.prices import DOLLARS, money
@@ -76,7 +77,7 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
         with suppress(CommandFailed):  # It goes on looking at nothing, and says so in its log.
             _remove(stack, home)
     if as_json:
-        print_json(RECORD.dump_python(record, mode="json"))
+        print_json(facts(record))
     else:
         say(sentence_of(stack, record))
     return record.verdict.code
@@ -200,6 +201,16 @@ def book_of(stack: str, home: Home) -> Book:
     return Book(home.keys / stack / "guards")
 
 
+def facts(record: Record) -> dict[str, Any]:
+    """Return what a guard found as plain values, with what follows from the charges."""
+    known, rental = RECORD.dump_python(record, mode="json"), record.rental
+    if rental:
+        began = rental.began.isoformat() if rental.began else None
+        money_now = {"spent": rental.spent, "per_hour": rental.per_hour, "currency": rental.currency}
+        known["rental"] |= {"began": began, **money_now}
+    return known
+
+
 def sentence_of(stack: str, record: Record) -> str:
     """Say what a guard found, when it ends at the latest, and the next command."""
     rental, verdict, due = record.rental, record.verdict, record.verdict.due
@@ -316,7 +327,7 @@ def _status(stack: str, home: Home, *, as_json: bool) -> int:
     """Show what each guard found last; one that should look every minute and does not is an error."""
     records = book_of(stack, home).records()
     if as_json:
-        print_json([RECORD.dump_python(each, mode="json") for each in records])
+        print_json([facts(each) for each in records])
     where = _where(stack, home)
     ages = {each.who: (datetime.now(UTC) - each.at).total_seconds() for each in records}
     late = where is not None and ages.get(called("timer"), math.inf) > MISSED_LOOKS_S

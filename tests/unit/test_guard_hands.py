@@ -115,6 +115,17 @@ def test_a_drive_that_is_kept_between_two_rentals_begins_neither_and_costs_only_
     assert (record.rental.began, round(record.rental.spent, 2)) == (now - 2 * HOUR, Decimal("12.02"))
 
 
+def test_a_program_reads_what_is_spent_and_since_when_without_adding_charges_up(look):
+    began = datetime.now(UTC) - 2 * HOUR
+    found = guard.facts(look(Played(charge(began, so_far=12)), Limits(lease_h=Decimal(30))))["rental"]
+    assert {key: found[key] for key in ("began", "spent", "per_hour", "currency")} == {
+        "began": began.isoformat(),
+        "spent": 12,
+        "per_hour": 4,
+        "currency": "USD",
+    }
+
+
 def test_a_job_that_its_queue_has_started_again_goes_on_with_its_node_hours(look):
     now = datetime.now(UTC)
     of = {"id": "77", "currency": "node hours"}
