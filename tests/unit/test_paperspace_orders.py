@@ -162,6 +162,27 @@ def test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end(team, rent
     ]
 
 
+def test_what_an_older_version_ordered_is_on_the_receipt_of_the_end_in_full(team, renter):
+    ledger, net = renter.create("Ledger"), renter.create("PrivateNetwork")
+    drive = renter.create("SharedDrive", networkId=net.resource_id)
+    machine = renter.create("Machine", networkId=net.resource_id)
+    path = Journal(STACK, renter.owner.mark, "").path
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    older = {"machine": "P4000x2 50 static", "drive": "250", "network": ""}
+    path.write_text("".join(json.dumps(line | {"sold": older.get(line.get("kind"), "")}) + "\n" for line in lines))
+    renter.delete("Machine", machine, networkId=net.resource_id)
+    renter.delete("SharedDrive", drive, networkId=net.resource_id)
+    renter.delete("PrivateNetwork", net)
+    renter.delete("Ledger", ledger)
+    assert set(re.findall(r"^ +\S+ +(.*?) \(by", renter.said.lines[-1], re.MULTILINE)) == {
+        "private network",
+        "drive of 250 GB",
+        "P4000x2 (2x P4000)",
+        "its disk of 50 GB",
+        "its static address",
+    }
+
+
 def test_a_drive_that_a_person_deleted_is_on_the_receipt_of_the_end(team, renter):
     net = network(team, renter)
     drive = renter.create("SharedDrive", networkId=net)
