@@ -91,3 +91,12 @@ def test_a_list_of_guests_without_charges_is_believed_only_where_the_user_sees_c
     api.read_all = lambda *_, **__: [cancelled]
     with pytest.raises(ProviderError, match=f"looking for guest {READY['id']}: .*{calls.BILLS}"):
         SoftLayer(api).resources(owner, "guest")
+
+
+def test_one_look_at_the_rights_is_enough_for_a_list_of_many_cancelled_guests():
+    api = Api(permissions=ALL)
+    asked = []
+    api.read = lambda *call, **_: asked.append(call) or api.user
+    api.read_all = lambda *_, **__: [{**READY, "id": number, "billingItem": None} for number in range(64)]
+    assert len(SoftLayer(api).resources(Owner("local", "1f3a9c42"), "guest")) == 64
+    assert asked == [("Account", "getCurrentUser")]
