@@ -93,11 +93,12 @@ VIEWS: Mapping[str, Callable[[Row], Resource]] = {
 def _good(kind: str, row: Row, rate: Rate, inputs: Row, outputs: Row) -> Resource:
     found = _resource(kind, row)
     own = {"name": found.short_name, "region": _region(row), "keep": found.is_kept}
+    by_list = f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}"
     return replace(
         found,
         is_billed=True,
         per_hour=rate.per_hour,
-        price=f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}",
+        price="the price of its size" if rate is catalog.FREE else by_list,
         inputs={**own, **inputs},
         outputs=outputs,
     )

@@ -157,8 +157,8 @@ class OrderRequest:
     """The subject of the sentences, for example ``guest gpu-0 of v100-1f3a9c42``."""
     name: str
     """What tells it from others of its kind and owner, for example its host name."""
-    order: Any
-    """The vendor's order, as it is prepared and sent."""
+    order: Any = field(repr=False)
+    """The vendor's order, as it is prepared and sent; it may hold a private host key."""
     look: Callable[[], Found] | None = None
     """Looks whether it is there, where it has no name of its own."""
     advice: Callable[[CallError], str | None] = lambda error: None

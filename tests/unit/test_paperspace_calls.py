@@ -138,6 +138,10 @@ def test_the_size_of_a_drive_is_understood_as_bytes_or_gb_and_as_number_or_text(
     assert views.size_gb({"size": size}) == gb
 
 
+def test_a_drive_of_a_size_that_is_not_on_the_price_list_has_no_invented_price():
+    assert views.drive({"id": "d1", "size": 300}).price == "the price of its size"
+
+
 @pytest.mark.parametrize("unc", ["\\\\10.64.92.2\\sdv", "//10.64.92.2/sdv", "10.64.92.2/sdv/"])
 def test_a_mount_point_is_read_with_slashes_of_either_kind(unc):
     assert views.mount_point({"mountPoint": unc}) == ("10.64.92.2", "sdv")

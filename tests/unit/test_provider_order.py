@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.home import Owner
 from providers.rental.errors import ProviderError
 from providers.softlayer import specs
 from providers.softlayer.ledger import pick, router_of
@@ -32,6 +33,12 @@ CONTAINER = {
     ],
     "virtualGuests": [{"hostname": "gpu-0", "domain": SPEC.domain}],
 }
+
+
+def test_the_private_host_key_of_an_order_is_not_shown_with_its_request():
+    request = SPEC.request(Owner("local", "1f3a9c42"))
+    assert "PRIVATE KEY" in request.order.content["userData"][0]["value"]
+    assert "PRIVATE" not in repr(request)
 
 
 def test_a_stock_system_its_disks_router_and_groups_ride_in_one_hourly_order_on_the_san():
