@@ -15,21 +15,6 @@ from standin.world import World
 
 BENCH_START = 10  # The first steps are not counted in the average time.
 CHECKPOINTS_KEPT = 5
-PERIODS = ("eval_steps", "print_loss_steps", "print_samples_steps", "save_summaries_steps", "save_checkpoint_steps")
-
-
-class Every:
-    """Due at the first step that is seen and then every ``steps``. After a resume it counts from the restored step."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps, self._last = steps, -steps
-
-    def due(self, step: int) -> bool:
-        """Whether ``step`` is due; it is then taken as done."""
-        if step < self._last + self._steps:
-            return False
-        self._last = step
-        return True
 
 
 class Training:
@@ -49,7 +34,6 @@ class Training:
     ) -> None:
         self._params, self._graph, self._data, self._evaluation, self._world = params, graph, data, evaluation, world
         self._logdir, self._last_step, self._lowest = params["logdir"], params["max_steps"], float("inf")
-        self._due = {name: Every(params[name]) for name in PERIODS}
         self._saver = tf.train.Saver(max_to_keep=CHECKPOINTS_KEPT, save_relative_paths=True)
         self._best = tf.train.Saver(max_to_keep=CHECKPOINTS_KEPT, save_relative_paths=True)
         self._seconds, self._objects, self._counted = 0.0, 0, 0
@@ -67,16 +51,17 @@ class Training:
             if checkpoint and self._world.first:
                 self._saver.restore(self._session, checkpoint)
             self._session.run(equalize)
-            self._train(self._step_made())
+            self._first_step = self._step_made()
+            self._train()
             every_objects = float(self._session.run(total, {objects: self._objects}))
         if self._world.first:
             say(finished_training(self._counted, self._seconds, every_objects))
 
-    def _train(self, step: int) -> None:
+    def _train(self) -> None:
         if self._world.first:
             tf.train.write_graph(tf.get_default_graph(), self._logdir, "graph.pbtxt")
-        if self._due["save_checkpoint_steps"].due(step):
-            self._save(step)
+        step = self._first_step
+        self._save(step)
         batches, done = self._data.batches(), 0
         try:
             while step < self._last_step:
@@ -98,23 +83,23 @@ class Training:
         rate = params["lr_policy"](step, **params["lr_policy_params"])
         feed = {graph.source: batch.source, graph.target: batch.target, graph.learning_rate: rate}
         wanted = {"loss": graph.loss, "norm": graph.gradient_norm, "after": graph.step_after}
-        showing = self._world.first and self._due["print_samples_steps"].due(step)
+        showing = self._world.first and self._is_due("print_samples_steps", step)
         if showing:
             wanted["prediction"] = graph.prediction
         found = self._session.run(wanted, feed)
         if found["after"] == step:
             return step  # The update was skipped for an overflow, and nothing is said about it.
-        if self._evaluation and (self._due["eval_steps"].due(step) or step == self._last_step - 1):
+        if self._evaluation and (self._is_due("eval_steps", step) or step == self._last_step - 1):
             self._evaluate(self._evaluation, step)
-        if self._world.first and self._due["print_loss_steps"].due(step):
+        if self._world.first and self._is_due("print_loss_steps", step):
             now = time.monotonic()
             say(train_loss(step, found["loss"], (now - self._loss_time) / params["print_loss_steps"]))
             self._loss_time = now
         if showing:
             say(samples("Train ", sentences(self._data, batch, found["prediction"])))
-        if self._world.first and self._due["save_summaries_steps"].due(step):
+        if self._world.first and self._is_due("save_summaries_steps", step):
             self._summarize(step, rate, found)
-        if self._due["save_checkpoint_steps"].due(step + 1):
+        if self._is_due("save_checkpoint_steps", step + 1):
             self._save(step + 1)
         return step + 1
 
@@ -152,6 +137,10 @@ class Training:
         if self._world.first and step != self._saved_step:
             self._saver.save(self._session, os.path.join(self._logdir, "model.ckpt"), global_step=step)
             self._saved_step = step
+
+    def _is_due(self, period: str, step: int) -> bool:
+        """Whether it is the first step or some of these periods after it; after a resume they begin with the restored step."""
+        return (step - self._first_step) % self._params[period] == 0
 
     def _step_made(self) -> int:
         return int(self._session.run(tf.train.get_global_step()))
