@@ -13,7 +13,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -28,16 +27,8 @@ AIM_S = 60.0
 """From `pulumi up` to the first training step, beyond what the account itself takes."""
 STAGE = re.compile(r"==> (\w+):")
 LIMIT_S = 3600
-
-
-@dataclass(frozen=True)
-class Up:
-    """One `make up`; moments are seconds since the epoch."""
-
-    stages: dict[str, float]
-    """Seconds of each stage, in order."""
-    pulumi_began: float
-    total_s: float
+Stages = dict[str, float]
+"""Seconds of each stage of a `make up`, in order, and of all."""
 
 
 def main() -> None:
@@ -57,11 +48,11 @@ def main() -> None:
 
 def measure(product: Product, console: Console) -> None:
     """Go up, down and up again, and print the figures."""
-    first = timed_up(product)
+    first, _ = timed_up(product)
     assert product.run("make down DISCARD=1").returncode == 0
     product.run(".venv/bin/python -m emulator start", 120)
-    second = timed_up(product)
-    own, step = provisioning_s(product), first_step(product) - second.pulumi_began
+    second, pulumi_began = timed_up(product)
+    own, step = provisioning_s(product), first_step(product) - pulumi_began
     show_stages(console, first, second)
     console.print(
         f"from pulumi up to the first training step: {step:.0f} s; the account itself took {own:.0f} s of it,"
@@ -69,16 +60,15 @@ def measure(product: Product, console: Console) -> None:
     console.print(f"so {step - own:.0f} s are ours (aim: {AIM_S:.0f} s)")
 
 
-def show_stages(console: Console, first: Up, second: Up) -> None:
+def show_stages(console: Console, first: Stages, second: Stages) -> None:
     table = Table("stage", "first", "second")
-    for stage in first.stages:
-        table.add_row(stage, f"{first.stages[stage]:.0f} s", f"{second.stages.get(stage, 0):.0f} s")
-    table.add_row("in all", f"{first.total_s:.0f} s", f"{second.total_s:.0f} s")
+    for stage in first:
+        table.add_row(stage, f"{first[stage]:.0f} s", f"{second.get(stage, 0):.0f} s")
     console.print(table)
 
 
-def timed_up(product: Product) -> Up:
-    """Run `make up` and split it by the stages that it prints."""
+def timed_up(product: Product) -> tuple[Stages, float]:
+    """Run `make up` and split it by the stages that it prints; return the moment at which Pulumi began, too."""
     began = time.time()
     starts: dict[str, float] = {}
     process = subprocess.Popen(
@@ -94,7 +84,8 @@ def timed_up(product: Product) -> Up:
     ended = time.time()
     moments = [*starts.values(), ended]
     stages = {name: end - start for name, (start, end) in zip(starts, pairwise(moments), strict=True)}
-    return Up(stages, starts["pulumi"], ended - began)
+    stages["in all"] = ended - began
+    return stages, starts["pulumi"]
 
 
 def first_step(product: Product) -> float:
