@@ -55,10 +55,6 @@ class Image:
         return f"microcluster/{self.name}:{self.hash}"
 
     @property
-    def current(self) -> str:
-        return f"microcluster/{self.name}:current"
-
-    @property
     def labels(self) -> dict[str, str]:
         return {"microcluster.image": self.name, "microcluster.hash": self.hash}
 

@@ -56,7 +56,7 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
                 say(f"    image {image.name} is there")
             else:
                 _build(client, image, home)
-            client.images.get(image.tag).tag(image.current)
+            client.images.get(image.tag).tag(f"microcluster/{image.name}:current")
         if TRAINING in wanted:
             _write_trainers(home.root / TRAINER_FILE, sources)
 

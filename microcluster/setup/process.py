@@ -123,13 +123,11 @@ def run_in_view(
                 for text in lines_of(line) if lines_of else ():
                     say(text)
         except BaseException:  # For example because the reader of this screen has gone.
-            if not forwarder.asked:
+            if forwarder.asked:  # Its terminal was closed, and it knows already.
+                process.communicate()
+            else:
                 stop_group(process)
-            for _ in (
-                (process.stdout or ()) if forwarder.asked else ()
-            ):  # Its terminal was closed, and it knows already.
-                pass
-            process.wait()
+                process.wait()
             raise
         return wait(process, limit_s)
 
