@@ -3,7 +3,7 @@
 Every part of it may be repeated, and by another guard.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,6 @@ from microcluster.remote import job
 from providers.rental.account import Extension
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
 
 LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 """A guard that comes later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
@@ -92,7 +91,10 @@ class StackHands:
         account, mark = account_and_mark(self.stack)
         self.opened = account
         owner = Owner(self.stack, mark)
-        rental = of_last_rental(account.charges(owner, known_machines(self.stack, self.home)), self.now())
+        charges = account.charges(owner, known_machines(self.stack, self.home))
+        last = {row.id for row in last_rental(charges, self.now()).rows}
+        # All starts of a queue's job count, also those before a gap.
+        rental = Rental(self.now(), tuple(row for row in charges if row.id in last))
         if rental.open:
             return rental, account.extension(owner)
         found = [each for each in account.everything() if each.owner == owner]
@@ -136,13 +138,6 @@ class StackHands:
             return str(error)
 
 
-def of_last_rental(charges: Iterable[Charge], now: datetime) -> Rental:
-    """Return what a guard counts: the last rental, and all starts of its jobs in a queue."""
-    rows = tuple(charges)
-    last = {row.id for row in last_rental(rows, now).rows}
-    return Rental(now, tuple(row for row in rows if row.id in last))
-
-
 def _why(code: int | None) -> str:
     """Say how a command ended that failed; it has printed the reason."""
     if code is None:
@@ -161,17 +156,17 @@ class Guard:
     tell: Callable[[str], None] = note
 
     def look(self) -> Record:
-        """Look once and act."""
+        """Look once, and act where no other guard is at work."""
         newest = self.book.newest()
         is_over = bool(newest and newest.verdict.due and self.hands.now() > newest.verdict.due.last)
         with self.hands.alone(longest_s=TURN_S if is_over else LONGEST_FETCH_S) as mine:
-            record = self.watch(mine=mine)
+            record = self.watch()
             waits = record.verdict.fetch_by is None and self.hands.is_busy()
             return self._end(record) if record.verdict.step == "end" and mine and not waits else record
 
-    def watch(self, *, mine: bool = True) -> Record:
+    def watch(self) -> Record:
         """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""
-        record = self.see(mine=mine)
+        record = self.see()
         verdict = record.verdict
         if verdict.step == "warn" and verdict.warning not in record.told:
             self.tell(f"guard: {verdict.why}.")
@@ -181,7 +176,7 @@ class Guard:
             self.hands.hold(verdict.due.begin if verdict.due else None, self.limits.idle_s)
         return record
 
-    def see(self, *, mine: bool = True) -> Record:
+    def see(self) -> Record:
         """Read account and machines, and decide; does nothing else."""
         before = self.book.newest()
         rental, extension, unread = None, Extension(), ""
@@ -201,7 +196,7 @@ class Guard:
         since = before.since if goes_on and before.since else now
         lasts_s = (now - since).total_seconds() if trouble else 0
         begun = before.begun if run.state not in LIVING else None
-        seen = Seen(now, rental, run, unread, lasts_s, begun, others_turn=not mine)
+        seen = Seen(now, rental, run, unread, lasts_s, begun)
         verdict = decide(self.limits.extended(extension), seen)
         return Record(self.who, now, verdict, rental, extension, begun, before.told, trouble, since)
 

@@ -69,7 +69,6 @@ class Seen:
         rental: as the account was last read; None where it never was.
         unread: why the account cannot be read now.
         lasts_s: for how long the run has failed, hangs, or its idle time cannot be read.
-        others_turn: another guard works on the end, and its time is not up.
     """
 
     now: datetime
@@ -78,7 +77,6 @@ class Seen:
     unread: str = ""
     lasts_s: float = 0
     begun: Begun | None = None
-    others_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Verdict:
         due: the limit that comes first.
     """
 
-    step: Literal["over", "record", "warn", "wait", "end"]
+    step: Literal["over", "record", "warn", "end"]
     why: str
     code: int = 0
     warning: str = ""
@@ -124,8 +122,6 @@ def _first(limits: Limits, seen: Seen, due: End | None) -> Verdict:
     rental, now, begun = seen.rental, seen.now, seen.begun
     if seen.unread:
         return _blind(seen, due)
-    if seen.others_turn:
-        return Verdict("wait", "another guard brings it to its end")
     if begun and begun.has_cancelled:
         alarm = (now - begun.at).total_seconds() > CLOSING_S
         since = f"cancelled at {begun.at:%H:%M} UTC and still billed at {price(rental)}: it is cancelled again"

@@ -57,7 +57,8 @@ def test_case_2_a_guard_that_works_long_after_the_lease_has_its_time_before_anot
     world.pass_(9 * 3600)
     world.during = dict.fromkeys(("stop", "fetch", "cancel"), lambda: steps.append(second.look().verdict.step))
     look(first)
-    assert (world.is_over, world.fetched, steps) == (True, True, ["wait"] * 3)
+    assert (world.is_over, world.fetched, steps) == (True, True, ["end"] * 3)
+    assert [world.log.count(each) for each in ("stop", "fetch", "cancel")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("started", ["59:59", "60:00", "60:01"])
@@ -106,7 +107,7 @@ def test_case_6_two_guards_at_once_do_everything_once(world):
     seen = []
     world.during["fetch"] = lambda: seen.append(two.look().verdict.step)
     watch(world, one, two, hours=5)
-    assert (seen, world.is_over) == (["wait"], True)
+    assert (seen, world.is_over) == (["end"], True)
     assert [world.log.count(each) for each in ("stop", "fetch", "cancel")] == [1, 1, 1]
 
 

@@ -70,10 +70,6 @@ def test_what_was_cancelled_and_is_still_billed_is_cancelled_again_and_after_hal
     assert [(each.step, each.code) for each in (early, late)] == [("end", 0), ("end", 1)]
 
 
-def test_while_another_guard_is_at_work_this_one_waits():
-    assert decide(Limits(lease_h=Decimal(1)), seen(2, others_turn=True)).step == "wait"
-
-
 @pytest.mark.parametrize("run", [RUNNING, SILENT, ran("preparing")], ids=["busy", "blind", "preparing"])
 def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answer(run):
     reserve_h = (STOP_S + FETCH_S + CANCEL_S) / 3600

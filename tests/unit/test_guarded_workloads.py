@@ -27,5 +27,5 @@ def test_case_6_two_guards_and_a_person_at_once_cancel_each_of_200_orders_once(t
     calls = [each for each in world.account.history("call") if each["method"].endswith("deleteObject")]
     paid = world.bill
     world.pass_(24 * 3600)
-    assert (steps, len(calls), world.bill, world.is_over) == (["wait"], 200, paid, True)
+    assert (steps, len(calls), world.bill, world.is_over) == (["end"], 200, paid, True)
     assert "cancel" not in world.log and look(two).verdict.step == "over"
