@@ -28,7 +28,7 @@ from microcluster.commands.money import account_and_mark
 from microcluster.config import stack as config
 from microcluster.guard import timer
 from microcluster.guard.book import RECORD, Book, Record, called
-from microcluster.guard.decision import UNREAD, Limits, Verdict, first_end, price
+from microcluster.guard.decision import CLOCKS_AGREE_S, UNREAD, Limits, Verdict, first_end, price
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import accounts, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
@@ -168,13 +168,21 @@ def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
 
 
 def bring_to_its_end(stack: str, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Look until the account can be read: this may be the only guard, and what is due goes on costing."""
+    """Look until the account can be read and no limit is about to be reached: this may be the only guard, and it goes on costing."""
     for _ in range(MOST_LOOKS):
         code = run_part(guard, stack=stack)
-        if code != UNREAD or limits_of(stack) is None:
+        if limits_of(stack) is None or not (code == UNREAD or _is_nearly_due(stack)):
             break
         sleep(LOOK_EVERY_S)
     return code
+
+
+def _is_nearly_due(stack: str) -> bool:
+    """Whether the newest look was too early by what clocks differ: the machines may have stopped the program by theirs."""
+    newest = next(iter(book_of(stack, Home.of()).records()), None)
+    if newest is None or newest.verdict.due is None or newest.verdict.step not in ("record", "warn"):
+        return False
+    return (newest.verdict.due.begin - newest.at).total_seconds() <= CLOCKS_AGREE_S
 
 
 def who_looks(stack: str, home: Home) -> str:

@@ -134,7 +134,7 @@ def _wait_for_keys_only(host: Host) -> None:
         ) from late
 
 
-def ensure_firewall(root: Host, admin_cidrs: Sequence[str], private_subnet: str) -> bool:
+def ensure_firewall(root: Host, admin_cidrs: Sequence[str], private_subnet: str | None) -> bool:
     """Let only the operator and the private network reach the machine; return whether anything changed.
 
     It comes back at every boot where systemd runs the machine.
@@ -142,6 +142,11 @@ def ensure_firewall(root: Host, admin_cidrs: Sequence[str], private_subnet: str)
     Raises:
         RemoteError: it would lock us out.
     """
+    if private_subnet is None:
+        raise RemoteError(
+            f"closing the ports of {root}: the account does not say which addresses its private network has. Nothing was changed. "
+            "Run `make up` again, which asks it again."
+        )
     _refuse_to_lock_out(root, admin_cidrs, private_subnet)
     text = render("firewall.sh.j2", admin_cidrs=admin_cidrs, private_subnet=private_subnet)
     root.run(("mkdir", "-p", "-m", "755", SCRIPT.rpartition("/")[0]))

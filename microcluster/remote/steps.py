@@ -54,7 +54,7 @@ def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
     host.run((*SUDO, "true"))  # A step that accepts exit code 1 would take a refusal for an answer.
     return _run(
         host,
-        ("firewall", lambda: ensure_firewall(root, cluster.admin_cidrs, str(cluster.private_subnet))),
+        ("firewall", lambda: ensure_firewall(root, cluster.admin_cidrs, cluster.private_subnet)),
         ("logins by key only", lambda: ensure_key_login(root)),
         ("time and packages", lambda: ensure_system(root)),
         ("folder of runs", lambda: _ensure_folder(root, cluster)),

@@ -226,7 +226,23 @@ def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until
     waited, left = [], list(codes)
     monkeypatch.setattr(guard, "run_part", lambda part, stack: left.pop(0))
     monkeypatch.setattr(guard, "limits_of", lambda stack: looks)
+    monkeypatch.setattr(guard, "book_of", lambda stack, home: SimpleNamespace(records=list))
     assert guard.bring_to_its_end("v100", waited.append) == codes[-1]
+    assert len(waited) == looks - 1
+
+
+@pytest.mark.parametrize(("early_s", "looks"), [(100, 3), (7200, 1)])
+def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit_ends_the_rental(
+    monkeypatch: pytest.MonkeyPatch, early_s: float, looks: int
+) -> None:
+    now, waited = datetime.now(UTC), []
+    due = End("lease", now + timedelta(seconds=early_s), now + timedelta(hours=3))
+    found = [Verdict(step, "", due=due) for step in ("warn", "warn", "over")]
+    monkeypatch.setattr(guard, "run_part", lambda part, stack: 0)
+    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(30)))
+    records = lambda: [SimpleNamespace(verdict=found.pop(0), at=now)]  # noqa: E731
+    monkeypatch.setattr(guard, "book_of", lambda stack, home: SimpleNamespace(records=records))
+    assert guard.bring_to_its_end("v100", waited.append) == 0
     assert len(waited) == looks - 1
 
 

@@ -151,3 +151,10 @@ def test_an_operator_who_would_be_locked_out_is_told_before_anything_changes():
     with pytest.raises(RemoteError, match="reaches it from 192.0.2.5, which cluster.adminCidrs does not hold"):
         ensure_firewall(machine, ["198.51.100.7/32"], SUBNET)
     assert SCRIPT not in machine.files
+
+
+def test_a_network_of_unknown_addresses_is_a_sentence_and_closes_nothing():
+    machine = Open()
+    with pytest.raises(RemoteError, match="the account does not say which addresses its private network has"):
+        ensure_firewall(machine, ["198.51.100.7/32"], None)
+    assert SCRIPT not in machine.files
