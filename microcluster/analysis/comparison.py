@@ -98,12 +98,13 @@ def same_loss(runs: Sequence[Compared]) -> float | None:
 
 def table(runs: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows, one for each run, by machines."""
-    labels, loss = dict.fromkeys(label for one in runs for label in one.results), same_loss(runs)
-    rows = [_row(one, list(labels), loss) for one in sorted(runs, key=lambda one: (one.machines, one.ranks))]
-    return list(rows[0]), [list(row.values()) for row in rows]
+    loss = same_loss(runs)
+    rows = [_row(one, loss) for one in sorted(runs, key=lambda one: (one.machines, one.ranks))]
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    return heads, [[row.get(head, "") for head in heads] for row in rows]
 
 
-def _row(one: Compared, labels: Sequence[str], loss: float | None) -> dict[str, str]:
+def _row(one: Compared, loss: float | None) -> dict[str, str]:
     row = {
         "run": one.run,
         "stack": one.stack,
@@ -112,8 +113,8 @@ def _row(one: Compared, labels: Sequence[str], loss: float | None) -> dict[str, 
         "ranks": str(one.ranks),
     }
     row[f"{one.unit}s"] = _text(one.steps, "")
-    for label in labels:
-        row[label] = _text(one.results.get(label), ".2f")
+    for label, value in one.results.items():
+        row[label] = f"{value:.2f}"
     if loss is not None:
         row[f"h to {loss:.4g}"] = _text(one.hours_to(loss), ".2f")
         row[f"$ to {loss:.4g}"] = _dollars(one.dollars_to(loss))

@@ -22,9 +22,6 @@ def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
     if len(chosen) < 2:
         raise UserMistake("fab compare takes at least two runs; for example: fab compare RUN RUN")
     reports = [known[name][1] for name in chosen]
-    if len({one.get("kind") for one in reports}) > 1:
-        kinds = ", ".join(f"{one['run']} is of kind {one.get('kind')}" for one in reports)
-        raise UserMistake(f"Comparing runs: {kinds}. Runs of one kind can be compared.")
     try:
         found = [comparison.compared(one) for one in reports]
     except LookupError as missing:

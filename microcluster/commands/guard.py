@@ -334,12 +334,12 @@ def _timed(stack: str, home: Home) -> timer.Job:
 def _status(stack: str, home: Home, *, as_json: bool) -> int:
     """Show what each guard found last; one that should look every minute and does not is an error."""
     records = book_of(stack, home).records()
-    if as_json:
-        print_json([facts(each) for each in records])
     where = _where(stack, home)
     ages = {each.who: (datetime.now(UTC) - each.at).total_seconds() for each in records}
     late = where is not None and ages.get(called("timer"), math.inf) > MISSED_LOOKS_S
-    if not as_json:
+    if as_json:
+        print_json([facts(each) for each in records])
+    else:
         lines = [f"{each.who} looked {duration(ages[each.who])} ago: {each.verdict.why}" for each in records]
         say("\n".join(lines or [f"no guard of stack {stack} has looked yet"]))
         say(sentence_of(stack, records[0]) if records else f"Next: `fab guard --stack {stack}` looks once.")

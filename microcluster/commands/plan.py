@@ -148,12 +148,15 @@ def advise(own: Stack, rows: Sequence[Alternative], marks: Marks, *, budget: flo
     if cheapest is not better:
         yours = " That is what the stack file says." if cheapest is mine else _keys(cheapest)
         found.append(f"Cheapest: {_machines(cheapest.offer)}, {_takes(cheapest)}.{yours}")
-    if budget:
-        nothing = f"Nothing surely stays within ${budget:g}."
-        found.append(_within(marks[FASTEST], f"Fastest within ${budget:g}", nothing))
-    if deadline:
-        nothing = f"Nothing is surely done within {deadline:g} hours."
-        found.append(_within(marks[IN_TIME], f"Cheapest within {deadline:g} hours", nothing))
+    for limit, mark, what in (
+        (budget, FASTEST, f"Fastest within ${budget:g}"),
+        (deadline, IN_TIME, f"Cheapest within {deadline:g} hours"),
+    ):
+        row = marks[mark]
+        if limit:
+            found.append(
+                f"{what}: {_machines(row.offer)}, {_takes(row)}.{_keys(row)}" if row else f"{what}: nothing for sure."
+            )
     return found
 
 
@@ -311,7 +314,3 @@ def _further(fewer: int, nodes: int) -> str:
 
 def _keys(row: Alternative) -> str:
     return f"\n  In the stack file: {', '.join(f'{path}: {value}' for path, value in row.keys.items())}."
-
-
-def _within(row: Alternative | None, what: str, nothing: str) -> str:
-    return f"{what}: {_machines(row.offer)}, {_takes(row)}.{_keys(row)}" if row else nothing

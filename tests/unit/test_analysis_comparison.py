@@ -116,11 +116,15 @@ def test_a_run_without_a_report_is_named_with_those_that_have_one(
     assert expected in capsys.readouterr().err
 
 
-def test_runs_of_two_kinds_are_refused(artifacts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_two_kinds_have_their_own_columns_and_a_warning(
+    artifacts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = artifacts / "texar-p100" / TWO["run"] / "report.json"
-    path.write_text(json.dumps(TWO | {"kind": "openseq2seq"}))
-    assert command.compare.code(runs=["1111", "2222"]) == 2
-    assert "2222bbbbbbbb is of kind openseq2seq" in capsys.readouterr().err
+    other = {"unit": "step", "trains": "a network", "labels": {"bleu": "BLEU"}, "metrics": {"bleu": 27.3}}
+    path.write_text(json.dumps(learned(TWO | other, (2.0, 4.5))))
+    assert command.compare.code(runs=["1111", "2222"]) == 0
+    shown = capsys.readouterr().out
+    assert "epochs" in shown and "steps" in shown and "27.30" in shown and "They train different things" in shown
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_budget_and_deadline_choose_by_the_upper_limit(reports, capsys) -> None:
     found = planned(capsys, "v100", budget=250.0, deadline=24.0)
     assert marked(found, "fastest within budget")["dollars"][2] <= 250
     assert marked(found, "cheapest before deadline")["hours"][2] <= 24
-    assert "Nothing is surely done within 1 hours." in planned(capsys, "v100", deadline=1.0)["advice"]
+    assert "Cheapest within 1 hours: nothing for sure." in planned(capsys, "v100", deadline=1.0)["advice"]
 
 
 def test_an_own_program_that_never_ran_has_prices_and_no_hours(reports, capsys) -> None:
