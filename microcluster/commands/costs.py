@@ -130,15 +130,14 @@ def by_day(found: Sequence[Paid]) -> dict[str, dict[str, Decimal]]:
 def sums(found: Sequence[Paid]) -> list[str]:
     """Say what all of it has cost, and what is open now; what nobody pays stands apart."""
     lines = []
-    for emulated, payer in ((False, ""), (True, "; emulated, nobody pays")):
-        mine = [rental for rental in found if rental.emulated == emulated]
-        for currency in sorted({rental.currency for rental in mine}):
-            of = [rental for rental in mine if rental.currency == currency]
-            total = sum((one.cost for one in of), Decimal(0))
-            now = sum((one.billed_per_hour for one in of), Decimal(0))
-            still = ", ".join(sorted({one.stack for one in of if one.closed is None}))
-            open_now = f"open now: {still}, {plain(now)} {currency} an hour" if still else "nothing is open"
-            lines.append(f"{total.quantize(CENT)} {currency} in {count(len(of), 'rental')}; {open_now}{payer}")
+    for emulated, currency in sorted({(rental.emulated, rental.currency) for rental in found}):
+        of = [rental for rental in found if (rental.emulated, rental.currency) == (emulated, currency)]
+        total = sum((one.cost for one in of), Decimal(0))
+        now = sum((one.billed_per_hour for one in of), Decimal(0))
+        still = ", ".join(sorted({one.stack for one in of if one.closed is None}))
+        open_now = f"open now: {still}, {plain(now)} {currency} an hour" if still else "nothing is open"
+        payer = "; emulated, nobody pays" if emulated else ""
+        lines.append(f"{total.quantize(CENT)} {currency} in {count(len(of), 'rental')}; {open_now}{payer}")
     return lines or ["Nothing was ever rented with the keys of this folder."]
 
 
