@@ -231,7 +231,10 @@ def intents(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
         if event["event"] == "intent":
             found[attempt] = Intent(**{key: event[key] for key in Intent.__annotations__ if key in event})
         elif attempt in found:
-            found[attempt] = _followed(found[attempt], event)
+            intent = found[attempt]
+            # Two commands may have seen it make two things: neither is lost.
+            key = f"{attempt} {event['id']}" if intent.id and event.get("id", intent.id) != intent.id else attempt
+            found[key] = _followed(found.get(key) or replace(intent, id=""), event)
     return list(found.values())
 
 

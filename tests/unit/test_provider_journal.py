@@ -58,6 +58,17 @@ def test_intents_are_distinguished_by_account_name_and_kind(book):
     assert len(book.unresolved("gpu-0", "guest")) == 1
 
 
+def test_two_things_that_two_commands_took_for_those_of_one_order_are_both_known_until_each_is_closed(book):
+    attempt = book.intend(INTENT).attempt
+    book.ordered(attempt, "101")
+    book.ordered(attempt, "102")
+    assert set(book.accepted("guest")) == set(book.made("guest")) == {"101", "102"}
+    book.closed("guest", "102")
+    assert set(book.accepted("guest")) == {"101"}
+    book.closed("guest", "101")
+    assert (book.accepted("guest"), book.unresolved()) == ({}, [])
+
+
 def test_only_the_owner_may_read_it(book):
     book.intend(INTENT)
     assert book.path.name == f"dev-{MARK}.jsonl"
