@@ -86,7 +86,12 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
         if owner_of(record) != owner:  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
         elif job.name != name:  # A stack carries one run.
-            queue.leave(login, record["folder"], owner)
+            unclear = queue.leave(login, record["folder"], owner)
+            if any(other.name == job.name for other, _ in queue.jobs_of(login, owner)):
+                raise RemoteError(
+                    f"ending job {job.number} of {owner}, which carries an earlier run: {unclear}. Nothing was submitted. "
+                    "Run the same command again."
+                )
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))

@@ -357,6 +357,11 @@ class Market(Account):
                 raise ProviderError(
                     f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented."
                 )
+            if claim.journal is None:
+                raise ProviderError(
+                    f"extending stack {owner.stack}: its claim in the account names no journal any more. `make up STACK={owner.stack}` "
+                    "writes it again; then run the same command again."
+                )
             claim = replace(claim, extended=new.word)
             self.write_claim(claim, owner)
         return Extension.read(claim.extended if claim else "")

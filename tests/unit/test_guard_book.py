@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 from played_guard import BEGAN, World, guard
@@ -11,7 +12,8 @@ from core.home import Owner
 from microcluster.guard.book import Book
 from microcluster.guard.decision import Begun, Limits
 from providers.paperspace import views
-from providers.rental.account import Claim, Extension
+from providers.rental.account import Claim, Extension, Market
+from providers.rental.errors import ProviderError
 from providers.rental.wire import Wire
 from providers.softlayer.account import _claim_of, claim_notes
 
@@ -57,6 +59,14 @@ def test_softlayers_key_names_journal_and_extension_beside_its_owner():
     notes = claim_notes(OWNER, "0badcafe", Extension(Decimal(6), Decimal(50)).word)
     assert _claim_of({"id": 7, "notes": notes}) == Claim("7", "0badcafe", "360m-5000c")
     assert _claim_of({"id": 7, "notes": claim_notes(OWNER, "0badcafe")}) == Claim("7", "0badcafe")
+
+
+def test_a_claim_whose_journal_a_person_has_cut_off_takes_no_extension_that_nobody_could_read():
+    written = []
+    market = SimpleNamespace(claim=lambda owner: Claim("7", None), write_claim=lambda *claim: written.append(claim))
+    with pytest.raises(ProviderError, match="names no journal any more"):
+        Market.extension(market, OWNER, Extension(Decimal(6)))
+    assert not written
 
 
 def test_paperspaces_claim_names_journal_and_extension_in_its_name():

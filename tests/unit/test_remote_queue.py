@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_queue_section import parsed
@@ -16,7 +17,7 @@ from microcluster.analysis.run_state import judge
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote import openssh, queue
+from microcluster.remote import job, openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.account import Queue as Queue_
 from providers.pbs.account import charge
@@ -128,6 +129,15 @@ def test_a_strangers_jobs_of_the_same_names_are_nobodys_of_ours():
     busy = Busy(*INTENTS)
     busy.user = "somebody"
     assert queue.jobs_of(busy) == []
+
+
+def test_an_earlier_run_whose_job_stays_in_the_queue_lets_no_other_be_submitted(monkeypatch):
+    there = SimpleNamespace(number="7", name=RECORD["name"])
+    monkeypatch.setattr(job, "wait_for_ssh", lambda login: None)
+    monkeypatch.setattr(queue, "jobs_of", lambda login, owner=None: [(there, RECORD)])
+    monkeypatch.setattr(queue, "leave", lambda login, folder, owner: {"job 7": "it is still in the queue"})
+    with pytest.raises(RemoteError, match="ending job 7 of dev-1f3a9c42, .* Nothing was submitted"):
+        job.start_job([Site()], replace(facts(), run="ffff00001111"))
 
 
 def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
