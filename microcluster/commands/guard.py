@@ -179,7 +179,7 @@ def bring_to_its_end(stack: str, sleep: Callable[[float], None] = time.sleep) ->
 
 def _is_nearly_due(stack: str) -> bool:
     """Whether the newest look was too early by what clocks differ: the machines may have stopped the program by theirs."""
-    newest = next(iter(book_of(stack, Home.of()).records()), None)
+    newest = book_of(stack, Home.of()).newest()
     if newest is None or newest.verdict.due is None or newest.verdict.step not in ("record", "warn"):
         return False
     return (newest.verdict.due.begin - newest.at).total_seconds() <= CLOCKS_AGREE_S

@@ -226,7 +226,7 @@ def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until
     waited, left = [], list(codes)
     monkeypatch.setattr(guard, "run_part", lambda part, stack: left.pop(0))
     monkeypatch.setattr(guard, "limits_of", lambda stack: looks)
-    monkeypatch.setattr(guard, "book_of", lambda stack, home: SimpleNamespace(records=list))
+    monkeypatch.setattr(guard, "book_of", lambda stack, home: SimpleNamespace(newest=lambda: None))
     assert guard.bring_to_its_end("v100", waited.append) == codes[-1]
     assert len(waited) == looks - 1
 
@@ -240,8 +240,8 @@ def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit_
     found = [Verdict(step, "", due=due) for step in ("warn", "warn", "over")]
     monkeypatch.setattr(guard, "run_part", lambda part, stack: 0)
     monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(30)))
-    records = lambda: [SimpleNamespace(verdict=found.pop(0), at=now)]  # noqa: E731
-    monkeypatch.setattr(guard, "book_of", lambda stack, home: SimpleNamespace(records=records))
+    book = SimpleNamespace(newest=lambda: SimpleNamespace(verdict=found.pop(0), at=now))
+    monkeypatch.setattr(guard, "book_of", lambda stack, home: book)
     assert guard.bring_to_its_end("v100", waited.append) == 0
     assert len(waited) == looks - 1
 
