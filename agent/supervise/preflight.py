@@ -18,6 +18,8 @@ from agent.supervise.health_rules import Failed
 from agent.supervise.processes import run_all
 
 STREAMS = (1, 8)
+MEASUREMENTS = 3
+"""Other traffic, or a busy computer under emulated machines, slows one measurement; a wrong port slows all."""
 SSH_TIMEOUT_S = 15
 FACTS_TIMEOUT_S = 30
 LINKS_TIMEOUT_S = 25
@@ -52,9 +54,7 @@ def preflight(run):
     if not any(pair["said"] for pair in found["mesh"]):
         found["nodes"] = timed(found, "what each machine has", lambda: nodes(run))
         if all(facts and facts["address"] for facts in found["nodes"].values()):
-            found["bandwidth"] = timed(
-                found, "bandwidth", lambda: [one for streams in STREAMS for one in bandwidth(run, streams)]
-            )
+            found["bandwidth"] = timed(found, "bandwidth", lambda: network(run))
     rows = judge(found, run.spec)
     if found["bandwidth"] and run.spec.meeting_port:
         rows.append(timed(found, "meeting port", lambda: meeting(run)))
@@ -108,6 +108,18 @@ def nodes(run):
 
     addresses = run.spec.addresses
     return dict(zip((run.name_of(address) for address in addresses), parallel(look, addresses)))
+
+
+def network(run):
+    """Return the links' measurements; while one of them would stop the run, all are made again, and of each pair the better one counts."""
+    best = {}
+    for _ in range(MEASUREMENTS):
+        for one in [one for streams in STREAMS for one in bandwidth(run, streams)]:
+            link = (one["from"], one["to"], one["streams"])
+            best[link] = max(best.get(link, one), one, key=lambda link: link["mbps"] or 0)
+        if all(_bandwidth(one, run.spec.port_speed_mbps)["verdict"] != STOP for one in best.values()):
+            break
+    return list(best.values())
 
 
 def bandwidth(run, streams):

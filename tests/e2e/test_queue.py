@@ -160,6 +160,7 @@ def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(si
     blocker = site.says(
         "printf '#!/bin/sh\\nsleep 300\\n' >b.sh; qsub -q gpu -l nodes=2:ppn=2,walltime=00:10:00 -j oe -o b.log b.sh"
     )
+    wait_until("the job of somebody else", lambda: site.says(f"squeue -h -o %T -j {blocker}") == "RUNNING", 60)
     killed = site.begin("start-job", site.facts)
     lines = [killed.stdout.readline() for _ in range(3)]
     assert any("is number 1 of 1 that wait in queue gpu" in line for line in lines), lines

@@ -128,6 +128,13 @@ def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder
     assert json.loads((folder / "preflight.json").read_text())["seconds"] < 60
 
 
+def test_links_that_were_slow_once_are_measured_again_and_stop_nothing(folder):
+    busy_once = f"[ $(wc -l <{folder}/asked) -lt 7 ] && echo 94.0 || echo 940.0"
+    outcome = carry_out(folder, bandwidth=["sh", "-c", f"echo asked >>{folder}/asked; {busy_once}"])
+    assert outcome.state == "finished"
+    assert {row["found"] for row in outcome.checks if row["check"] == "bandwidth"} == {"940 Mb/s"}
+
+
 def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):
     outcome = carry_out(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
     assert "gpu-0 to gpu-1: Permission denied" in outcome.reason
