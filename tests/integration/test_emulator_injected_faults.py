@@ -52,11 +52,6 @@ def test_an_error_stops_one_call_with_its_class_and_status(emulator, protocol, w
     assert client_of(emulator, protocol).call("Account", "getObject")["id"]
 
 
-def test_an_error_object_with_status_200_is_taken_for_an_answer_over_rest(emulator):
-    emulator.script("Account::getObject", "malformed", way="error_object")
-    assert client_of(emulator, "rest").call("Account", "getObject")["error"] == "Internal Error"
-
-
 def test_a_slow_answer_arrives(emulator, protocol):
     emulator.script("Account::getObject", "slow", seconds=0.4)
     begin = time.monotonic()

@@ -6,8 +6,6 @@ import pytest
 
 from agent.supervise.health_rules import HealthRules, ending
 
-GPUS = [{"utilisation": 90}, {"utilisation": 80}]
-
 
 def watched(expected=None, **settings):
     usual = {"stall_s": 900, "mixed": False, "per_hour": None, "max_steps": 0, "print_steps": 0}
@@ -107,12 +105,12 @@ def test_a_gap_that_was_there_before_is_no_hanging():
     assert "hung" in rules.active(t + 302.0)
 
 
-def test_a_declared_evaluation_does_not_hang():
-    rules = watched()
-    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
-    rules.observe({"event": "evaluation"}, 1.0)
+def test_a_declared_evaluation_takes_its_time_and_is_neither_hung_nor_slow():
+    rules = watched(expected=EXPECTED, print_steps=100)
+    rules.observe({"event": "train", "step": 4000, "loss": 7.0}, 0.0)
+    rules.observe({"event": "evaluation"}, 10.0)
     rules.show_life(700.0)
-    assert rules.active(700.0) == {}
+    assert rules.active(800.0) == {}
 
 
 def test_in_mixed_precision_gpus_at_work_do_not_hide_that_every_update_is_skipped():
@@ -152,25 +150,15 @@ def test_a_start_takes_its_time_but_not_for_ever():
     assert "since the start" in watched().active(1801.0)["stalled"]
 
 
-def test_in_mixed_precision_the_stall_names_what_it_most_likely_is():
-    assert "in mixed precision" in watched(mixed=True).active(1801.0)["stalled"]
-    assert "in mixed precision" not in watched().active(1801.0)["stalled"]
-
-
 def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():
     rules = watched(mixed=True)
     for rank in range(6):
         rules.observe({"event": "waited-for", "text": f"rank {rank} on gpu-{rank}"}, 1.0)
+    assert rules.active(1.0) == {}, "waiting alone is no alarm"
     named = " and ".join(f"rank {rank} on gpu-{rank}" for rank in range(4))
     assert rules.active(1801.0)["stalled"].endswith(f"; the other ranks wait for {named} and 2 more")
     rules.observe({"event": "train", "step": 1, "loss": 2.0}, 1900.0)
     assert "wait" not in rules.active(4000.0)["stalled"]
-
-
-def test_waiting_for_a_rank_alone_is_no_alarm():
-    rules = watched()
-    rules.observe({"event": "waited-for", "text": "rank 3 on gpu-1"}, 1.0)
-    assert rules.active(1.0) == {}
 
 
 def test_a_machine_that_does_not_answer_is_lost_when_nothing_goes_on_either():
@@ -266,13 +254,6 @@ def test_a_line_that_is_long_overdue_is_slow_before_it_comes():
     )
     rules.observe({"event": "train", "step": 100, "loss": 7.0}, 360.0)
     assert rules.active(361.0) == {}
-
-
-def test_an_evaluation_takes_its_time_and_is_not_slow():
-    rules = watched(expected=EXPECTED, print_steps=100)
-    rules.observe({"event": "train", "step": 4000, "loss": 7.0}, 0.0)
-    rules.observe({"event": "evaluation"}, 10.0)
-    assert rules.active(800.0) == {}
 
 
 def test_a_run_whose_lines_are_predicted_to_be_far_apart_has_not_stalled_between_them():

@@ -37,8 +37,7 @@ def test_a_thing_is_made_and_removed_under_its_label(tmp_path):
     emulated.call("Security_Ssh_Key", "deleteObject", identifier=key_id)
     events = emulated.history("event")
     assert [(line["event"], line["what"], line["id"]) for line in events] == [
-        ("made", "ssh_key", key_id),
-        ("removed", "ssh_key", key_id),
+        (event, "ssh_key", key_id) for event in ("made", "removed")
     ]
     assert events[0]["notes"] == "microcluster test-1f3a9c42"
 

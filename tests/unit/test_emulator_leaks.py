@@ -1,5 +1,6 @@
 """Every way to leave something billed shows in the account's list of billing items: open, or with an end that lies ahead."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,8 @@ def monthly_guest_cancelled_later(renter: Renter) -> None:
     renter.cancel(renter.item(renter.guest(hourlyBillingFlag=False)), immediate=False)
 
 
-def monthly_volume_cancelled_later(renter: Renter) -> None:
-    renter.cancel(portal.order(renter.account, portal.VOLUME, hourly=False).id, immediate=False)
-
-
-def monthly_vlan_cancelled_later(renter: Renter) -> None:
-    renter.cancel(portal.order(renter.account, portal.VLAN, hourly=False).id, immediate=False)
+def cancelled_later(kind: Any) -> Callable[[Renter], None]:
+    return lambda renter: renter.cancel(portal.order(renter.account, kind, hourly=False).id, immediate=False)
 
 
 def inhabited_vlan(renter: Renter) -> None:
@@ -81,8 +78,8 @@ LEAKS = {
 }
 ENDING_LATER = {
     monthly_guest_cancelled_later: [GUEST],
-    monthly_volume_cancelled_later: [VOLUME],
-    monthly_vlan_cancelled_later: [VLAN],
+    cancelled_later(portal.VOLUME): [VOLUME],
+    cancelled_later(portal.VLAN): [VLAN],
 }
 
 

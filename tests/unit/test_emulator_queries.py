@@ -71,16 +71,10 @@ def test_a_property_that_no_such_object_has_is_refused_by_name(declared, mask, o
         read_mask(mask, declared)
 
 
-def test_what_a_subtype_has_is_taken_where_the_subtype_is_declared():
+def test_a_property_is_read_where_its_type_declares_it_and_refused_where_we_do_not_emulate_it_or_nobody_has_it():
     assert read_mask("mask[billingItem[resourceTableId]]", TYPE) == {"billingItem": {"resourceTableId": {}}}
-
-
-def test_a_real_property_that_is_not_emulated_is_refused_loudly():
     with pytest.raises(Fault, match="does not emulate property 'host' of SoftLayer_Virtual_Guest"):
         shown("mask[id,host[id]]")
-
-
-def test_the_emulator_never_shows_what_no_such_object_has():
     with pytest.raises(Fault, match="'colour', which SoftLayer_Virtual_Guest has not"):
         project(View({"id": 7, "colour": "red"}), {}, TYPE)
 
@@ -103,20 +97,20 @@ def ids(tree: dict) -> list[int]:
     return [view.local["id"] for view in select(GUESTS, tree)]
 
 
-@pytest.mark.parametrize(("operation", "expected"), [("^= gpu-", [3, 1]), ("$= -0", [3, 2])])
-def test_a_text_is_found_by_its_beginning_and_by_its_end(operation, expected):
-    assert ids({"hostname": {"operation": operation}}) == expected
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ({"hostname": {"operation": "^= gpu-"}}, [3, 1]),
+        ({"hostname": {"operation": "$= -0"}}, [3, 2]),
+        ({"tagReferences": {"tag": {"name": {"operation": "^= b"}}}}, [3, 1]),  # any member of a list
+        ({"id": ASCENDING, "hostname": {"operation": "$= -0"}}, [2, 3]),
+    ],
+)
+def test_a_text_is_found_by_its_beginning_and_by_its_end_also_below_a_list_and_in_an_order(tree, expected):
+    assert ids(tree) == expected
 
 
 @pytest.mark.parametrize("operation", ["gpu-0", "_= gpu-0", "*=pu", "in", "not null", "betweenDate"])
 def test_an_operation_that_is_not_emulated_is_refused_by_its_name(operation):
     with pytest.raises(Fault, match=rf"does not emulate the operation '{re.escape(operation)}'"):
         ids({"hostname": {"operation": operation}})
-
-
-def test_below_a_list_any_member_may_meet_a_condition():
-    assert ids({"tagReferences": {"tag": {"name": {"operation": "^= b"}}}}) == [3, 1]
-
-
-def test_a_list_comes_in_the_order_that_is_asked_for_beside_a_condition():
-    assert ids({"id": ASCENDING, "hostname": {"operation": "$= -0"}}) == [2, 3]

@@ -33,15 +33,19 @@ def test_the_rendered_configuration_is_read_without_tensorflow_and_passes_every_
 
 
 def test_a_modes_parameters_win_over_the_base_and_the_command_line(config_file):
-    config = read_config(config_file, ["--batch_size_per_gpu=4", "--lr_policy_params/learning_rate=1.5"])
+    words = ["--batch_size_per_gpu=4", "--lr_policy_params/learning_rate=1.5", "--use_horovod=False"]
+    config = read_config(config_file, words)
+    assert config.base["use_horovod"] is False, "a boolean is read as a literal"
     assert config.merged("train")["batch_size_per_gpu"] == 4
     assert config.merged("eval")["batch_size_per_gpu"] == 16
     assert config.merged("train")["lr_policy_params"]["learning_rate"] == 1.5
 
 
-@pytest.mark.parametrize(("word", "value"), [("--use_horovod=True", True), ("--use_horovod=False", False)])
-def test_a_boolean_is_read_as_a_python_literal(word, value):
-    assert overridden({"use_horovod": False}, [word])["use_horovod"] is value
+def test_the_default_mode_is_train_other_words_are_left_for_the_configuration_and_no_other_mode_runs():
+    options, rest = parse_options(["--config_file=x", "--use_horovod=True", "--max_steps=5"])
+    assert (options.mode, rest) == ("train", ["--use_horovod=True", "--max_steps=5"])
+    with pytest.raises(ValueError, match="Mode has to be one of"):
+        parse_options(["--config_file=x", "--mode=interactive_infer"])
 
 
 @pytest.mark.parametrize(
@@ -51,16 +55,6 @@ def test_a_word_that_no_base_parameter_takes_ends_with_code_2(word):
     with pytest.raises(SystemExit) as ended:
         overridden({"use_horovod": True, "optimizer": LazyAdamOptimizer, "steps": 1}, [word])
     assert ended.value.code == 2
-
-
-def test_a_mode_that_cannot_run_is_refused():
-    with pytest.raises(ValueError, match="Mode has to be one of"):
-        parse_options(["--config_file=x", "--mode=interactive_infer"])
-
-
-def test_the_default_mode_is_train_and_other_words_are_left_for_the_configuration():
-    options, rest = parse_options(["--config_file=x", "--use_horovod=True", "--max_steps=5"])
-    assert (options.mode, rest) == ("train", ["--use_horovod=True", "--max_steps=5"])
 
 
 class Part:
@@ -82,26 +76,19 @@ def test_the_first_wrong_parameter_is_named_with_upstreams_message(params, messa
     with pytest.raises(ValueError) as refused:
         check(params, Part)
     assert str(refused.value) == message
-
-
-def test_a_boolean_passes_as_a_whole_number_and_what_has_no_kind_as_anything():
-    check({"size": True, "any": object()}, Part)
+    check({"size": True, "any": object()}, Part)  # A boolean is a whole number, and what has no kind is anything.
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "value"),
     [
-        {"iter_size": 2},
-        {"num_epochs": 2},
-        {"num_gpus": 2},
-        {"loss_scaling": 512},
-        {"dtype": "half"},
-        {"optimizer": "SGD"},
+        *(("iter_size", 2), ("num_epochs", 2), ("num_gpus", 2), ("loss_scaling", 512)),
+        *(("dtype", "half"), ("optimizer", "SGD")),
     ],
 )
-def test_what_the_stand_in_would_not_carry_out_is_refused_by_name(train, change):
-    with pytest.raises(ValueError, match=next(iter(change))):
-        check({**train, **change}, Text2Text)
+def test_what_the_stand_in_would_not_carry_out_is_refused_by_name(train, name, value):
+    with pytest.raises(ValueError, match=name):
+        check({**train, name: value}, Text2Text)
 
 
 def test_a_parameter_of_a_part_is_checked_as_well(config_file):
