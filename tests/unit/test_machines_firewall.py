@@ -32,8 +32,9 @@ def test_a_rule_becomes_a_line_of_the_filter_and_one_for_ipv6_alone_none(rule, l
     assert rules((rule,), None)[0] == line
 
 
-def test_an_interface_without_a_group_is_open_and_an_empty_group_closes_it_both_ways():
+def test_an_interface_without_a_group_is_open_an_empty_group_closes_it_both_ways_and_rules_come_before_the_drops():
     assert rules(None, ()) == ["-A INPUT -i eth1 -j DROP", "-A OUTPUT -o eth1 -j DROP"]
+    assert [line.split()[-1] for line in rules((SSH,), (SSH,))] == ["ACCEPT", "DROP", "DROP"] * 2
 
 
 def test_established_connections_pass_in_both_directions_before_anything_is_dropped():
@@ -43,11 +44,6 @@ def test_established_connections_pass_in_both_directions_before_anything_is_drop
         assert established < min(
             i for i, line in enumerate(lines) if line.startswith(f"-A {chain} ") and "DROP" in line
         )
-
-
-def test_accepting_rules_come_before_the_drops_of_their_interface():
-    lines = rules((SSH,), (SSH,))
-    assert [line.split()[-1] for line in lines] == ["ACCEPT", "DROP", "DROP"] * 2
 
 
 def test_every_remote_gets_a_line_and_ranges_lose_their_host_bits():

@@ -23,7 +23,7 @@ def runtime(monkeypatch):
     return module
 
 
-def test_a_container_that_is_made_gets_the_tool_read_only(runtime, tmp_path):
+def test_a_container_that_is_made_gets_the_tool_read_only_and_every_other_command_is_passed_on(runtime, tmp_path):
     given = {"mounts": [{"destination": "/proc"}], "hostname": "x", "process": {"args": ["sh"]}}
     (tmp_path / "config.json").write_text(json.dumps(given))
     arguments = ["--root", "/run", "create", "--bundle", str(tmp_path), "abc"]
@@ -32,12 +32,8 @@ def test_a_container_that_is_made_gets_the_tool_read_only(runtime, tmp_path):
     assert [mount["destination"] for mount in config["mounts"]] == ["/proc", *runtime.BROUGHT]
     assert all("ro" in mount["options"] for mount in config["mounts"][1:])
     assert config["hostname"] == "x"
-    assert runtime.became == [["runc", *arguments]]
-
-
-def test_every_other_command_is_passed_on_as_it_is(runtime):
     runtime.main(["state", "abc"])
-    assert runtime.became == [["runc", "state", "abc"]]
+    assert runtime.became == [["runc", *arguments], ["runc", "state", "abc"]]
 
 
 UNLIMITED = 2**64 - 1
@@ -60,6 +56,7 @@ def test_a_host_that_may_not_raise_a_limit_gives_what_it_has(runtime, monkeypatc
     given = runtime.with_possible_limits(asked_for(UNLIMITED))
     assert [(one["hard"], one["soft"]) for one in given["rlimits"]] == [(8 << 20, 8 << 20), (1 << 20, 1 << 20)]
     assert given["args"] == ["sh"]
+    assert runtime.with_possible_limits({"args": ["sh"]})["rlimits"] == []
 
 
 def test_a_host_that_may_raise_a_limit_raises_its_own_and_gives_what_was_asked_for(runtime, monkeypatch):
@@ -68,10 +65,6 @@ def test_a_host_that_may_raise_a_limit_raises_its_own_and_gives_what_was_asked_f
     monkeypatch.setattr(resource, "setrlimit", lambda kind, both: raised.append((kind, both)))
     assert runtime.with_possible_limits(asked_for(UNLIMITED)) == asked_for(UNLIMITED)
     assert raised == [(resource.RLIMIT_MEMLOCK, (1 << 16, resource.RLIM_INFINITY))]
-
-
-def test_a_process_without_limits_stays_without_them(runtime):
-    assert runtime.with_possible_limits({"args": ["sh"]})["rlimits"] == []
 
 
 def test_limits_are_lowered_for_a_new_container_and_for_what_is_started_in_one(runtime, monkeypatch, tmp_path):

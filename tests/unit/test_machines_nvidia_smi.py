@@ -11,18 +11,9 @@ from pathlib import Path
 import pytest
 
 STUB = Path(__file__).parents[2] / "images/machine/nvidia_smi.py"
-GPUS = [
-    {
-        "index": index,
-        "name": "Tesla P100-PCIE-16GB",
-        "uuid": f"GPU-{index}",
-        "memory_mib": 16280,
-        "driver_version": "440.118.02",
-        "cuda_version": "10.2",
-        "bus_id": "00000000:AF:00.0",
-    }
-    for index in range(2)
-]
+KIND = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "bus_id": "00000000:AF:00.0"}
+DRIVER = {"driver_version": "440.118.02", "cuda_version": "10.2"}
+GPUS = [{"index": index, "uuid": f"GPU-{index}", **KIND, **DRIVER} for index in range(2)]
 
 
 @pytest.fixture
@@ -73,23 +64,17 @@ UNPLAYED = [{**GPUS[0], "index": 90}, {**GPUS[1], "index": 91}]
 """No machine of containers on this computer has ranks with such numbers."""
 
 
-def test_a_gpu_without_a_rank_is_at_rest(smi):
-    assert smi("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", gpus=UNPLAYED) == (0, "0\n0\n")
-
-
-def test_a_gpu_is_as_busy_as_the_rank_that_plays_it(smi):
+def test_a_gpu_is_as_busy_as_the_rank_that_plays_it_and_without_one_at_rest(smi):
+    asked = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
+    assert smi(*asked, gpus=UNPLAYED) == (0, "0\n0\n")
     spin = "import time\nuntil = time.time() + 150\nwhile time.time() < until: pass"
     rank = subprocess.Popen([sys.executable, "-c", spin], env={**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "91"})
     try:
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            first, second = smi("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", gpus=UNPLAYED)[
-                1
-            ].split()
-            if int(second) > 5:
-                break
+        second = 0
+        while second <= 5 and time.monotonic() < deadline:
+            first, second = map(int, smi(*asked, gpus=UNPLAYED)[1].split())
     finally:
         rank.kill()
         rank.wait()
-    assert first == "0"
-    assert int(second) > 5
+    assert first == 0 and second > 5

@@ -51,11 +51,8 @@ def test_the_host_key_is_taken_from_cloud_init_user_data_and_from_no_other(text,
     assert host_key(text) == key
 
 
-def test_the_second_disk_is_xvdc_and_the_next_ones_follow():
+def test_disks_are_named_from_xvdc_on_and_loop_devices_known_by_their_file_even_when_it_is_deleted():
     assert [device_name(Disk(number, 25)) for number in (2, 3, 4, 5)] == ["xvdc", "xvdd", "xvde", "xvdf"]
-
-
-def test_loop_devices_are_known_by_their_file_even_when_it_is_deleted():
     listing = {"loopdevices": [{"name": "/dev/loop0", "back-file": "/s/disks/101-xvdc.img (deleted)"}]}
     assert parse_loops(json.dumps(listing)) == (Loop("/dev/loop0", Path("/s/disks/101-xvdc.img")),)
 
@@ -72,23 +69,19 @@ def test_an_unknown_gpu_is_refused_with_the_known_ones():
         gpus_json(spec(gpu_model="Voodoo"))
 
 
-def test_a_machine_gets_every_ordered_key_on_its_own_line():
+def test_what_is_handed_in_is_for_root_alone_with_every_ordered_key_on_its_own_line(tmp_path):
     given = files(spec(), "", "ngc:5000", "authority")
     assert given["authorized_keys"] == "ssh-ed25519 AAAA one\nssh-ed25519 BBBB two\n"
-
-
-def test_what_is_handed_in_is_for_root_alone(tmp_path):
     write(tmp_path / "given", {"ssh_host_ed25519_key": "secret"})
     assert (tmp_path / "given").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "given/ssh_host_ed25519_key").stat().st_mode & 0o777 == 0o600
 
 
-def test_rules_that_come_before_the_first_boot_are_kept_and_take_the_ordered_speed(tmp_path):
+def test_rules_that_come_before_the_first_boot_are_kept_with_the_ordered_speed_and_without_any_a_machine_is_open(
+    tmp_path,
+):
     write_access(tmp_path / "101", Access("closed", 0, 0))
     assert read_access(tmp_path / "101", otherwise_mbps=1000) == Access("closed", 1000, 1000)
-
-
-def test_a_machine_without_rules_is_open(tmp_path):
     assert read_access(tmp_path, otherwise_mbps=100) == Access(firewall_text(None, None), 100, 100)
 
 
@@ -131,29 +124,25 @@ def test_a_docker_that_does_not_answer_is_one_sentence(monkeypatch, tmp_path):
         connect()
 
 
-def test_a_missing_host_program_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path):
+def test_a_host_program_that_fails_is_quoted_and_a_missing_one_named_with_the_command_that_installs_it(
+    monkeypatch, tmp_path
+):
+    with pytest.raises(MachineError, match=r"Detaching disk x: `losetup --detach /dev/null` ended with exit code 1: "):
+        host_tools.run("Detaching disk x", ("losetup", "--detach", "/dev/null"))
     monkeypatch.setattr(host_tools, "SYSTEM_PATH", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="`nsenter` is not installed. Run `apt-get install util-linux`"):
         host_tools.find("nsenter")
 
 
-def test_a_host_program_that_fails_is_quoted():
-    with pytest.raises(MachineError, match=r"Detaching disk x: `losetup --detach /dev/null` ended with exit code 1: "):
-        host_tools.run("Detaching disk x", ("losetup", "--detach", "/dev/null"))
-
-
-def test_a_process_is_known_by_its_lock_and_not_by_its_id_alone(tmp_path):
+def test_a_process_is_known_by_its_lock_and_runs_until_it_is_stopped_also_for_a_later_emulator(tmp_path, monkeypatch):
     kept = KeptProcess(tmp_path / "pid", tmp_path / "log")
     (tmp_path / "pid").write_text("1\n")
     assert not kept.runs
     kept.stop()
     assert not (tmp_path / "pid").exists()
-
-
-def test_a_process_that_was_started_runs_until_it_is_stopped_also_for_a_later_emulator(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "find", shutil.which)
-    KeptProcess(tmp_path / "pid", tmp_path / "log").start(("sleep", "600"))
+    kept.start(("sleep", "600"))
     later = KeptProcess(tmp_path / "pid", tmp_path / "log")
     assert later.runs
     later.stop()
