@@ -54,14 +54,15 @@ def refusal(**changes: Any) -> str:
     ("name", "hidden", "length", "keep", "epochs"),
     [("small", 200, 20, 1.0, 13), ("medium", 650, 35, 0.5, 39), ("large", 1500, 35, 0.35, 55)],
 )
-def test_the_three_configurations_are_those_of_the_example(
-    name: str, hidden: int, length: int, keep: float, epochs: int
-) -> None:
+def test_the_three_configurations_are_those_of_the_example(name, hidden, length, keep, epochs) -> None:
     made = configuration(stack(NGC, config=name))
     assert (made.hidden_size, made.num_steps, made.keep_prob, made.num_epochs) == (hidden, length, keep, epochs)
     assert made.batch_size == 20
     assert made.cell["kwargs"]["num_units"] == made.emb["dim"] == hidden
     assert made.opt["learning_rate_decay"]["kwargs"]["staircase"] is True
+    if name == "small":
+        rate = launched(stack(NGC)).plan.learning_rate
+        assert [rate(epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]
 
 
 def test_values_of_the_stack_file_replace_those_of_the_configuration() -> None:
@@ -71,24 +72,15 @@ def test_values_of_the_stack_file_replace_those_of_the_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "flavor", "job"),
-    [
-        (1, "AC1_8X60X100", {}),
-        (1, "AC1_16X120X100", {}),
-        (2, "AC1_16X120X100", {}),
-        (4, "AC1_16X120X100", {"globalBatch": 64}),
-    ],
+    ("wanted", "batch"),
+    [({"nodes": 1, "flavor": "AC1_8X60X100"}, 20), ({"nodes": 1}, 20), ({}, 20), ({"nodes": 4, "globalBatch": 64}, 64)],
 )
-def test_the_usual_batch_is_enough_for_up_to_four_ranks_and_a_larger_one_for_more(
-    nodes: int, flavor: str, job: dict[str, int]
-) -> None:
-    assert stack(nodes=nodes, flavor=flavor, **job).job.global_batch == job.get("globalBatch", 20)
+def test_the_usual_batch_is_enough_for_up_to_four_ranks_and_a_larger_one_for_more(wanted, batch) -> None:
+    assert stack(**wanted).job.global_batch == batch
 
 
 @pytest.mark.parametrize(("batch", "longest"), [(1024, 71), (4096, 17)])
-def test_an_epoch_too_short_for_the_program_is_refused_with_the_longest_sequence_that_it_takes(
-    batch: int, longest: int
-) -> None:
+def test_an_epoch_too_short_for_the_program_is_refused_with_the_longest_sequence_that_it_takes(batch, longest) -> None:
     """It divides by a tenth of an epoch's steps (``epoch_size // 10``), and its reader refuses a text without a step."""
     assert stack(NGC, globalBatch=batch, sequenceLength=longest).job.sequence_length == longest
     assert (929589 // batch - 1) // longest >= 10
@@ -218,15 +210,15 @@ def test_explain_says_that_texar_itself_writes_no_checkpoint_and_that_a_step_is_
     assert real["job.maxSteps"] == ("13", "follows from job.config; a step is an epoch")
 
 
-def epochs(*perplexities: float, tested: bool = True) -> list[dict[str, Any]]:
-    """Return the events of a run, evaluated after every epoch."""
+def epochs(*perplexities: float) -> list[dict[str, Any]]:
+    """Return the events of a run, evaluated after every epoch, with its test at the end."""
     events: list[dict[str, Any]] = [{"event": "phase", "phase": "training", "t": 0.0}]
     for step, loss in enumerate(perplexities, 1):
         events.append({"event": "train", "step": step, "loss": loss, "t": 1.0})
         events.append({"event": "time", "step": step, "seconds_per_step": 5.0, "training_only": True, "t": 1.0})
         events.append({"event": "validation", "step": step, "loss": loss + 0.1, "t": 1.0})
     test = {"event": "metric", "name": "test_perplexity", "step": len(perplexities), "value": 90.0, "t": 2.0}
-    return [*events, test] if tested else events
+    return [*events, test]
 
 
 def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) -> Any:
@@ -235,22 +227,14 @@ def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) 
     return judge(seen(job=job, events=events, **{"checkpoints": []} | changes))
 
 
-def test_a_run_of_a_program_without_checkpoints_is_finished_with_its_test_perplexity() -> None:
-    ended = outcome(epochs(6.0, 5.0, 4.0))
+def test_a_run_of_a_program_without_checkpoints_is_finished_with_its_test_perplexity_and_not_without() -> None:
+    events = epochs(6.0, 5.0, 4.0)
+    ended = outcome(events)
     assert (ended.state, ended.metrics["test_perplexity"]) == ("finished", 90.0)
-
-
-def test_a_run_without_its_test_perplexity_is_not_finished() -> None:
-    ended = outcome(epochs(6.0, 5.0, 4.0, tested=False))
-    assert (ended.state, ended.reason) == ("failed", "its log does not end with the test perplexity")
-
-
-def test_the_time_of_an_epoch_counts_although_an_evaluation_stands_before_it() -> None:
-    assert outcome(epochs(6.0, 5.0, 4.0)).seconds_per_step == 5.0
-    assert [step for step, _ in curves(epochs(6.0, 5.0, 4.0)).pace] == [1, 2, 3]
-
-
-def test_status_counts_in_epochs() -> None:
+    assert ended.seconds_per_step == 5.0, "although an evaluation stands before each"
+    assert [step for step, _ in curves(events).pace] == [1, 2, 3]
+    early = outcome(events[:-1])
+    assert (early.state, early.reason) == ("failed", "its log does not end with the test perplexity")
     text = run_text.headline(outcome(epochs(6.0, 5.0), alive=True, exit_code=None))
     assert "epoch 2 of 3" in text and "5.000 s/epoch" in text
 
@@ -259,8 +243,3 @@ def test_after_a_failure_only_a_program_with_checkpoints_is_said_to_go_on() -> N
     died = {"exit_code": 1, "failure": failure("rank-died", "rank 1 on gpu-0 ended")}
     assert "starts over" in next_step(outcome(epochs(6.0), **died), "texar-p100")
     assert "newest whole checkpoint" in next_step(outcome(epochs(6.0), "tensorflow", **died), "texar-local")
-
-
-def test_the_learning_rate_falls_after_the_first_epochs() -> None:
-    rate = launched(stack(NGC)).plan.learning_rate
-    assert [rate(epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]

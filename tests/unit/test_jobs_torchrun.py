@@ -22,6 +22,7 @@ JOB = {
     **{"arguments": "--model_folder {logdir}", "checkpoints": r"tmodel_(?P<step>\d+)\.pt"},
 }
 KEY = "0123456789abcdef"
+NVIDIA = "nvcr.io/nvidia/pytorch:23.10-py3"
 BARE_PYTHON = 'case "$*" in *venv*) mkdir -p "$5/bin" && printf "#!/bin/sh\\nexit 1\\n" >"$5/bin/python" && chmod 755 "$5/bin/python" ;; esac'
 """An interpreter that makes environments in which neither pip nor ensurepip is."""
 
@@ -41,6 +42,9 @@ def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_addr
     where = ("2", "2", "10.0.0.9:48123", "{attempt}")
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
     assert {agent.environment[f"{name}_SOCKET_IFNAME"] for agent in agents for name in ("GLOO", "NCCL")} == {"eth0"}
+    program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
+    wrapper = ("python3", f"{folder.path}/agent", "launch.rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
+    assert agents[0].argv[-len(wrapper) - len(program) :] == (*wrapper, *program), "its node notes its end"
 
 
 def options(version: tuple[int, int], node: int) -> dict[str, str]:
@@ -54,12 +58,8 @@ def test_the_first_of_twelve_nodes_hosts_and_all_are_numbered_in_their_order(ver
     assert [agent["--rdzv_conf"].split(",")[0] for agent in agents] == ["is_host=1"] + 11 * ["is_host=0"]
     assert agents[0]["--local_addr"] == "10.0.0.9"
     assert agents == sorted(agents, key=lambda agent: agent["--local_addr"])
-
-
-def test_a_version_that_takes_no_address_gets_the_number_of_its_node() -> None:
-    agent = options((1, 13), 1)
-    assert (agent["--rdzv_backend"], agent["--node_rank"]) == ("static", "1")
-    assert "--local_addr" not in agent
+    older = options((1, 13), 1)  # It takes no address.
+    assert (older["--rdzv_backend"], older["--node_rank"], "--local_addr" in older) == ("static", "1", False)
 
 
 @pytest.mark.parametrize("on_machines", [False, True])
@@ -72,41 +72,38 @@ def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_mac
         assert given == [("1", "1")] * 2
 
 
-def test_the_interpreter_runs_torchrun_too_and_on_a_machine_that_of_the_runs_environment_does() -> None:
-    inside, outside = (launched(on_machines=there, python="python3.13") for there in (False, True))
-    firsts = [folder.plan.processes[0] for folder in (inside, outside)]
-    assert [agent.argv[0] for agent in firsts] == ["python3.13", "python"]
-    assert firsts[0].argv[-4] == "python3.13" and firsts[1].argv[-4] == "python"
-
-
-def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
-    folder = launched()
-    (agent, _) = folder.plan.processes
-    program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
-    wrapper = ("python3", f"{folder.path}/agent", "launch.rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
-    assert agent.argv[-len(wrapper) - len(program) :] == (*wrapper, *program)
-
-
 def test_what_the_machines_have_decides_on_the_runtime() -> None:
-    inside, outside = (launched(on_machines=there).document() for there in (False, True))
+    own = {"environment": {"PYTHONPATH": "/opt/more"}, "python": "python3.13"}
+    folders = [launched(on_machines=there, **own) for there in (False, True)]
+    for folder, python in zip(folders, ("python3.13", "python"), strict=True):
+        assert {folder.plan.processes[0].argv[at] for at in (0, -4)} == {python}, "it runs torchrun too"
+    inside, outside = (folder.document() for folder in folders)
     assert (inside["runtime"], inside["container"], inside["make_environment"]) == ("container", "torchrun", None)
     assert (outside["runtime"], outside["container"]) == ("host", None)
     assert outside["environment"] == "/data/runs/abcdef012345/environment"
     assert outside["program_folder"] == "/data/runs/abcdef012345/program"
+    programs = [f"{folders[0].path}/{name}" for name in ("agent/launch/script_imports.py", "program/train.py")]
+    assert inside["imports"] == ["env", "PYTHONPATH=/opt/more", "python3.13", *programs]
 
 
-def test_requirements_are_installed_into_an_environment_on_each_machine_and_make_another_run() -> None:
-    plain, more = launched(on_machines=True), launched(on_machines=True, requirements=["wandb==0.15.9"])
+def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
+    one = launched(shared="/mnt/drive")
+    other = RunFolder(replace(one.facts, mark="00000000"))
+    assert one.shared == "/mnt/drive/microcluster/1f3a9c42/abcdef012345"
+    assert other.shared != one.shared
+    assert f"ln -s '{one.shared}'" in one.texts()["place.sh"]
+    assert launched().shared is None
+
+
+def test_a_repository_is_cloned_and_its_requirements_installed_on_each_machine() -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = {"source": "https://example.com/a/program", "commit": commit}
+    plain, more = (launched(on_machines=True, **job) for job in ({}, {"requirements": ["wandb==0.15.9"], **repository}))
     script = more.plan.make_environment[-1]
     assert "venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
-    assert run_id(plain) != run_id(more)
-
-
-def test_a_repository_is_cloned_at_its_commit_on_each_machine() -> None:
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    script = launched(on_machines=True, source="https://example.com/a/program", commit=commit).plan.make_environment[-1]
     assert f"checkout --quiet --detach {commit}" in script
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+    assert run_id(plain) != run_id(more)
 
 
 def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
@@ -118,6 +115,15 @@ def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
         written.add((made / "ready").stat().st_mtime_ns)
     assert (made / "bin" / "python").exists() and Path(folder.path, "program").is_dir()
     assert len(written) == 1
+
+
+def prepared(folder: Path, **job: object) -> tuple[RunFolder, subprocess.CompletedProcess[str]]:
+    """Make the environment of a job on this machine, with what the folder holds first in the path."""
+    run = launched(on_machines=True, disk=folder)
+    job = run.facts.job.model_copy(update=job)
+    text = replace(run, facts=replace(run.facts, job=job)).plan.make_environment[-1]
+    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    return run, subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, env=path)
 
 
 @pytest.mark.parametrize(
@@ -132,11 +138,7 @@ def test_an_interpreter_that_cannot_do_is_said_with_its_name(tmp_path: Path, pyt
     for name, text in (("old", "exit 1"), ("bare", BARE_PYTHON)):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
-    folder = launched(on_machines=True, disk=tmp_path)
-    job = folder.facts.job.model_copy(update={"python": python, "requirements": ("six==1.16.0",)})
-    text = replace(folder, facts=replace(folder.facts, job=job)).plan.make_environment[-1]
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, env=path)
+    folder, done = prepared(tmp_path, python=python, requirements=("six==1.16.0",))
     assert (done.returncode, done.stdout) == (1, f"{said}\n")
     assert not Path(folder.path, "environment/ready").exists()
 
@@ -145,11 +147,8 @@ def test_python_2_is_taken_as_it_is_with_the_packages_that_it_brings(tmp_path: P
     python = tmp_path / "python2.7"
     python.write_text('#!/bin/sh\ncase "$2" in *"version_info[0] != 2"*) exit 0 ;; *) exit 1 ;; esac\n')
     python.chmod(0o755)
-    folder = launched(on_machines=True, disk=tmp_path)
-    job = folder.facts.job.model_copy(update={"python": "python2.7"})
-    text = replace(folder, facts=replace(folder.facts, job=job)).plan.make_environment[-1]
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    subprocess.run(["sh", "-c", text], check=True, env=path)
+    folder, done = prepared(tmp_path, python="python2.7")
+    assert done.returncode == 0
     assert Path(folder.path, "environment/bin/python").resolve() == python
     assert Path(folder.path, "environment/ready").exists()
 
@@ -161,6 +160,9 @@ def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
         "job/python: image r.test/microcluster/torch:local has no python3.9[^\x1b]*; it has", str(refused.value)
     )
     assert "python3.13" in str(refused.value)
+    assert launched().plan.dockerfile.count("RUN") == 0, "the local image has all packages"
+    names = [image.local_name(base) for base in ("r.test/microcluster/torch:local", NVIDIA)]
+    assert names == ["torch", None]
     assert image.pythons("nvcr.io/nvidia/tensorflow:19.05-py3") == ("python", "python3", "python3.5")
     assert image.pythons("nvcr.io/nvidia/tensorflow:21.05-tf1-py3") == (), "unknown here: the build says it"
 
@@ -185,28 +187,6 @@ def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_
             ["sh", "-c", line.replace("python3.13", "python3.99")], capture_output=True, text=True, check=False
         )
         assert built.returncode == 1 and said in built.stdout
-
-
-def test_the_imports_are_tried_by_the_interpreter_and_with_the_variables_of_the_ranks() -> None:
-    folder = launched(python="python3.13", environment={"PYTHONPATH": "/opt/more"})
-    words = ["env", "PYTHONPATH=/opt/more", "python3.13", f"{folder.path}/agent/launch/script_imports.py"]
-    assert folder.document()["imports"] == [*words, f"{folder.path}/program/train.py"]
-
-
-def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
-    one = launched(shared="/mnt/drive")
-    other = RunFolder(replace(one.facts, mark="00000000"))
-    assert one.shared == "/mnt/drive/microcluster/1f3a9c42/abcdef012345"
-    assert other.shared != one.shared
-    assert f"ln -s '{one.shared}'" in one.texts()["place.sh"]
-    assert launched().shared is None
-
-
-def test_the_image_is_built_on_the_local_one_without_asking_for_packages() -> None:
-    text = launched().plan.dockerfile
-    assert text.count("RUN") == 0
-    assert image.local_name("r.test/microcluster/torch:local") == "torch"
-    assert image.local_name("nvcr.io/nvidia/pytorch:23.10-py3") is None
 
 
 @pytest.mark.parametrize(
