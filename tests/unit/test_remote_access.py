@@ -65,16 +65,14 @@ def test_a_delivered_machine_is_changed_once_and_proved():
     assert machine.changes.count("reload sshd") == 1
 
 
-def test_a_setting_that_does_not_hold_is_named_with_its_user():
+def test_a_setting_that_does_not_hold_is_named_with_its_user_and_one_that_nobody_has_read_is_no_proof(monkeypatch):
     machine = Delivered(obeys=PROVED.replace("passwordauthentication no", "passwordauthentication yes"))
     with pytest.raises(RemoteError, match="root: passwordauthentication yes.*Match block.*fab ssh gpu-0"):
         ensure_key_login(machine)
-
-
-def test_a_running_sshd_that_still_offers_passwords_is_no_proof(monkeypatch):
     monkeypatch.setattr("microcluster.remote.access.RELOAD_TIMEOUT_S", 0)
     with pytest.raises(RemoteError, match="running sshd has not read it"):
         ensure_key_login(Delivered(reloads=False))
+    assert wrong_settings(""), "an sshd that says nothing proves nothing"
 
 
 def test_our_block_stands_once_before_everything_else_whatever_was_written_above_it():
@@ -98,10 +96,6 @@ def test_every_way_around_the_key_is_wrong_for_each_user(line, other):
     assert wrong_settings(f"root:\n{PROVED}guest:\n{PROVED}") == []
     [wrong] = wrong_settings(f"root:\n{PROVED}guest:\n{PROVED.replace(line, other)}")
     assert wrong.startswith("guest: ")
-
-
-def test_an_sshd_that_says_nothing_proves_nothing():
-    assert wrong_settings("")
 
 
 SUBNET = "10.64.21.0/24"
@@ -137,24 +131,19 @@ def test_ssh_is_open_to_the_operator_everything_to_the_network_and_nothing_to_ot
     assert rules[-1] == "-A MICROCLUSTER -j DROP"
     assert not ensure_firewall(machine, ["198.51.100.7/32"], SUBNET)
     assert machine.changes.count("closed") == 1
-
-
-def test_after_a_boot_without_its_rules_they_are_written_again():
-    machine = Open()
-    ensure_firewall(machine, ["198.51.100.7/32"], SUBNET)
-    machine.active = False
+    machine.active = False  # As after a boot.
     assert ensure_firewall(machine, ["198.51.100.7/32"], SUBNET)
 
 
-def test_an_operator_who_would_be_locked_out_is_told_before_anything_changes():
-    machine = Open(caller="192.0.2.5")
-    with pytest.raises(RemoteError, match="reaches it from 192.0.2.5, which cluster.adminCidrs does not hold"):
-        ensure_firewall(machine, ["198.51.100.7/32"], SUBNET)
-    assert SCRIPT not in machine.files
-
-
-def test_a_network_of_unknown_addresses_is_a_sentence_and_closes_nothing():
-    machine = Open()
-    with pytest.raises(RemoteError, match="the account does not say which addresses its private network has"):
-        ensure_firewall(machine, ["198.51.100.7/32"], None)
+@pytest.mark.parametrize(
+    ("caller", "subnet", "said"),
+    [
+        ("192.0.2.5", SUBNET, "reaches it from 192.0.2.5, which cluster.adminCidrs does not hold"),
+        ("198.51.100.7", None, "the account does not say which addresses its private network has"),
+    ],
+)
+def test_an_operator_who_would_be_locked_out_or_a_network_that_nobody_knows_closes_nothing(caller, subnet, said):
+    machine = Open(caller=caller)
+    with pytest.raises(RemoteError, match=said):
+        ensure_firewall(machine, ["198.51.100.7/32"], subnet)
     assert SCRIPT not in machine.files

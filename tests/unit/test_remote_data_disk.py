@@ -8,23 +8,18 @@ from microcluster.remote.storage import RECORD, DataDisk, DiskRefusedError, ensu
 WANTED = DataDisk(2000, "/data", "1f3a9c42")
 
 
-def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid_and_a_second_run_changes_nothing():
+def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid_and_later_mounted_only_where_it_is_not():
     machine = FakeMachine()
+    others = "# head\n/dev/xvda1 / ext4 defaults 0 1\n"
+    machine.files["/etc/fstab"] = f"{others}/dev/xvdc /data ext4 defaults,noatime 0 0\n"
     assert ensure_data_disk(machine, WANTED)
     assert machine.disks["/dev/xvdc"].label == "mc-1f3a9c42"
     assert machine.mounts == {"/data": "/dev/xvdc"}
-    assert machine.files["/etc/fstab"] == "UUID=u-1 /data ext4 defaults,noatime,nofail 0 0\n"
+    assert machine.files["/etc/fstab"] == f"{others}UUID=u-1 /data ext4 defaults,noatime,nofail 0 0\n"
     assert RECORD not in machine.files
     machine.changes.clear()
     assert not ensure_data_disk(machine, WANTED)
-    assert machine.changes == []
-
-
-def test_after_a_reboot_without_its_mount_the_disk_is_mounted_and_not_formatted():
-    machine = FakeMachine()
-    ensure_data_disk(machine, WANTED)
-    machine.mounts.clear()
-    machine.changes.clear()
+    machine.mounts.clear()  # As after a reboot.
     assert ensure_data_disk(machine, WANTED)
     assert machine.changes == ["mount /data"]
 
@@ -49,16 +44,12 @@ def test_a_disk_that_holds_anything_is_refused_and_not_touched(disk, reason):
     assert not machine.mounts
 
 
-def test_formatting_that_was_interrupted_is_taken_up_again():
+def test_formatting_that_was_interrupted_is_taken_up_again_unless_the_disk_got_another_file_system():
     machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, dirty="first")})
-    machine.files[RECORD] = f"/dev/xvdc {2000 * GIB} mc-1f3a9c42\n"
+    machine.files[RECORD] = record = f"/dev/xvdc {2000 * GIB} mc-1f3a9c42\n"
     assert ensure_data_disk(machine, WANTED)
     assert machine.mounts == {"/data": "/dev/xvdc"}
-
-
-def test_a_record_of_formatting_does_not_open_a_disk_that_got_another_file_system():
-    machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, kind="xfs")})
-    machine.files[RECORD] = f"/dev/xvdc {2000 * GIB} mc-1f3a9c42\n"
+    machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, kind="xfs")}, files=machine.files | {RECORD: record})
     with pytest.raises(DiskRefusedError, match="xfs"):
         ensure_data_disk(machine, WANTED)
 
@@ -67,11 +58,3 @@ def test_a_disk_of_another_size_is_not_taken():
     machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB - 512), "/dev/xvda": Disk(2000 * GIB)})
     with pytest.raises(DiskRefusedError, match="2000 GB"):
         ensure_data_disk(machine, WANTED)
-
-
-def test_the_other_lines_of_fstab_stay():
-    machine = FakeMachine()
-    machine.files["/etc/fstab"] = "# head\n/dev/xvda1 / ext4 defaults 0 1\n/dev/xvdc /data ext4 defaults,noatime 0 0\n"
-    ensure_data_disk(machine, WANTED)
-    assert machine.files["/etc/fstab"].splitlines()[:2] == ["# head", "/dev/xvda1 / ext4 defaults 0 1"]
-    assert len(machine.files["/etc/fstab"].splitlines()) == 3

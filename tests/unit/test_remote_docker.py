@@ -33,10 +33,7 @@ def test_docker_moves_to_the_data_disk_and_keeps_its_other_settings(machine):
     }
     assert machine.docker_root == "/data/docker"
     assert not ensure_docker_storage(machine, "/data")
-
-
-def test_a_restart_that_was_missed_is_made_up_for(machine):
-    machine.files["/etc/docker/daemon.json"] = '{"data-root": "/data/docker"}'
+    machine.docker_root = "/var/lib/docker"  # A restart was missed.
     assert ensure_docker_storage(machine, "/data")
     assert machine.docker_root == "/data/docker"
 
@@ -58,11 +55,17 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
 
 
 @pytest.mark.parametrize("change", [{"runtime": "runc"}, {"ssh_port": 22}])
-def test_a_container_that_was_started_otherwise_is_made_again(machine, container, change):
+def test_a_container_that_was_started_otherwise_or_of_another_image_or_kind_is_made_again(machine, container, change):
     ensure_container(machine, replace(container, **change), "/data")
     assert ensure_container(machine, container, "/data")
     assert machine.changes[-2:] == ["remove openseq2seq", "run openseq2seq"]
     assert ensure_container(machine, container, "/mnt")
+    machine.images[BUILT] = "sha256:2"
+    assert ensure_container(machine, container, "/mnt")
+    assert machine.containers["openseq2seq"]["Image"] == "sha256:2"
+    ensure_container(machine, Container("torchrun", IMAGE, tag=BUILT), "/mnt")
+    assert ensure_container(machine, container, "/mnt")
+    assert set(machine.containers) == {"openseq2seq"}, "the one of another kind leaves its port"
     assert not ensure_container(machine, container, "/mnt")
 
 
@@ -73,19 +76,6 @@ def test_a_container_that_does_not_run_or_of_which_nobody_knows_how_it_was_start
     ensure_container(machine, container, "/data")
     machine.containers["openseq2seq"][part] = value
     assert ensure_container(machine, container, "/data")
-
-
-def test_the_container_of_another_kind_leaves_its_port_to_the_new_one(machine, container):
-    ensure_container(machine, Container("torchrun", IMAGE, tag=BUILT), "/data")
-    assert ensure_container(machine, container, "/data")
-    assert set(machine.containers) == {"openseq2seq"}
-
-
-def test_a_container_of_an_older_image_is_made_again(machine, container):
-    ensure_container(machine, container, "/data")
-    machine.images[BUILT] = "sha256:2"
-    assert ensure_container(machine, container, "/data")
-    assert machine.containers["openseq2seq"]["Image"] == "sha256:2"
 
 
 def test_a_container_whose_image_is_not_there_says_how_to_bring_it(machine, container):

@@ -12,7 +12,6 @@ import sample_spec
 from command_samples import CLUSTER
 from fake_machine import FakeMachine
 
-from agent.readers import scalars
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import run_export
 from microcluster.remote.errors import CommandError, Completed
@@ -83,20 +82,16 @@ def test_the_learning_rate_is_read_from_the_event_files_of_all_attempts(folder):
     graph, half = record(field(4, 2, b"") + bytes(1 << 17)), record(event(31, b"learning_rate", 0.75))[:-9]
     first = [event(1, b"learning_rate", 0.25), event(11, b"train_loss", 7.0), event(11, b"learning_rate", 0.5)]
     (logdir / "events.out.tfevents.1.gpu-0").write_bytes(graph + b"".join(map(record, first)) + half)
+    no_number = record(event(12, b"learning_rate", float("nan")))
+    (logdir / "events.out.tfevents.2.gpu-0").write_bytes(no_number)
     assert read(folder).learning_rate == ((1, 0.25), (11, 0.5))
 
 
-def test_an_event_that_is_no_number_is_passed_over(tmp_path):
-    (tmp_path / "events.out.tfevents.1.gpu-0").write_bytes(record(event(1, b"learning_rate", float("nan"))))
-    assert scalars.scalar(str(tmp_path), "learning_rate") == []
-
-
-def test_a_run_without_these_programs_or_files_has_records_all_the_same(tmp_path):
-    found = read(tmp_path)
+def test_a_run_without_programs_or_files_has_records_all_the_same_and_a_program_that_fails_is_an_error(
+    folder, tmp_path
+):
+    found = read(tmp_path / "absent")
     assert (found.events, found.checkpoints, found.learning_rate, found.files) == ((), (), (), ())
-
-
-def test_a_program_that_fails_is_an_error_and_not_an_older_version(folder):
     (folder / "agent" / "readers" / "scalars.py").write_text(
         "def main(*words):\n    raise OSError('the disk is gone')\n"
     )

@@ -58,19 +58,15 @@ class Box(FakeMachine):
         return self._answers() if words[1] == "lsd" else ""
 
 
-def test_the_kernel_mounts_where_it_can_and_its_table_brings_the_drive_back_after_a_boot():
+def test_the_kernel_mounts_where_it_can_by_its_table_for_the_next_boot_and_rclone_elsewhere():
     box = Box()
     assert ensure_mounted(box, MOUNT, PASSWORD) == (True, storage.KERNEL)
     assert "//10.64.21.9/sdshare /mnt/training-data cifs credentials=" in box.files[FSTAB]
     assert "uid=1000,gid=1000" in box.files[FSTAB]
     assert ensure_mounted(box, MOUNT, PASSWORD) == (False, storage.KERNEL)
-
-
-def test_without_cifs_in_the_kernel_rclone_mounts_and_that_is_said():
     box = Box(kernel=False)
     assert ensure_mounted(box, MOUNT, PASSWORD) == (True, storage.USER_SPACE)
-    assert "host = 10.64.21.9" in box.files[RCLONE]
-    assert box.modes[RCLONE] == 0o600
+    assert "host = 10.64.21.9" in box.files[RCLONE] and box.modes[RCLONE] == 0o600
 
 
 @pytest.mark.parametrize("kernel", [True, False])

@@ -37,14 +37,6 @@ def test_a_wait_raises_at_its_limit_and_shows_its_duration(capsys):
     assert "waiting for it: 5 s so far, usually 5 s" in capsys.readouterr().err
 
 
-def test_a_wait_ends_at_once_when_the_thing_has_died():
-    def died():
-        raise RuntimeError("dead")
-
-    with pytest.raises(RuntimeError):
-        wait_until("it", died, timeout_s=10)
-
-
 class Booting(FakeMachine):
     """Answers each connect with the next of ``answers``."""
 
@@ -58,13 +50,10 @@ class Booting(FakeMachine):
             raise answer
 
 
-def test_a_machine_that_boots_is_waited_for():
+def test_a_machine_that_boots_is_waited_for_and_a_wrong_host_key_ends_the_wait_at_once():
     machine = Booting(UnreachableError("refused"), LoginRefusedError("no key yet"), None)
     wait_for_ssh(machine, every_s=0.01)
     assert machine.answers == []
-
-
-def test_a_wrong_host_key_ends_the_wait_at_once():
     with pytest.raises(HostKeyError):
         wait_for_ssh(Booting(HostKeyError("other"), None), every_s=0.01)
 
@@ -74,15 +63,12 @@ def test_a_machine_that_never_gets_ready_is_named_with_its_last_error():
         wait_for_ssh(Booting(*[UnreachableError("refused")] * 50), timeout_s=0.05, every_s=0.01)
 
 
-def test_every_hosts_failure_is_in_the_one_error():
+def test_every_hosts_failure_is_in_the_one_error_and_an_unexpected_one_is_not_a_success():
     def fail(host):
         raise RemoteError(f"broken {len(host.changes)}")
 
     with pytest.raises(RemoteError, match="broken 0\nbroken 1"):
         on_all([FakeMachine(), FakeMachine(changes=["x"])], fail)
-
-
-def test_an_unexpected_error_on_one_host_is_not_a_success():
     with pytest.raises(ZeroDivisionError):
         on_all([1, 0], lambda number: 1 / number)
 
