@@ -88,16 +88,11 @@ def checkpoint(name: str) -> list[str]:
     return [f"{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001")]
 
 
-def test_the_newest_whole_checkpoint_is_downloaded_and_a_torn_one_is_not(tmp_path: Path) -> None:
-    torn = checkpoint("logdir/model.ckpt-300")[:2]
-    found = listed(tmp_path, *checkpoint("logdir/model.ckpt-90"), *checkpoint("logdir/model.ckpt-200"), *torn)
-    assert set(found) == set(checkpoint("logdir/model.ckpt-200"))
-
-
-def test_the_best_model_is_the_one_of_the_lowest_loss(tmp_path: Path) -> None:
-    better, newer = "logdir/best_models/val_loss=1.5900-step-40", "logdir/best_models/val_loss=1.6300-step-50"
-    found = listed(tmp_path, *checkpoint(better), *checkpoint(newer))
-    assert found == dict.fromkeys(checkpoint(better), "best model")
+def test_the_newest_whole_checkpoint_and_the_model_of_the_lowest_loss_are_downloaded_and_a_torn_one_is_not(tmp_path):
+    torn, whole = checkpoint("logdir/model.ckpt-300")[:2], checkpoint("logdir/model.ckpt-200")
+    better, newer = (checkpoint(f"logdir/best_models/val_loss={loss}") for loss in ("1.5900-step-40", "1.6300-step-50"))
+    found = listed(tmp_path, *checkpoint("logdir/model.ckpt-90"), *whole, *torn, *better, *newer)
+    assert found == dict.fromkeys(whole, "newest checkpoint") | dict.fromkeys(better, "best model")
 
 
 def test_records_and_curves_are_downloaded_and_our_own_files_are_not(tmp_path: Path) -> None:
@@ -109,7 +104,9 @@ OWN = {"checkpoints": "files", "checkpoint_options": {"pattern": r"step-(?P<step
 
 
 def test_small_files_of_the_log_folder_are_downloaded_though_nobody_has_named_them(tmp_path: Path) -> None:
-    found = listed(tmp_path, "logdir/step-9.pt", "logdir/tokenizer/vocab.json", "logdir/metrics.csv", **OWN)
+    write(tmp_path, "logdir/step-9.pt")
+    (tmp_path / "logdir" / "last.pt").symlink_to("step-9.pt")  # A link to a checkpoint is left.
+    found = listed(tmp_path, "logdir/tokenizer/vocab.json", "logdir/metrics.csv", **OWN)
     small = dict.fromkeys(("logdir/tokenizer/vocab.json", "logdir/metrics.csv"), "small file")
     assert found == {"logdir/step-9.pt": "newest checkpoint", **small}
 
@@ -146,12 +143,6 @@ def test_a_pattern_matches_at_any_depth_where_it_says_so(pattern: str) -> None:
     ]
 
 
-def test_a_link_to_a_checkpoint_is_not_downloaded_beside_it(tmp_path: Path) -> None:
-    write(tmp_path, "logdir/step-9.pt")
-    (tmp_path / "logdir" / "last.pt").symlink_to("step-9.pt")
-    assert set(listed(tmp_path, **OWN)) == {"logdir/step-9.pt"}
-
-
 def test_another_node_lists_its_part_of_the_first_nodes_newest_checkpoint_and_no_records(tmp_path: Path) -> None:
     parts = {"checkpoints": "files", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)/rank\d\.pt"}}
     names = ("job.log", "logdir/step-8/rank2.pt", "logdir/step-9/rank2.pt", "logdir/ranks.csv")
@@ -183,12 +174,13 @@ def nodes(tmp_path: Path, *folders: str, **lost: bool) -> Inventory:
     return found
 
 
-def test_the_files_of_all_nodes_come_home_each_once_and_under_names_of_their_own(tmp_path: Path) -> None:
+def test_the_files_of_all_nodes_that_answer_come_home_each_once_and_under_names_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, "gpu-0/logdir/config.json", "gpu-0/logdir/step-9.pt", "gpu-1/logdir/ranks.csv")
     for name, text in (("gpu-0", "0.1"), ("gpu-1", "0.25")):
         (tmp_path / name / "logdir" / "loss.csv").write_text(text)
     shutil.copy(tmp_path / "gpu-0/logdir/config.json", tmp_path / "gpu-1/logdir/config.json")
-    found = nodes(tmp_path, "gpu-0", "gpu-1")
+    found = nodes(tmp_path, "gpu-0", "gpu-1", "gpu-2", gpu_2=True)
+    assert found.silent == ("gpu-2: connecting to gpu-2: no answer.",), "which keeps nobody from the others' files"
     there = {file.path: list(file.there) for file in results(found)}
     assert there == {
         "logdir/config.json": ["gpu-0", "gpu-1"],
@@ -197,13 +189,6 @@ def test_the_files_of_all_nodes_come_home_each_once_and_under_names_of_their_own
         "logdir/ranks.csv": ["gpu-1"],
         "nodes/gpu-1/logdir/loss.csv": ["gpu-1"],
     }
-
-
-def test_a_node_that_does_not_answer_is_named_and_keeps_nobody_from_the_others_files(tmp_path: Path) -> None:
-    write(tmp_path, "gpu-0/logdir/step-9.pt")
-    found = nodes(tmp_path, "gpu-0", "gpu-1", gpu_1=True)
-    assert [file.path for file in results(found)] == ["logdir/step-9.pt"]
-    assert found.silent == ("gpu-1: connecting to gpu-1: no answer.",)
 
 
 def test_every_run_on_the_machines_is_known_the_stacks_own_first(tmp_path: Path) -> None:
@@ -221,14 +206,10 @@ def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(p
         inventory([machine], replace(CLUSTER, run="0123456789ab"))
 
 
-def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now(tmp_path: Path) -> None:
+def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now_and_does_not_travel_again(tmp_path: Path) -> None:
     growing = CONTENT + b" and more since"
     assert download(Source(growing), FILE, tmp_path, lambda count: None)
     assert (tmp_path / FILE.path).read_bytes() == CONTENT
-
-
-def test_what_is_there_already_does_not_travel_again(tmp_path: Path) -> None:
-    download(Source(CONTENT), FILE, tmp_path, lambda count: None)
     assert download(Source(), FILE, tmp_path, lambda count: None) is False
 
 
@@ -241,18 +222,16 @@ def test_a_lost_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
     assert source.starts == [0, 300]
 
 
-def test_a_file_that_was_garbled_on_the_way_is_brought_once_more(tmp_path: Path) -> None:
-    there = []
-    assert download(Source(CONTENT[:-1] + b"X", CONTENT), FILE, tmp_path, there.append)
-    assert (tmp_path / FILE.path).read_bytes() == CONTENT
-    assert sum(there) == FILE.size
-
-
-def test_a_file_that_never_arrives_whole_is_never_taken_for_one(tmp_path: Path) -> None:
-    garbled = CONTENT[:-1] + b"X"
+def test_a_file_that_was_garbled_on_the_way_is_brought_once_more_and_never_taken_for_a_whole_one(
+    tmp_path: Path,
+) -> None:
+    there, garbled = [], CONTENT[:-1] + b"X"
     with pytest.raises(RemoteError, match="with a wrong hash"):
         download(Source(garbled, garbled), FILE, tmp_path, lambda count: None)
     assert list((tmp_path / "logdir").iterdir()) == []
+    assert download(Source(garbled, CONTENT), FILE, tmp_path, there.append)
+    assert (tmp_path / FILE.path).read_bytes() == CONTENT
+    assert sum(there) == FILE.size
 
 
 def test_what_a_program_wrote_in_a_container_that_is_not_running_is_said_not_to_be_known(tmp_path: Path) -> None:
