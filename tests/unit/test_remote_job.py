@@ -36,6 +36,11 @@ class Losing(Host):
         return Completed(done.returncode, done.stdout, done.stderr)
 
 
+def here(folder, **changes):
+    """Return the facts of a run whose machine's disk is a folder here."""
+    return dataclasses.replace(CLUSTER, mount_point=str(folder), run="abcdef012345", **changes)
+
+
 def test_one_lost_look_at_a_run_is_taken_again_and_a_launcher_that_does_not_answer_is_reported():
     assert job.observe(Losing(1), CLUSTER).state == "absent"
     with pytest.raises(UnreachableError, match="no answer after"):
@@ -43,7 +48,7 @@ def test_one_lost_look_at_a_run_is_taken_again_and_a_launcher_that_does_not_answ
 
 
 def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp_path):
-    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
+    known = here(tmp_path)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
     (folder / "job.json").write_text('{"run": "abcdef012345", "max_steps": 300}')
@@ -52,7 +57,7 @@ def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp
 
 
 def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tmp_path, monkeypatch):
-    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345", container=None)
+    known = here(tmp_path, container=None)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
     plan = dataclasses.replace(RunFolder(known).plan, stop_grace_s=60)
@@ -65,17 +70,11 @@ def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tm
     assert (folder / "last").read_text() == "saved\n"
 
 
-def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):
-    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
+def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
+    known = here(tmp_path, guard=Guard(idle_s=2700.0))
     folder = RunFolder(known)
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300
-
-
-def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
-    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345", guard=Guard(idle_s=2700.0))
-    folder = RunFolder(known)
-    job.place(Losing(0), folder.path, folder.texts())
     placed = SimpleNamespace(path=lambda name: f"{folder.path}/{name}", spec=spec.read(f"{folder.path}/job.json"))
     watched = guard.Guard(placed)
     assert (watched.verdict(2600.0, armed=True), watched.verdict(2700.0, armed=True)[0]) == (None, guard.IDLE)
@@ -86,26 +85,15 @@ def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
     assert watched.verdict()[0] == guard.LEASE_OVER
 
 
-def test_one_training_keeps_its_word_and_another_of_the_same_configuration_gets_its_own(tmp_path):
-    first, other = (dataclasses.replace(CLUSTER, mount_point=str(tmp_path / name), run="abcdef012345") for name in "ab")
-    word = job._ensure_word([Losing(0)], first)
-    assert job._ensure_word([Losing(0)], first) == word
-    assert job._ensure_word([Losing(0)], other) != word
-    assert json.loads(RunFolder(first, word=word).texts()["job.json"])["word"] == word
+def test_one_training_keeps_its_word_also_on_a_drive_and_another_of_the_same_configuration_gets_its_own(tmp_path):
+    def word(machines, **drive):
+        known = dataclasses.replace(here(tmp_path / machines), **drive)
+        return job._ensure_word([Losing(0)], known)
 
-
-def test_a_training_keeps_its_word_when_all_of_its_machines_but_the_drive_are_new(tmp_path):
-    def on_machines(number):
-        return dataclasses.replace(
-            CLUSTER, mount_point=str(tmp_path / number), shared_mount=str(tmp_path / "drive"), run="abcdef012345"
-        )
-
-    assert job._ensure_word([Losing(0)], on_machines("1")) == job._ensure_word([Losing(0)], on_machines("2"))
-
-
-def test_a_word_that_is_none_is_not_believed_for_it_becomes_part_of_a_path_here(tmp_path):
-    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
-    folder = tmp_path / "runs" / "abcdef012345"
-    folder.mkdir(parents=True)
-    (folder / "word").write_text("../../..\n")
-    assert job.WORD.fullmatch(job._ensure_word([Losing(0)], known))
+    first = word("a")
+    assert word("a") == first != word("b")
+    assert json.loads(RunFolder(here(tmp_path / "a"), word=first).texts()["job.json"])["word"] == first
+    drive = str(tmp_path / "drive")
+    assert word("1", shared_mount=drive) == word("2", shared_mount=drive), "on new machines"
+    (tmp_path / "a/runs/abcdef012345/word").write_text("../../..\n")
+    assert job.WORD.fullmatch(word("a")), "one that is none is not believed: it becomes part of a path here"

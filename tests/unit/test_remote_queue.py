@@ -91,16 +91,7 @@ def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wan
 def test_what_the_live_queue_would_never_run_is_refused_before_it_is_submitted(wanted, reason):
     with pytest.raises(RemoteError, match=f"{reason}.*nothing was submitted"):
         queue.prepare(Site(), facts(**wanted))
-
-
-def test_what_the_live_queue_can_run_is_accepted():
     queue.prepare(Site(), facts())
-
-
-def test_a_jobs_name_has_the_mark_and_is_not_cut_by_torque():
-    name = queue.job_name("1f3a9c42", "00e11aabbccd")
-    assert name == "mc1f3a9c4200e11"
-    assert len(name) == 15
 
 
 class Busy(Site):
@@ -113,20 +104,13 @@ class Busy(Site):
         return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
 
 
-def test_only_living_jobs_with_a_record_of_the_stack_are_its_own():
+def test_only_living_jobs_of_this_person_with_a_record_of_the_stack_are_its_own():
     busy = Busy(*INTENTS)
     assert [job.number for job, _ in queue.jobs_of(busy, "dev-1f3a9c42")] == ["3", "4", "5"]
     assert queue.jobs_of(busy, "dev-00000000") == queue.jobs_of(Busy()) == []
-
-
-def test_of_two_stacks_with_one_key_each_has_the_jobs_of_its_own_records():
-    busy = Busy(*INTENTS, RECORD | {"id": "3", "stack": "copy"})
-    assert [job.number for job, _ in queue.jobs_of(busy, "dev-1f3a9c42")] == ["4", "5"]
-    assert [each.owner.stack for each in Queue_(busy).resources()][0] == "copy"
-
-
-def test_a_strangers_jobs_of_the_same_names_are_nobodys_of_ours():
-    busy = Busy(*INTENTS)
+    two = Busy(*INTENTS, RECORD | {"id": "3", "stack": "copy"})  # Two stacks with one key.
+    assert [job.number for job, _ in queue.jobs_of(two, "dev-1f3a9c42")] == ["4", "5"]
+    assert [each.owner.stack for each in Queue_(two).resources()][0] == "copy"
     busy.user = "somebody"
     assert queue.jobs_of(busy) == []
 
@@ -176,6 +160,7 @@ def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet(
     owner = Owner("1f3a9c42", "", "/key", "/rank")
     folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
     values = folder.document()
+    assert queue.job_name("1f3a9c42", "00e11aabbccd") == "mc1f3a9c4200e11", "15 letters, which Torque does not cut"
     assert values["shared"] == f"{folder.path}/logdir"
     assert values["ssh"][-2:] == ["batch.step", folder.path]
     assert values["addresses"] == ["{node-0}", "{node-1}"]

@@ -56,16 +56,15 @@ def open_host(server, keys):
     return host
 
 
-def test_the_shown_key_is_fetched_without_any_login(host, server, keys):
-    assert host.shown_key() == line(keys, "shown")
-    assert server.tries == []
-
-
-def test_a_trusted_key_is_pinned_from_then_on_and_only_for_this_guest(host, server, keys):
+def test_a_trusted_key_is_pinned_from_then_on_without_a_word_and_only_for_this_guest(host, server, keys, capsys):
     with pytest.raises(HostKeyError, match="not the one it was ordered with"):
         host.connect()
+    assert host.shown_key() == line(keys, "shown")
+    assert server.tries == [], "without any login"
     assert confirm(host, yes=True) == 0
     again = open_host(server, keys)
+    assert confirm(again, yes=False) == 0
+    assert "pinned already" in capsys.readouterr().out
     assert again.run(("echo", "hello")).stdout == "hello\n"
     again.close()
     assert trusted_key(host.key_file, "102") is None
@@ -99,12 +98,6 @@ def test_without_a_plain_yes_nothing_is_recorded(host, keys, monkeypatch, answer
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert confirm(host, yes=False) == 1
     assert not (keys / RECORD).exists()
-
-
-def test_a_key_that_is_pinned_already_needs_no_word(host, server, keys, capsys):
-    confirm(host, yes=True)
-    assert confirm(open_host(server, keys), yes=False) == 0
-    assert "pinned already" in capsys.readouterr().out
 
 
 def test_a_machine_that_is_not_there_an_unknown_one_and_a_broken_record_are_sentences(host, keys):
