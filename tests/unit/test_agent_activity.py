@@ -72,8 +72,5 @@ def test_what_cannot_be_read_is_missing_and_not_nothing(tmp_path, lost):
             path.write_text(text)
     found = activity.reading(str(tmp_path / "terminals"), str(tmp_path))
     assert (found is None) == (lost is not None)
-
-
-def test_numbers_that_cannot_be_read_are_missing(tmp_path):
     (tmp_path / "stat").write_text("no numbers\n")
     assert activity.reading(activity.TERMINALS, str(tmp_path)) is None

@@ -79,11 +79,6 @@ def test_a_file_that_was_renamed_into_place_is_whole_at_once(folder):
     assert checkpoints(folder).newest_whole() == (30, "saved/model-30.pt")
 
 
-def test_an_empty_file_is_torn(folder):
-    written(folder, 10, b"")
-    assert checkpoints(folder).newest_whole() is None
-
-
 def test_old_ones_are_pruned_and_what_is_gone_on_from_stays(folder):
     for step in (1, 2, 3, 4):
         written(folder, step)

@@ -76,13 +76,9 @@ def test_machines_that_have_them_get_nothing_and_are_no_part_of_the_chain(launch
     assert [way for way in ways(launcher) if not way.startswith("n0")] == ["n1 n3"]
     assert brought_to(bring(launcher)) == ["n4"]
     assert bring(launcher).stdout == ""
-
-
-def test_a_file_that_was_changed_is_brought_again(launcher):
-    bring(launcher)
     (launcher.parent / "n3" / "data" / "a").write_bytes(CONTENT[::-1])
     assert brought_to(bring(launcher)) == ["n3"]
-    assert has_all(launcher, "n3")
+    assert has_all(launcher, "n3"), "a file that was changed"
 
 
 @pytest.mark.parametrize(
@@ -107,14 +103,11 @@ def only_questions(does):
     return f'case "$2" in *sha256sum*) {does} ;; esac'
 
 
-def test_a_machine_that_refuses_once_is_not_taken_for_one_that_lacks_the_data(launcher):
+def test_a_machine_that_refuses_once_is_asked_again_and_one_that_cannot_be_asked_is_named(launcher):
     bring(launcher)
     once = launcher.parent / "refused"
     done = bring(launcher, only_questions(f'[ "$1" != n2 ] || [ -e {once} ] || {{ touch {once}; exit 255; }}'))
     assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_a_machine_that_cannot_be_asked_for_its_data_is_named_with_what_ssh_said(launcher):
     done = bring(launcher, only_questions('[ "$1" != n2 ] || { echo ssh: no route to host; exit 255; }'))
     assert (done.returncode, done.stderr) == (1, "the data did not arrive whole on n2 (ssh: no route to host)\n")
 

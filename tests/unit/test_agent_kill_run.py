@@ -30,24 +30,21 @@ def docker_that(folder, does, monkeypatch):
     monkeypatch.setattr(ending, "DOCKER_TIMEOUT_S", 1)
 
 
-SILENT = [
-    ("exec sleep 60", "no answer after 1 s"),
-    ("echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1", "Cannot connect"),
-]
-
-
-@pytest.mark.parametrize(("does", "said"), SILENT)
-def test_where_docker_does_not_answer_it_is_said_what_was_not_looked_at(tmp_path, monkeypatch, does, said):
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("exec sleep 60", "no answer after 1 s"),
+        ("echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1", "Cannot connect"),
+    ],
+)
+def test_where_docker_does_not_answer_its_folder_names_the_container_or_it_is_said_what_was_not_looked_at(
+    tmp_path, monkeypatch, does, said
+):
     docker_that(tmp_path, does, monkeypatch)
     found, why = ending.container_of("box")
     assert found is None
     assert f"Docker does not answer ({said}" in why
     assert why.endswith("the processes in container box without the run's mark were not looked at")
-
-
-@pytest.mark.parametrize(("does", "said"), SILENT)
-def test_where_docker_does_not_answer_its_containers_are_known_from_its_folder(tmp_path, monkeypatch, does, said):
-    docker_that(tmp_path, does, monkeypatch)
     for identity, name in (("aa11", "/other"), ("bb22", "/box")):
         (tmp_path / "root" / "containers" / identity).mkdir(parents=True)
         known = {"ID": identity, "Name": name, "State": {"Pid": 77}}
@@ -90,6 +87,7 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
         stranger.wait()
         stubborn.stdout.close()
     assert judge(run_snapshot.observe(str(folder))).state == "stopped"
+    assert end_run(folder) == {"ended": 0, "left": [], "unseen": ""}, "stopping what does not run is no error"
 
 
 @pytest.mark.parametrize("deaf", ["", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
@@ -103,10 +101,6 @@ def test_stopping_ends_a_process_that_has_written_over_its_mark_too(folder, deaf
     assert answer["left"] == []
     rank.wait(60)
     wait_until("the daemon's burial", lambda: not Path("/proc", daemon.read_text()).exists(), timeout_s=60)
-
-
-def test_stopping_what_does_not_run_is_no_error(folder):
-    assert end_run(folder) == {"ended": 0, "left": [], "unseen": ""}
 
 
 AGAIN = (

@@ -28,11 +28,13 @@ def says(tmp_path, monkeypatch):
     return let
 
 
-def test_a_gpu_is_reported_with_memory_driver_and_use(says):
+def test_a_gpu_is_reported_with_memory_driver_and_use_and_none_where_the_driver_fails(says):
     says(SOUND)
     assert node_facts.gpus() == [
         {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 97}
     ]
+    says("Unable to determine the device handle for GPU 0000:00:05.0: GPU is lost.", code=15)
+    assert node_facts.gpus() == []
 
 
 def test_a_gpu_that_has_failed_stops_the_run_in_the_table_and_not_with_a_crash(says):
@@ -42,11 +44,6 @@ def test_a_gpu_that_has_failed_stops_the_run_in_the_table_and_not_with_a_crash(s
     says(FAILED, FAILED)
     said = preflight.sentence(preflight.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED)))
     assert "driver of gpu-0: [Unknown Error] instead of 418 or newer" in said
-
-
-def test_a_driver_that_fails_shows_no_gpu(says):
-    says("Unable to determine the device handle for GPU 0000:00:05.0: GPU is lost.", code=15)
-    assert node_facts.gpus() == []
 
 
 def test_shared_memory_is_what_is_free_and_locked_memory_what_a_process_may_lock(monkeypatch, tmp_path, capsys):
