@@ -111,6 +111,7 @@ def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder)
     outcome = carry_out(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing")
     assert outcome.reason.endswith("exit code 1: checking the data: 5 and 4 lines, which do not pair")
+    assert "checking the data" in (folder / "job.log").read_text()
 
 
 def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
@@ -118,8 +119,8 @@ def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
     assert "comparing the data that were made with their sums" in carry_out(folder).reason
 
 
-@pytest.mark.parametrize("text", ["fetching a.tgz: 12 of 658 MB, 20 s so far"])
-def test_what_is_being_done_shows_while_the_data_are_prepared(folder, text):
+def test_what_is_being_done_shows_while_the_data_are_prepared(folder):
+    text = "fetching a.tgz: 12 of 658 MB, 20 s so far"
     with_data(folder, stage=f"echo 'staging: {text}'; while [ ! -f go ]; do sleep 0.05; done; echo good > here")
     start(folder)
     wait_until("the staging", lambda: text in (folder / "progress.jsonl").read_text(), timeout_s=120, every_s=0.05)

@@ -29,22 +29,18 @@ def test_a_rank_that_a_signal_ended_is_noted_and_ends_its_wrapper_by_the_same_si
     assert ended(tmp_path, "sh", "-c", f"kill -{number.value} $$") == (-number, [{"rank": 3, "signal": number.value}])
 
 
-def test_a_rank_that_failed_is_noted_and_its_exit_code_passed_on(tmp_path):
-    assert ended(tmp_path, "sh", "-c", "exit 3") == (3, [{"rank": 3, "exit_code": 3}])
-
-
-def test_a_rank_that_ended_well_leaves_no_word(tmp_path):
-    assert ended(tmp_path, "true") == (0, [])
-
-
-def test_a_rank_that_was_asked_to_end_with_its_group_leaves_no_word(tmp_path):
-    asked = "trap 'exit 1' TERM; kill -TERM $PPID; kill -TERM $$; sleep 5"
-    assert ended(tmp_path, "sh", "-c", asked) == (1, [])
-
-
-def test_a_rank_that_was_asked_to_end_and_ended_well_leaves_a_word_because_it_may_not_be_done(tmp_path):
-    asked = "trap 'exit 0' TERM; kill -TERM $PPID; sleep 5"
-    assert ended(tmp_path, "sh", "-c", asked) == (0, [{"rank": 3, "told": 15}])
+@pytest.mark.parametrize(
+    ("does", "code", "words"),
+    [
+        ("exit 3", 3, [{"exit_code": 3}]),
+        ("exit 0", 0, []),
+        ("trap 'exit 1' TERM; kill -TERM $PPID; kill -TERM $$; sleep 5", 1, []),
+        ("trap 'exit 0' TERM; kill -TERM $PPID; sleep 5", 0, [{"told": 15}]),
+    ],
+    ids=["failed", "well", "told to end with its group", "told to end and may not be done"],
+)
+def test_the_exit_code_of_a_rank_is_passed_on_and_noted_where_it_says_something(tmp_path, does, code, words):
+    assert ended(tmp_path, "sh", "-c", does) == (code, [{"rank": 3, **word} for word in words])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)

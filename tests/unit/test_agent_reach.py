@@ -6,16 +6,11 @@ import socket
 from supervised_run import carry_out, hurry, write_job
 
 from microcluster.remote.job import AGENT
-
-
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from tools.product import free_port
 
 
 def rows_of(folder, **changes):
-    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "probe_port": port(), "meeting_port": port()}
+    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "probe_port": free_port(), "meeting_port": free_port()}
     write_job(folder, **{**here, **changes})
     shutil.copy(AGENT / "nodes" / "links.py", folder / "agent" / "nodes" / "links.py")
     hurry(folder, "nodes/links.py", "SEND_S = 2.0", "SEND_S = 0.1")

@@ -53,16 +53,10 @@ def test_an_epoch_that_is_over_is_a_step_with_the_first_workers_figures() -> Non
     assert values(events, "validation_accuracy") == [(3, 0.875)]
 
 
-def test_a_version_without_a_loss_still_makes_steps() -> None:
-    events = read("[worker 0] INFO:root:Epoch[0] Train-accuracy=0.5", "[worker 0] INFO:root:Epoch[0] Time cost=1.0")
-    assert {"event": "train", "step": 1} in events
-
-
-def test_a_loss_that_is_no_number_is_told_as_a_word() -> None:
-    events = read("[worker 0] Epoch[0] Train-cross-entropy=nan", "[worker 0] Epoch[0] Time cost=1.0")
-    assert {"event": "train", "step": 1, "loss": "nan"} in events
-
-
-def test_a_loaded_model_is_said_once() -> None:
+def test_steps_are_told_without_a_loss_or_with_one_that_is_no_number_and_a_loaded_model_once() -> None:
+    over = "[worker 0] Epoch[0] Time cost=1.0"
+    assert {"event": "train", "step": 1} in read("[worker 0] INFO:root:Epoch[0] Train-accuracy=0.5", over)
+    nan = {"event": "train", "step": 1, "loss": "nan"}
+    assert nan in read("[worker 0] Epoch[0] Train-cross-entropy=nan", over)
     lines = [f"[worker {n}] Node[{n}] Loaded model /data/runs/a/logdir/model_0003.params" for n in (0, 1)]
     assert read(*lines) == [{"event": "restored", "step": 3}]

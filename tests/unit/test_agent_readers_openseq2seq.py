@@ -116,14 +116,19 @@ def test_a_rank_that_ended_by_itself_is_told_on_two_lines(who, how):
     assert reader.read(how) == []
 
 
-def test_a_step_without_a_loss_does_not_take_that_of_the_next_step():
-    line = "*** Global step 10: *** Global step 20: ***     Train loss: 1.5 "
-    assert Reader().read(line) == [{"event": "train", "step": 20, "loss": 1.5}]
-
-
-def test_a_validation_loss_in_the_middle_of_a_step_is_not_taken_for_that_of_the_step():
-    line = "*** Global step 10: ***     Validation loss: 4.5 ***     Train loss: 1.5 "
-    assert Reader().read(line)[0] == {"event": "train", "step": 10, "loss": 1.5}
+@pytest.mark.parametrize(
+    ("line", "events"),
+    [
+        ("10: *** Global step 20: ***     Train loss: 1.5 ", [(20, 1.5)]),
+        ("10: ***     Validation loss: 4.5 ***     Train loss: 1.5 ", [(10, 1.5)]),
+        (f"{'9' * 5000}: ***     Train loss: 4.0 ", []),
+        (f"10: ***     Train loss: {'9' * 400} ", [(10, "inf")]),
+    ],
+    ids=["of the next step", "of a validation", "a number to which nobody counts", "a loss beyond all numbers"],
+)
+def test_a_step_takes_no_other_loss_than_its_own(line, events):
+    told = [each for each in Reader().read(f"*** Global step {line}") if each["event"] == "train"]
+    assert [(each["step"], each["loss"]) for each in told] == events
 
 
 def test_the_ranks_that_horovod_waits_for_are_told_once_until_a_step_is_made():
@@ -146,10 +151,3 @@ def test_a_list_with_numbers_that_is_not_horovods_names_no_rank():
 @pytest.mark.parametrize(("line", "rank"), [("[1,2]<stderr>:Traceback", 2), ("mpirun noticed", None)])
 def test_a_line_bears_its_rank(line, rank):
     assert rank_of(line) == rank
-
-
-def test_numbers_that_nobody_counts_to_are_no_numbers():
-    assert Reader().read(f"*** Global step {'9' * 5000}: ***     Train loss: 4.0 ") == []
-    assert Reader().read(f"*** Global step 10: ***     Train loss: {'9' * 400} ") == [
-        {"event": "train", "step": 10, "loss": "inf"}
-    ]

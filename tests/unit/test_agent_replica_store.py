@@ -110,7 +110,9 @@ def test_records_that_were_never_lost_are_as_they_were(here):
     for name in ("progress.jsonl", CURVES):
         with (here / name).open("a") as file:
             file.write('{"event": "later"}\n')
+    (here / BEST_POINTER).write_text("a newer list")
     assert call(here, "fetch").returncode == 0
+    assert (here / BEST_POINTER).read_text() == "a newer list"
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
     assert (here / CURVES).read_bytes() == DATA + b'{"event": "later"}\n'
 
@@ -149,19 +151,12 @@ def test_a_copy_that_does_not_arrive_leaves_the_disk_as_it_was(here):
     assert not (here / "brought").exists()
 
 
-def test_a_best_model_that_is_there_is_not_sent_again(here):
+def test_a_best_model_that_is_there_is_sent_again_only_with_other_bytes(here):
     copy(here, 20, NEWEST, OLD)
     save(here / "logdir", "model.ckpt-30")
     assert sent(copy(here, 30, "model.ckpt-30", OLD)) == 3
-    lost(here)
-    call(here, "fetch")
-    assert (here / "logdir" / f"{OLD}.index").exists()
-
-
-def test_a_best_model_of_the_same_name_with_other_bytes_is_sent_again(here):
-    copy(here, 20, NEWEST, OLD)
-    save(here / "logdir", OLD, data=DATA[::-1])
-    assert sent(copy(here, 20, NEWEST, OLD)) == 1
+    save(here / "logdir", OLD, data=DATA[::-1])  # Of the same name, with other bytes.
+    assert sent(copy(here, 30, "model.ckpt-30", OLD)) == 1
     lost(here)
     call(here, "fetch")
     assert (here / "logdir" / f"{OLD}.data-00000-of-00001").read_bytes() == DATA[::-1]
@@ -215,13 +210,6 @@ def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):
     assert done.returncode == replica.SPOILT
     assert f"logdir/{NEWEST} of node has another hash" in done.stdout
     assert not (here / "logdir").exists()
-
-
-def test_the_list_of_best_models_that_is_at_home_stays(here):
-    copy(here, 20, NEWEST, OLD)
-    (here / BEST_POINTER).write_text("a newer list")
-    call(here, "fetch")
-    assert (here / BEST_POINTER).read_text() == "a newer list"
 
 
 def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none(here):

@@ -15,12 +15,9 @@ def sampled(drive, gpus=({"utilisation": 90},)):
     return {"gpus": list(gpus), "free_bytes": 1 << 40, "drive": drive}
 
 
-def test_a_folder_that_can_be_listed_is_not_silent_and_one_that_is_gone_says_why(tmp_path):
+def test_a_drive_that_hangs_is_told_within_the_limit_and_one_that_is_gone_with_its_reason(tmp_path, monkeypatch):
     assert machine.why_silent(str(tmp_path)) == ""
     assert "No such file or directory" in machine.why_silent(str(tmp_path / "gone"))
-
-
-def test_a_drive_that_hangs_is_told_within_the_limit(tmp_path, monkeypatch):
     hangs = tmp_path / "ls"
     hangs.write_text("#!/bin/sh\nexec sleep 60\n")
     hangs.chmod(0o755)

@@ -47,12 +47,19 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(fetch, publisher):
     assert [start for _, start in publisher.asked] == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_what_a_killed_staging_has_left_is_gone_on_with(fetch, publisher, tmp_path):
+@pytest.mark.parametrize(
+    ("left", "asked"),
+    [(CONTENT[:200_000], ["bytes=200000-"]), (b"x" * 200_000, ["bytes=200000-", None])],
+    ids=["of this archive", "of another day"],
+)
+def test_what_a_killed_staging_has_left_is_gone_on_with_and_once_more_from_zero(
+    fetch, publisher, tmp_path, left, asked
+):
     (tmp_path / "archives").mkdir()
-    (tmp_path / "archives" / "a.tgz.part").write_bytes(CONTENT[:200_000])
+    (tmp_path / "archives" / "a.tgz.part").write_bytes(left)
     (tmp_path / "archives" / "a.tgz.part.of").write_text(json.dumps({"validator": '"one"', "bytes": len(CONTENT)}))
-    assert fetch() == CONTENT
-    assert publisher.asked == [("/a", "bytes=200000-")]
+    assert fetch(sha256=SHA256) == CONTENT
+    assert [start for _, start in publisher.asked] == asked
 
 
 def test_a_file_that_changed_since_the_connection_broke_is_fetched_from_its_beginning(fetch, publisher):
@@ -110,14 +117,6 @@ def test_what_is_pinned_has_to_be_right_and_wins_over_what_was_seen_first(fetch,
     fetch(sha256=SHA256, md5=hashlib.md5(CONTENT).hexdigest(), bytes=len(CONTENT))  # noqa: S324
     with pytest.raises(Refused, match="instead of"):
         fetch(**pin)
-
-
-def test_an_earlier_days_beginning_is_given_a_second_chance_from_zero(fetch, publisher, tmp_path):
-    (tmp_path / "archives").mkdir()
-    (tmp_path / "archives" / "a.tgz.part").write_bytes(b"x" * 200_000)
-    (tmp_path / "archives" / "a.tgz.part.of").write_text(json.dumps({"validator": '"one"', "bytes": len(CONTENT)}))
-    assert fetch(sha256=SHA256) == CONTENT
-    assert [start for _, start in publisher.asked] == ["bytes=200000-", None]
 
 
 def test_a_redirect_is_followed_only_where_we_would_have_gone_ourselves(fetch, publisher):

@@ -37,11 +37,6 @@ def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
     assert (folder / "placed").read_text() == "10.0.0.1\n"
 
 
-def test_a_second_start_finds_the_first_alive(folder):
-    hold(folder)
-    assert [start(folder), start(folder)] == ["started", "alive"]
-
-
 def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):
     nothing = types.SimpleNamespace(Popen=lambda argv, **options: None, DEVNULL=-3)
     monkeypatch.setattr(supervisor, "subprocess", nothing)
@@ -74,13 +69,6 @@ def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(fold
     held.unlink()
     assert wait_for_end(folder).step == 5
     assert (folder / "supervisor.pid").read_text() == pid
-
-
-def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
-    outcome = carry_out(folder, data=["false"], stage=["sh", "-c", "echo no space left; exit 28"])
-    assert outcome.state == "failed"
-    assert "preparing the data set ended with exit code 28" in outcome.reason
-    assert "no space left" in (folder / "job.log").read_text()
 
 
 @pytest.mark.parametrize(
