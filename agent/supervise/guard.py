@@ -24,9 +24,11 @@ class Guard:
     """The limits of a run, read anew at each look: they may be moved while it is under way."""
 
     def __init__(self, run):
-        self.path, given = run.path(FILE), run.spec.guard
-        left_s = given.stop_at - time.time() if given and given.stop_at else None
-        self.first = limits_from(given.stop_at, left_s, given.idle_s) if given else {}
+        self.path, self.first = run.path(FILE), {}
+        given = run.spec.guard
+        if given:
+            left_s = given["stop_at"] - time.time() if given["stop_at"] else None
+            self.first = limits_from(left_s=left_s, **given)
 
     def limits(self):
         """Return the limits that were given last."""

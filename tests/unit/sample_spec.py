@@ -10,9 +10,10 @@ NOTHING = ["true"]
 MODELS = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
 """Of a program of the user's own."""
 VALUES: dict[str, Any] = {
-    **{name: NOTHING for name, kind in spec.FIELDS.items() if kind is spec.ARGV},
-    **{name: None for name, kind in spec.FIELDS.items() if isinstance(kind, tuple)},
+    **dict.fromkeys(spec.FIELDS),
+    **{"ssh": NOTHING, "stage": NOTHING},
     **{
+        "version": spec.VERSION,
         "data": "/data",
         "run": "abcdef012345",
         "word": "0a1b2c",
@@ -58,5 +59,5 @@ def process(*argv: str, **changes: Any) -> dict[str, Any]:
 def write(folder: Path, **changes: Any) -> None:
     """Write the document with these changes, whole, as a supervisor may read it now; so may tests that want it wrong."""
     part = folder / f"{spec.FILE}.part"
-    part.write_text(json.dumps({**VALUES, "version": spec.VERSION, **changes}))
+    part.write_text(json.dumps({**VALUES, **changes}))
     part.replace(folder / spec.FILE)

@@ -39,7 +39,7 @@ def clocks(monkeypatch):
 
 
 def guard_of(folder, stop_at=None, idle_s=None):
-    given = SimpleNamespace(stop_at=stop_at, idle_s=idle_s)
+    given = {"stop_at": stop_at, "idle_s": idle_s}
     return guard.Guard(SimpleNamespace(path=lambda name: str(folder / name), spec=SimpleNamespace(guard=given)))
 
 
