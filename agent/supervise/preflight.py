@@ -17,7 +17,8 @@ from agent.nodes import node_facts
 from agent.supervise.health_rules import Failed
 from agent.supervise.processes import run_all
 
-STREAMS = (1, 8)
+STREAMS = 8
+"""A single one may be held back by its window; the port shows with several."""
 MEASUREMENTS = 3
 """Other traffic, or a busy computer under emulated machines, slows one measurement; a wrong port slows all."""
 SSH_TIMEOUT_S = 15
@@ -27,6 +28,9 @@ TOGETHER_TIMEOUT_S = 300
 """An allreduce of the larger model takes some ten seconds at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
 TIMED_OUT = (124, 137)
 """What `timeout` ends with, the second where it had to kill."""
+NOT_TOGETHER = (
+    "was not over after {} s; ssh works between all machines, so see that they reach each other on every port of {}"
+)
 OK, NOTE, STOP = "ok", "note", "stop"
 PORT_STOP, PORT_NOTE = 0.3, 0.8
 """Ports are sold in steps of ten: less than a third of the order is another port, a little less is other traffic."""
@@ -46,29 +50,22 @@ MIB_PER_GB = 15 * 64
 def preflight(run):
     """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
     began = time.monotonic()
-    found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": [], "seconds_of": {}}
+    found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": []}
     if run.spec.preflight_skipped:
         keep(run, found, [row("preflight", "every node", "skipped", run.spec.preflight_skipped, NOTE)], began)
         return
-    found["mesh"] = timed(found, "ssh", lambda: mesh(run))
+    found["mesh"] = mesh(run)
     if not any(pair["said"] for pair in found["mesh"]):
-        found["nodes"] = timed(found, "what each machine has", lambda: nodes(run))
+        found["nodes"] = nodes(run)
         if all(facts and facts["address"] for facts in found["nodes"].values()):
-            found["bandwidth"] = timed(found, "bandwidth", lambda: network(run))
+            found["bandwidth"] = network(run)
     rows = judge(found, run.spec)
     if found["bandwidth"] and run.spec.meeting_port:
-        rows.append(timed(found, "meeting port", lambda: meeting(run)))
+        rows.append(meeting(run))
     keep(run, found, rows, began)
-    rows += timed(found, "every rank and the allreduce", lambda: together(run, found))
+    found["ranks"] = together(run)
+    rows += of_ranks(found["ranks"], run.spec)
     keep(run, found, rows, began)
-
-
-def timed(found, what, act):
-    """Return what ``act`` returns; how long it took is kept with what was found."""
-    began = time.monotonic()
-    answer = act()
-    found["seconds_of"][what] = round(time.monotonic() - began, 1)
-    return answer
 
 
 def keep(run, found, rows, began):
@@ -114,31 +111,29 @@ def network(run):
     """Return the links' measurements; while one of them would stop the run, all are made again, and of each pair the better one counts."""
     best = {}
     for _ in range(MEASUREMENTS):
-        for one in [one for streams in STREAMS for one in bandwidth(run, streams)]:
-            link = (one["from"], one["to"], one["streams"])
+        for one in bandwidth(run):
+            link = (one["from"], one["to"])
             best[link] = max(best.get(link, one), one, key=lambda link: link["mbps"] or 0)
         if all(_bandwidth(one, run.spec.port_speed_mbps)["verdict"] != STOP for one in best.values()):
             break
     return list(best.values())
 
 
-def bandwidth(run, streams):
+def bandwidth(run):
     """Let every node send to the next one at the same time, as the ring of an allreduce does."""
     addresses = run.spec.addresses
     pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
 
-    def ask(node, verb, address):
-        return ask_links(run, node, verb, address, run.spec.probe_port, streams)
-
     def measure(pair):
         sender, receiver = pair
-        drain = threading.Thread(target=ask, args=(receiver, "receive", receiver), daemon=True)
+        where = (receiver, run.spec.probe_port, STREAMS)
+        drain = threading.Thread(target=ask_links, args=(run, receiver, "receive") + where, daemon=True)
         drain.start()
-        code, output = ask(sender, "send", receiver)
+        code, output = ask_links(run, sender, "send", *where)
         drain.join()
-        names = {"from": run.name_of(sender), "to": run.name_of(receiver), "streams": streams}
         last = last_line(code, output)
-        return dict(names, mbps=None, said=last) if code else dict(names, mbps=float(last))
+        mbps = None if code else float(last)
+        return {"from": run.name_of(sender), "to": run.name_of(receiver), "mbps": mbps, "said": last}
 
     return parallel(measure, pairs)
 
@@ -162,33 +157,26 @@ def meeting(run):
     return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), _if(bad))
 
 
-def together(run, found):
-    """Let every rank say where it is and add up the model's size; the rows of it."""
+def together(run):
+    """Let every rank say where it is and add up the model's size; return what they said, in the order of the ranks."""
     lines = []
     limit = ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)]
     bounded = [SimpleNamespace(**dict(vars(one), argv=limit + one.argv)) for one in run.spec.collective]
     code, _ = run_all(run, bounded, lines.append)
-    if code in TIMED_OUT:
-        raise Failed(
-            "preflight",
-            "reaching all ranks was not over after {} s; ssh works between all machines, so see that they "
-            "reach each other on every port of {}".format(TOGETHER_TIMEOUT_S, run.spec.interface),
-            1,
-            lines[-20:],
-        )
     if code:
-        raise Failed("preflight", "reaching all ranks ended with exit code " + str(code), 1, lines[-20:])
+        why = "ended with exit code {}".format(code)
+        if code in TIMED_OUT:
+            why = NOT_TOGETHER.format(TOGETHER_TIMEOUT_S, run.spec.interface)
+        raise Failed("preflight", "reaching all ranks " + why, 1, lines[-20:])
     ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
-    ranks.sort(key=lambda rank: rank["rank"])
-    found["ranks"] = ranks
-    return of_ranks(ranks, run.spec)
+    return sorted(ranks, key=lambda rank: rank["rank"])
 
 
 def judge(found, wanted):
     """Return the rows of the table.
 
     Args:
-        found: "mesh" [{from, to, said}], "nodes" {name: facts or None}, "bandwidth" [{from, to, streams, mbps}].
+        found: "mesh" [{from, to, said}], "nodes" {name: facts or None}, "bandwidth" [{from, to, mbps, said}].
         wanted: the run's specification.
     """
     rows = [_mesh(found["mesh"])]
@@ -308,11 +296,10 @@ def _same(check, values, where="every node"):
 
 
 def _bandwidth(one, ordered):
-    where = "{from} to {to}, {streams} stream{}".format("s" if one["streams"] > 1 else "", **one)
+    where = "{from} to {to}".format(**one)
     if one["mbps"] is None:
         return row("bandwidth", where, one["said"], "an answer", STOP)
-    # One stream alone may be held back by a single window; the port shows with eight.
-    share = one["mbps"] / ordered if ordered and one["streams"] > 1 else 1.0
+    share = one["mbps"] / ordered if ordered else 1.0
     verdict = _if(share < PORT_STOP, NOTE if share < PORT_NOTE else OK)
     return row("bandwidth", where, "{:.0f} Mb/s".format(one["mbps"]), "{} Mb/s".format(ordered or "any"), verdict)
 

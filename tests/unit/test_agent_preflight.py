@@ -37,11 +37,11 @@ def node(private, **changes):
 def found(first=None, second=None, **changes):
     nodes = {"gpu-0": node("10.0.0.0", **(first or {})), "gpu-1": node("10.0.0.1", **(second or {}))}
     mesh = [{"from": "gpu-0", "to": "gpu-1", "said": ""}, {"from": "gpu-1", "to": "gpu-0", "said": ""}]
-    return {"mesh": mesh, "nodes": nodes, "bandwidth": [sends(210.0, 1), sends(935.0, 8)], **changes}
+    return {"mesh": mesh, "nodes": nodes, "bandwidth": [sends(935.0)], **changes}
 
 
-def sends(mbps, streams):
-    return {"from": "gpu-0", "to": "gpu-1", "streams": streams, "mbps": mbps, "said": "no answer"}
+def sends(mbps):
+    return {"from": "gpu-0", "to": "gpu-1", "mbps": mbps, "said": "no answer"}
 
 
 def verdicts(found, wanted=WANTED):
@@ -71,8 +71,8 @@ def test_what_was_ordered_passes():
         (found(second={"clock_off_s": -90.0}), "clock of gpu-1: -90.0 s"),
         (found(second={"data": "def"}), "data of every node: gpu-0 abc, gpu-1 def"),
         (found(second={"port": "Address already in use"}), "port of gpu-1: Address already in use"),
-        (found(bandwidth=[sends(94.0, 8)]), "bandwidth of gpu-0 to gpu-1, 8 streams: 94 Mb/s instead of 1000 Mb/s"),
-        (found(bandwidth=[sends(None, 8)]), "bandwidth of gpu-0 to gpu-1, 8 streams: no answer"),
+        (found(bandwidth=[sends(94.0)]), "bandwidth of gpu-0 to gpu-1: 94 Mb/s instead of 1000 Mb/s"),
+        (found(bandwidth=[sends(None)]), "bandwidth of gpu-0 to gpu-1: no answer"),
     ],
 )
 def test_what_would_waste_the_run_stops_it_and_names_the_culprit(what, culprit):
@@ -90,7 +90,7 @@ def test_another_image_on_one_node_stops_the_run():
         (found(second={"clock_off_s": 5.0}), ("clock", "gpu-1")),
         (found(first={"gpus": [{**GPU, "driver": "410.79"}] * 2}), ("driver", "gpu-0")),
         (found(second={"memlock_bytes": 64 << 10}), ("locked memory", "gpu-1")),
-        (found(bandwidth=[sends(600.0, 8)]), ("bandwidth", "gpu-0 to gpu-1, 8 streams")),
+        (found(bandwidth=[sends(600.0)]), ("bandwidth", "gpu-0 to gpu-1")),
     ],
 )
 def test_what_is_only_worth_knowing_is_noted(what, row):
@@ -124,13 +124,13 @@ def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder
     outcome = carry_out(folder, bandwidth=["sh", "-c", "echo 94.1"])
     assert outcome.cause == "preflight"
     assert "94 Mb/s instead of 1000 Mb/s" in outcome.reason
-    assert [row["check"] for row in outcome.checks if row["verdict"] == "stop"] == ["bandwidth", "bandwidth"]
+    assert [row["check"] for row in outcome.checks if row["verdict"] == "stop"] == ["bandwidth"] * 2
     assert json.loads((folder / "preflight.json").read_text())["seconds"] < 60
 
 
 def test_links_that_were_slow_once_are_measured_again_and_stop_nothing(folder):
-    # A round are eight questions: of two links, both ends, with one stream and with eight.
-    busy_once = f"[ $(wc -l <{folder}/asked) -le 8 ] && echo 94.0 || echo 940.0"
+    # A round are four questions: of two links, both ends.
+    busy_once = f"[ $(wc -l <{folder}/asked) -le 4 ] && echo 94.0 || echo 940.0"
     outcome = carry_out(folder, bandwidth=["sh", "-c", f"echo asked >>{folder}/asked; {busy_once}"])
     assert outcome.state == "finished"
     assert {row["found"] for row in outcome.checks if row["check"] == "bandwidth"} == {"940 Mb/s"}
@@ -167,13 +167,12 @@ def test_the_sender_measures_what_has_arrived():
     assert float(sent.stdout) > 1
 
 
-def test_every_node_logs_in_to_every_other_one_and_sends_to_the_next_with_one_stream_and_with_eight(folder):
+def test_every_node_logs_in_to_every_other_one_and_sends_to_the_next(folder):
     three = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.2"], "names": ["a", "b", "c"], "images": ["sha256:1"] * 3}
     carry_out(folder, **three)
     table = json.loads((folder / "preflight.json").read_text())
     assert sorted(pair["from"] + pair["to"] for pair in table["mesh"]) == ["ab", "ac", "ba", "bc", "ca", "cb"]
-    measured = [(one["from"] + one["to"], one["streams"]) for one in table["bandwidth"]]
-    assert measured == [(way, streams) for streams in (1, 8) for way in ("ab", "bc", "ca")]
+    assert sorted(one["from"] + one["to"] for one in table["bandwidth"]) == ["ab", "bc", "ca"]
 
 
 def test_the_allreduce_that_was_timed_is_in_the_table(folder):

@@ -32,7 +32,7 @@ PAIR = replace(
     port_speed_mbps=1000,
     prediction=Prediction(1.75, 0.5927, 365_285_376),
 )
-PREFLIGHT = json.dumps({"bandwidth": [{"from": "gpu-0", "to": "gpu-1", "streams": 8, "mbps": 1882.0}]})
+PREFLIGHT = json.dumps({"bandwidth": [{"from": "gpu-0", "to": "gpu-1", "mbps": 1882.0}]})
 CHECKPOINTS = (
     Checkpoint(
         "model.ckpt-300", 300, False, {"data": 813_000_000, "meta": 15_000_000, "index": 20_000}, 1_795_330_377.0, ""
