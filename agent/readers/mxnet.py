@@ -4,8 +4,6 @@ A step is an epoch. Up to 1.3 a line has ``Batch [40]``, from 1.4 on ``Batch [20
 are added up over all workers; accuracies are the first worker's, which says them of its own share of the data.
 """
 
-import re
-
 from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, metric, number, speaker_of
 
 FIRST = "worker 0"
@@ -66,15 +64,10 @@ class Reader(RankReader):
         return [metric("validation_" + name.replace("-", "_"), step, value)]
 
 
-SPEED = [
-    (re.compile(EPOCH + r"Batch \[(?:\d{1,18}-)?" + COUNT + r"\]\s+Speed: " + NUMBER + r" samples/sec"), Reader.batch)
-]
+SPEED = [(EPOCH + r"Batch \[(?:\d{1,18}-)?" + COUNT + r"\]\s+Speed: " + NUMBER + r" samples/sec", Reader.batch)]
 OF_FIRST = [
-    (re.compile(pattern), take)
-    for pattern, take in (
-        (EPOCH + r"Train-([\w-]+)=" + NUMBER, Reader.trained_figure),
-        (EPOCH + r"Time cost=" + NUMBER, Reader.epoch_over),
-        (EPOCH + r"Validation-([\w-]+)=" + NUMBER, Reader.validated),
-        (r"Loaded model \S+?_" + COUNT + r"\.params", event_with("restored", "step", int)),
-    )
+    (EPOCH + r"Train-([\w-]+)=" + NUMBER, Reader.trained_figure),
+    (EPOCH + r"Time cost=" + NUMBER, Reader.epoch_over),
+    (EPOCH + r"Validation-([\w-]+)=" + NUMBER, Reader.validated),
+    (r"Loaded model \S+?_" + COUNT + r"\.params", event_with("restored", "step", int)),
 ]

@@ -54,7 +54,7 @@ class RankReader:
 
     def matches(self, text, patterns):
         """Return the events of all (pattern, what makes events of a match), in the order of the text."""
-        found = [(match.start(), take, match) for pattern, take in patterns for match in pattern.finditer(text)]
+        found = [(match.start(), take, match) for pattern, take in patterns for match in re.finditer(pattern, text)]
         return [event for _, take, match in sorted(found, key=lambda one: one[0]) for event in take(self, match)]
 
     def explains(self, line):
@@ -125,17 +125,14 @@ def event_with(event, key, kind):
 
 
 PATTERNS = [
-    (re.compile(pattern), take)
-    for pattern, take in (
-        # Rank and exit code stand on two lines.
-        (r"process rank " + COUNT + r" with PID \d+ on node (\S+) exited on signal " + COUNT, RankReader.killed),
-        (r"Process name: \[\[\d+,\d+\]," + COUNT + r"\]", RankReader.failed),
-        (r"MPI_ABORT was invoked on rank " + COUNT, RankReader.failed),
-        (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
-        (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", event_with("node-lost", "node", str)),
-        # NCCL says the same of shared memory, which is no disk.
-        (r"(?i)(?<!fallocate failed : )No space left on device", event_alone("disk-full")),
-        # Horovod up to 0.17, of ranks that keep the others waiting.
-        (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
-    )
+    # Rank and exit code stand on two lines.
+    (r"process rank " + COUNT + r" with PID \d+ on node (\S+) exited on signal " + COUNT, RankReader.killed),
+    (r"Process name: \[\[\d+,\d+\]," + COUNT + r"\]", RankReader.failed),
+    (r"MPI_ABORT was invoked on rank " + COUNT, RankReader.failed),
+    (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
+    (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", event_with("node-lost", "node", str)),
+    # NCCL says the same of shared memory, which is no disk.
+    (r"(?i)(?<!fallocate failed : )No space left on device", event_alone("disk-full")),
+    # Horovod up to 0.17, of ranks that keep the others waiting.
+    (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
 ]

@@ -74,16 +74,13 @@ def loss(perplexity):
 
 
 OWN_PATTERNS = [
-    (re.compile(pattern), take)
-    for pattern, take in (
-        (r"\d\.\d{3} perplexity: " + NUMBER + " speed: " + COUNT + " wps", Reader.under_way),
-        (r"epoch time elapsed: (\d+(?:\.\d+)?)", Reader.passed),
-        (r"Epoch: " + COUNT + " Train Perplexity: " + NUMBER, Reader.trained_epoch),
-        (r"Epoch: " + COUNT + " Valid Perplexity: " + NUMBER, Reader.validated),
-        (r"Test Perplexity: " + NUMBER, Reader.tested),
-        # Of our own program, and of what runs Texar's locally.
-        (r"Restored checkpoint from \S*?model\.ckpt-" + COUNT, Reader.restored),
-        (r"(stand-in language model, not Texar(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
-        (r"\*\*\* (Texar .+ through our compatibility module)", event_with("trainer", "value", str)),
-    )
+    (r"\d\.\d{3} perplexity: " + NUMBER + " speed: " + COUNT + " wps", Reader.under_way),
+    (r"epoch time elapsed: (\d+(?:\.\d+)?)", Reader.passed),
+    (r"Epoch: " + COUNT + " Train Perplexity: " + NUMBER, Reader.trained_epoch),
+    (r"Epoch: " + COUNT + " Valid Perplexity: " + NUMBER, Reader.validated),
+    (r"Test Perplexity: " + NUMBER, Reader.tested),
+    # Of our own program, and of what runs Texar's locally.
+    (r"Restored checkpoint from \S*?model\.ckpt-" + COUNT, Reader.restored),
+    (r"(stand-in language model, not Texar(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
+    (r"\*\*\* (Texar .+ through our compatibility module)", event_with("trainer", "value", str)),
 ]
