@@ -1,8 +1,8 @@
 """Make a run's data, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/run_spec.py) and leaves finished files with their sums in its folder.
-Every step is left out whose results are whole by its stamp, which holds what they follow from and their hashes: so a killed staging goes on
-with the step that it was at.
+Every step is left out whose results are whole by its stamp, which holds their hashes, the plan and what is known of the archives: so a
+killed staging goes on with the step that it was at. Every step makes the same of the same.
 """
 
 import os
@@ -53,81 +53,68 @@ class Staging:
 
     def _make(self):
         """Make the files from archives of raw texts."""
-        texts, train = self._texts(), self.plan["train"]
-        cleaned = self._pass("cleaned", train, texts, self.plan["lengths"], text_cleaning.clean)
-        mixed = self._pass("shuffled", train, cleaned, self.plan["seed"], text_cleaning.shuffle)
-        self._compare_with_usual(mixed)
-        self._encode(dict(texts, **mixed), *self._learn(mixed))
+        paths = [self.fetcher.fetch(archive) for archive in self.plan["archives"]]
+        self.follows_from = [self.plan, read_json(self.fetcher.records)]
+        texts, train = self._texts(paths), self.plan["train"]
+        cleaned = self._pass("cleaned", [texts[name] for name in train], self.plan["lengths"], text_cleaning.clean)
+        shuffled = self._pass("shuffled", cleaned, self.plan["seed"], text_cleaning.shuffle)
+        self._compare_with_usual(shuffled[0])
+        texts.update(zip(train, shuffled))
+        self._encode(texts, self._learn(shuffled))
 
-    def _texts(self):
-        """Return {name: (path, sha256)} of the raw texts."""
-        raw, wanted, known = self._at("raw"), {}, {}
-        for sources in self.plan["texts"].values():
-            for archive, member in sources:
-                wanted.setdefault(archive, {})[member] = os.path.join(raw, archive, os.path.basename(member))
-        for archive in self.plan["archives"]:
-            path, members = self.fetcher.fetch(archive), wanted.get(archive["name"], {})
-            follows_from = {"archive": hash_of(path), "members": sorted(members)}
-            results = sorted(members.values())
-            unpack = partial(archives.take, path, members.get, results)
-            known.update(self._have("unpacked-" + archive["name"], follows_from, results, unpack))
-        found = {}
+    def _texts(self, paths):
+        """Take the raw texts out of the archives; return {name: path} of them."""
+        members = [tuple(member) for sources in self.plan["texts"].values() for member in sources]
+        for archive, path in zip(self.plan["archives"], paths):
+            targets = dict((member[1], self._raw(*member)) for member in members if member[0] == archive["name"])
+            results = sorted(targets.values())
+            self._have("unpacked-" + archive["name"], results, partial(archives.take, path, targets.get, results))
+        texts = {}
         for name, sources in sorted(self.plan["texts"].items()):
-            paths, target = [wanted[archive][member] for archive, member in sources], self._at("texts", name)
-            gather = partial(text_cleaning.gather, paths, target)
-            made = self._have("text-" + name, [known[path] for path in paths], [target], gather)
-            found[name] = (target, made[target])
-        return found
+            texts[name] = self._at("texts", name)
+            gather = partial(text_cleaning.gather, [self._raw(*source) for source in sources], texts[name])
+            self._have("text-" + name, [texts[name]], gather)
+        return texts
 
-    def _have(self, name, follows_from, results, make):
-        """Have the files ``results`` (paths), which ``make`` makes where they are not whole; return {path: sha256} of them.
+    def _raw(self, archive, member):
+        return self._at("raw", archive, os.path.basename(member))
 
-        What the results follow from, as JSON, has to change when they do: the hashes of what goes in, and every setting.
-        """
+    def _have(self, name, results, make):
+        """Have the files ``results`` (paths), which ``make`` makes where they are not whole."""
         stamp = self._at("stamps", name + ".json")
         known = read_json(stamp)
-        if known.get("from") == follows_from and known["results"] == hashes_of(results):
+        if known.get("from") == self.follows_from and known["results"] == hashes_of(results):
             say(name + ": is there already")
-            return known["results"]
+            return
         for path in results:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         make()
-        made = hashes_of(results)
-        write_json(stamp, {"from": follows_from, "results": made})
-        return made
+        write_json(stamp, {"from": self.follows_from, "results": hashes_of(results)})
 
-    def _pass(self, what, names, before, setting, make):
-        """Make files of equal names from some, all in one go; return {name: (path, sha256)}."""
-        sources = [before[name][0] for name in names]
-        targets = [self._at(what, name) for name in names]
-        follows_from = {"files": [before[name][1] for name in names], "setting": setting}
-        made = self._have(what, follows_from, targets, lambda: make(sources, targets, setting))
-        return dict((name, (path, made[path])) for name, path in zip(names, targets))
+    def _pass(self, what, sources, setting, make):
+        """Make one file of each, all in one go; return their paths."""
+        targets = [self._at(what, name) for name in self.plan["train"]]
+        self._have(what, targets, partial(make, sources, targets, setting))
+        return targets
 
     def _compare_with_usual(self, mixed):
-        usual = self.plan.get("usual_lines")
-        lines = text_cleaning.count_lines(sorted(mixed.values())[0][0])
+        usual, lines = self.plan.get("usual_lines"), text_cleaning.count_lines(mixed)
         if usual and lines != usual:
-            say("note: " + str(lines) + " pairs are left after cleaning, where " + str(usual) + " were published")
+            say("note: {} pairs are left after cleaning, where {} were published".format(lines, usual))
 
-    def _learn(self, mixed):
-        """Learn the pieces of both languages together; return path and hash of the model."""
-        prefix = os.path.join(self.folder, os.path.splitext(self.plan["vocabulary"][0])[0])
-        files = [mixed[name][0] for name in self.plan["train"]]
-        size = str(self.plan["vocabulary"][1])
-        flags = " ".join(self.plan["pieces"])
-        follows_from = {"files": [mixed[name][1] for name in self.plan["train"]], "size": size, "flags": flags}
-        model, learn = prefix + ".model", partial(self.tool.run, [["learn", prefix, size, flags] + files])
-        return model, self._have("pieces", follows_from, [model, prefix + ".vocab"], learn)[model]
+    def _learn(self, texts):
+        """Learn the pieces of both languages together; return the path of the model."""
+        name, size = self.plan["vocabulary"]
+        prefix = os.path.join(self.folder, os.path.splitext(name)[0])
+        job = ["learn", prefix, str(size), " ".join(self.plan["pieces"])] + texts
+        self._have("pieces", [prefix + ".model", prefix + ".vocab"], partial(self.tool.run, [job]))
+        return prefix + ".model"
 
-    def _encode(self, texts, model, sha256):
+    def _encode(self, texts, model):
         """Cut every text into pieces, side by side."""
-        jobs, follows_from = [], [sha256]
-        for name, text in sorted(self.plan["encode"].items()):
-            source, source_sha256 = texts[text]
-            follows_from.append(source_sha256)
-            jobs.append(["encode", model, source, os.path.join(self.folder, name)])
-        self._have("encoded", follows_from, [job[-1] for job in jobs], partial(self.tool.run, jobs))
+        names = sorted(self.plan["encode"].items())
+        jobs = [["encode", model, texts[text], os.path.join(self.folder, name)] for name, text in names]
+        self._have("encoded", [job[-1] for job in jobs], partial(self.tool.run, jobs))
 
     def _unpack(self):
         """Take finished files out of one tar, from whatever folder in it."""
@@ -175,9 +162,8 @@ class Tool:
             if any(codes):
                 output.seek(0)
                 last = output.read().decode("utf-8", "replace").strip().splitlines()[-LINES_THAT_MATTER:]
-                raise Refused(
-                    "cutting into pieces: ended with exit code " + str(max(codes, key=abs)) + ". " + " ".join(last)
-                )
+                code = max(codes, key=abs)
+                raise Refused("cutting into pieces: ended with exit code {}. {}".format(code, " ".join(last)))
 
 
 def main(path):
@@ -208,12 +194,12 @@ def check(folder, plan):
     """Raise unless lines pair and the vocabulary has the size that the model is made for."""
     problems = []
     for pair in plan["pairs"]:
-        counts = [count_lines(os.path.join(folder, name)) for name in pair]
-        if counts[0] != counts[1] or not counts[0]:
-            output = " and ".join(pair) + " have " + str(counts[0]) + " and " + str(counts[1]) + " lines"
-            problems.append(output + ", which do not pair" if counts[0] != counts[1] else output)
+        names = " and ".join(pair)
+        first, second = (count_lines(os.path.join(folder, name)) for name in pair)
+        if first != second or not first:
+            problems.append("{} have {} and {} lines, which make no pairs".format(names, first, second))
         else:
-            say(" and ".join(pair) + ": " + str(counts[0]) + " lines each")
+            say("{}: {} lines each".format(names, first))
     if plan["vocabulary"]:
         problems += flaws_of_vocabulary(folder, *plan["vocabulary"])
     if plan.get("words"):
@@ -226,8 +212,8 @@ def flaws_of_vocabulary(folder, vocabulary, wanted):
     """Return what is wrong with the number of pieces, which stand on a line each."""
     pieces = count_lines(os.path.join(folder, vocabulary))
     if pieces % EIGHT:
-        return [vocabulary + " has " + str(pieces) + " lines, which is no multiple of " + str(EIGHT)]
-    return [vocabulary + " has " + str(pieces) + " lines instead of " + str(wanted)] if pieces != wanted else []
+        return ["{} has {} lines, which is no multiple of {}".format(vocabulary, pieces, EIGHT)]
+    return ["{} has {} lines instead of {}".format(vocabulary, pieces, wanted)] if pieces != wanted else []
 
 
 def flaws_of_words(folder, text, wanted):

@@ -246,7 +246,7 @@ def test_a_tar_that_was_sent_is_unpacked_and_finished_files_of_unequal_lines_are
         if passes:
             carried_out(plan)
         else:
-            with pytest.raises(Refused, match="train.en.tok and train.de.tok have 4 and 3 lines, which do not pair"):
+            with pytest.raises(Refused, match="train.en.tok and train.de.tok have 4 and 3 lines, which make no pairs"):
                 carried_out(plan)
         assert is_sealed(plan) is passes
 
