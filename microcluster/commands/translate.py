@@ -4,6 +4,7 @@ from pathlib import Path
 
 from core.plain_text import count, note, one_line, say
 from microcluster.commands.command import STACK, UserMistake, command, print_json
+from microcluster.commands.fetch import manifest_in
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.plan import Plan
@@ -35,7 +36,7 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         raise UserMistake(f"The job of stack {stack} trains a model that does not translate.")
     launcher = launcher_of(cluster)
     _refuse_busy(launcher, cluster)
-    chosen = _model(launcher, cluster, model, plan)
+    chosen = model_for(launcher, cluster, model, plan)
     note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
     done = translate_lines(launcher, cluster, chosen, sentences, translator)
     if done.cut:
@@ -75,9 +76,16 @@ def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
         )
 
 
-def _model(launcher: Host, cluster: ClusterFacts, fetched: str, plan: Plan) -> Model:
+def model_for(launcher: Host, cluster: ClusterFacts, fetched: str, plan: Plan) -> Model:
+    """Return the model of a fetched run, copied to the launcher, or where none is named that of the stack's own run."""
     if fetched:
+        manifest = manifest_in(Path(fetched))
+        if manifest is None:
+            raise UserMistake(
+                f"{fetched} is no fetched run. Name a folder that `fab fetch` made, for example artifacts/local/<run>."
+            )
         note(f"copying the model in {fetched} to {launcher.facts.name} ...")
-        return model_of(place_fetched(launcher, Path(fetched), cluster.mount_point, plan.config_file), plan)
+        files = place_fetched(launcher, Path(fetched), manifest, cluster.mount_point, plan.config_file)
+        return model_of(files, plan)
     found = inventory([launcher], cluster)
     return model_of(found.files if found else (), plan)

@@ -1,7 +1,6 @@
 """Translating sentences with a model of a run, or of a fetched one, in the training container of the launcher: pieces, the program, sentences."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from microcluster.remote.transfer import RemoteFile, send
 PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0
 MODELS = ("best model", "newest checkpoint")
-MANIFEST = "manifest.json"
 NEEDED = (*MODELS, "vocabulary")
 
 
@@ -28,8 +26,8 @@ NEEDED = (*MODELS, "vocabulary")
 class Model:
     """A model on the launcher; ``checkpoint`` is a path without suffix."""
 
-    config: str
     checkpoint: str
+    config: str
     pieces: str
     vocabulary: str
 
@@ -48,23 +46,16 @@ def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
     Raises:
         RemoteError: there is none, or a file that it needs is missing.
     """
-    translator, by_path = plan.translator, {file.path: file.source for file in files}
-    for what in MODELS:
-        index = next((f for f in files if f.what == what and f.path.endswith(translator.CHECKPOINT)), None)
-        if index:
-            break
-    else:
+    translator, sources = plan.translator, {file.path: file.source for file in files}
+    models = [file for file in files if file.what in MODELS and file.path.endswith(translator.CHECKPOINT)]
+    if not models:
         raise RemoteError("choosing a model: the run has no whole checkpoint yet. Wait for the first one: fab watch")
-    needed = {
-        plan.config_file: "its configuration",
-        translator.PIECES: "the pieces",
-        translator.VOCABULARY: "the vocabulary",
-    }
-    missing = [f"{what} ({path})" for path, what in needed.items() if path not in by_path]
+    model = min(models, key=lambda file: MODELS.index(file.what))
+    needed = (plan.config_file, translator.PIECES, translator.VOCABULARY)
+    missing = [path for path in needed if path not in sources]
     if missing:
         raise RemoteError(f"choosing a model: {', '.join(missing)} not found beside it. Run the same command again.")
-    config, pieces, vocabulary = (by_path[path] for path in needed)
-    return Model(config, index.source.removesuffix(translator.CHECKPOINT), pieces, vocabulary)
+    return Model(model.source.removesuffix(translator.CHECKPOINT), *map(sources.get, needed))
 
 
 def translate(
@@ -74,13 +65,15 @@ def translate(
     encoded = _pieces(launcher, cluster, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{cluster.mount_point}/translate/{name}"
-    added = translator.infer_params(model.vocabulary, f"{folder}/source")
-    config = (launcher.read(model.config) or "") + added
-    pointed = {f"model/{name}": text for name, text in translator.pointer(model.checkpoint).items()}
-    _place(launcher, folder, {"source": "".join(f"{line}\n" for line in encoded), "config.py": config, **pointed})
+    config = (launcher.read(model.config) or "") + translator.infer_params(model.vocabulary, f"{folder}/source")
+    launcher.run(("mkdir", "-p", f"{folder}/model"))
+    launcher.put(f"{folder}/source", "".join(f"{line}\n" for line in encoded))
+    launcher.put(f"{folder}/config.py", config)
+    for name, text in translator.pointer(model.checkpoint).items():
+        launcher.put(f"{folder}/model/{name}", text)
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     try:
-        _in_container(launcher, cluster, argv, folder=RunFolder(cluster).plan.program_folder, timeout_s=TIMEOUT_S)
+        _in_container(launcher, cluster, argv)
     except CommandError as error:
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: the program ended with {error.exit_code}.\n{error.tail}"
@@ -95,12 +88,6 @@ def translate(
     return Translation(tuple(lines), sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded))
 
 
-def _place(launcher: Host, folder: str, texts: Mapping[str, str]) -> None:
-    launcher.run(("mkdir", "-p", f"{folder}/model"))
-    for name, text in texts.items():
-        launcher.put(f"{folder}/{name}", text)
-
-
 def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
     argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
     found = _in_container(launcher, cluster, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
@@ -109,42 +96,21 @@ def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str,
     return found
 
 
-def _in_container(  # noqa: PLR0913 - one call of docker exec
-    launcher: Host,
-    cluster: ClusterFacts,
-    argv: Sequence[str],
-    *,
-    stdin: str = "",
-    folder: str = "/",
-    timeout_s: float = 600.0,
-) -> str:
-    marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", "-w", folder)
-    return launcher.run((*marked, cluster.container.name, *argv), stdin=stdin, timeout_s=timeout_s).stdout
+def _in_container(launcher: Host, cluster: ClusterFacts, argv: Sequence[str], stdin: str = "") -> str:
+    where = ("-w", RunFolder(cluster).plan.program_folder, cluster.container.name)
+    marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", *where)
+    return launcher.run((*marked, *argv), stdin=stdin, timeout_s=TIMEOUT_S).stdout
 
 
-def place_fetched(launcher: Host, folder: Path, mount_point: str, config_file: str) -> tuple[RemoteFile, ...]:
-    """Upload the files of a fetched run that translating needs, and return them.
-
-    Raises:
-        RemoteError: the folder is no fetched run.
-    """
-    manifest = _manifest(folder)
+def place_fetched(
+    launcher: Host, folder: Path, manifest: Mapping[str, Any], mount_point: str, config_file: str
+) -> list[RemoteFile]:
+    """Upload the files of a fetched run that translating needs, and return them."""
     there = f"{mount_point}/translate/models/{manifest['run']}"
-    chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == config_file]
-    files = tuple(
-        RemoteFile(f"{there}/{file['path']}", *(file[key] for key in ("path", "size", "sha256", "what")))
-        for file in chosen
-    )
-    for file in files:
-        send(launcher, folder / file.path, file, file.source)
-    return files
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        return json.loads((folder / MANIFEST).read_text())
-    except (OSError, ValueError) as error:
-        raise RemoteError(
-            f"reading the fetched run in {folder}: it has no readable {MANIFEST}. Name a folder that `fab fetch` made, for "
-            "example artifacts/local/<run>."
-        ) from error
+    placed = []
+    for one in manifest["files"]:
+        if one["what"] in NEEDED or one["path"] == config_file:
+            file = RemoteFile(f"{there}/{one['path']}", one["path"], one["size"], one["sha256"], one["what"])
+            send(launcher, folder / file.path, file, file.source)
+            placed.append(file)
+    return placed

@@ -1,7 +1,6 @@
 """Translating: which model, what goes in, and that as many sentences come out."""
 
 import ast
-import json
 import os
 import re
 import subprocess
@@ -13,7 +12,7 @@ from fake_machine import FakeMachine
 from launching import HERE, transformer
 
 from microcluster.commands.command import UserMistake
-from microcluster.commands.translate import lines_of
+from microcluster.commands.translate import lines_of, model_for
 from microcluster.jobs.openseq2seq import translation
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.transfer import RemoteFile
@@ -43,7 +42,7 @@ def test_a_run_without_a_checkpoint_translates_nothing() -> None:
 
 
 def test_a_missing_part_is_named() -> None:
-    with pytest.raises(RemoteError, match=r"the pieces \(data/m_common.model\)"):
+    with pytest.raises(RemoteError, match="data/m_common.model not found"):
         model_of(listed(RECORDS[0], RECORDS[2], BEST), PLAN)
 
 
@@ -76,8 +75,8 @@ def test_a_text_that_cannot_be_translated_is_refused(tmp_path: Path, content: by
 
 
 def test_a_folder_that_was_not_fetched_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RemoteError, match="no readable manifest.json"):
-        place_fetched(FakeMachine(), tmp_path, "/data", "config.py")
+    with pytest.raises(UserMistake, match="is no fetched run"):
+        model_for(FakeMachine(), HERE, str(tmp_path), PLAN)
 
 
 def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
@@ -101,8 +100,7 @@ def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
     for one in files:
         (tmp_path / one["path"]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / one["path"]).write_text("x")
-    (tmp_path / "manifest.json").write_text(json.dumps({"run": "0123", "files": files}))
-    placed = place_fetched(Machine(), tmp_path, "/data", "config.py")
+    placed = place_fetched(Machine(), tmp_path, {"run": "0123", "files": files}, "/data", "config.py")
     assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
     assert ("config.py", "/data/translate/models/0123/config.py.part") in sent
     assert not any(path.endswith(("vocab.part", "job.log.part")) for _, path in sent)
