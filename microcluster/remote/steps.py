@@ -63,11 +63,10 @@ def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
 
 
 def mount_drive(host: Host, cluster: ClusterFacts, password: str) -> list[str]:
-    """Mount the shared drive; return what changed, with what mounts it."""
+    """Mount the shared drive; return the steps that changed something."""
     wait_for_ssh(host)
-    changed, how = ensure_mounted(host.as_root(), Mount(cluster.drive, cluster.shared_mount, cluster.user), password)
-    note(f"{host.facts.name}: drive {cluster.drive.id} at {cluster.shared_mount}, mounted by {how}")
-    return [f"drive by {how}"] if changed else []
+    mount = Mount(cluster.drive, cluster.shared_mount, cluster.user)
+    return _run(host, ("shared drive", lambda: ensure_mounted(host.as_root(), mount, password)))
 
 
 def compare_drive(hosts: Sequence[Host], cluster: ClusterFacts) -> None:

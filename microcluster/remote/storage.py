@@ -4,11 +4,12 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from core.plain_text import note
 from core.waiting import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
-from microcluster.remote.system import apt_get, has_command
+from microcluster.remote.system import ensure_commands
 
 GIB = 1024**3
 CHECKED_BYTES = 64 * 1024**2
@@ -29,7 +30,6 @@ REFUSED = ("error(13)", "LOGON_FAILURE", "logon is invalid", "ACCESS_DENIED", "u
 # A directory cache of one second: with the default of five minutes a node resumes from what it saw before.
 # The delay of five seconds before a closed file is written stays: without it a rename meets its own upload.
 RCLONE_OPTIONS = ("--vfs-cache-mode", "writes", "--dir-cache-time", "1s", "--allow-other", "--daemon")
-KERNEL, USER_SPACE = "the kernel's CIFS", "rclone, since this kernel has no CIFS"
 WRITE = 'mkdir -p "${1%/*}" && cat > "$1" && sync "$1"'
 
 
@@ -98,12 +98,11 @@ def _format(host: Host, device: str, disk: DataDisk) -> None:
 
 
 def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
-    # Lines "offset,uuid,label,type"; the options that print less need a newer util-linux than Ubuntu 16.04 has.
+    # Lines "offset,uuid,label,type", the last two for people; the options that print less need a newer util-linux than Ubuntu 16.04 has.
     lines = host.run(("wipefs", "--parsable", device)).stdout.splitlines()
-    signatures = [line.split(",")[2:] for line in lines if line and not line.startswith("#")]
+    signatures = [line.split(",", 2)[2] for line in lines if line and not line.startswith("#")]
     if signatures:
-        held = ", ".join(" ".join(filter(None, (kind, ",".join(label)))) for *label, kind in signatures)
-        raise _refusal(host, device, f"it already holds {held}")
+        raise _refusal(host, device, f"it already holds {'; '.join(signatures)}")
     found = host.run(("blkid", "-p", device), accept=(0, BLKID_NOTHING)).stdout.strip()
     if found:
         raise _refusal(host, device, f"it already holds something ({found})")
@@ -160,22 +159,21 @@ class Mount:
         return f"//{self.drive.address}/{self.drive.share}"
 
 
-def ensure_mounted(root: Host, mount: Mount, password: str) -> tuple[bool, str]:
-    """Mount the drive; return whether anything changed, and what mounts it.
+def ensure_mounted(root: Host, mount: Mount, password: str) -> bool:
+    """Mount the drive; return whether anything changed.
 
     The password is written into files that only root reads, and is never in an argument.
     """
-    has_cifs = _kernel_has_cifs(root)
-    how = KERNEL if has_cifs else USER_SPACE
     if root.run(("findmnt", "-nro", "FSTYPE", "-M", mount.mount_point), accept=(0, 1)).stdout.strip():
-        return False, how
+        return False
     root.run(("mkdir", "-p", "-m", "755", CREDENTIALS.rpartition("/")[0]))
     root.run(("mkdir", "-p", mount.mount_point))
-    if has_cifs:
+    if _kernel_has_cifs(root):
         _by_kernel(root, mount, password)
     else:
+        note(f"{root.facts.name}: rclone mounts the drive, since this kernel has no CIFS")
         _by_rclone(root, mount, password)
-    return True, how
+    return True
 
 
 def prove_same(hosts: Sequence[Host], mount_point: str, mark: str) -> None:
@@ -204,7 +202,7 @@ def _kernel_has_cifs(root: Host) -> bool:
 
 
 def _by_kernel(root: Host, mount: Mount, password: str) -> None:
-    _ensure_command(root, "mount.cifs", "cifs-utils")
+    ensure_commands(root, {"mount.cifs": "cifs-utils"})
     root.put(CREDENTIALS, f"username={mount.drive.username}\npassword={password}\n", "0600")
     uid, gid = _ids(root, mount.user)
     options = f"credentials={CREDENTIALS},uid={uid},gid={gid},rw,nofail,_netdev"
@@ -213,8 +211,7 @@ def _by_kernel(root: Host, mount: Mount, password: str) -> None:
 
 
 def _by_rclone(root: Host, mount: Mount, password: str) -> None:
-    _ensure_command(root, "rclone", "rclone")
-    _ensure_command(root, "fusermount3", "fuse3")
+    ensure_commands(root, {"rclone": "rclone", "fusermount3": "fuse3"})
     hidden = root.run(("rclone", "obscure", "-"), stdin=password).stdout.strip()
     text = f"[drive]\ntype = smb\nhost = {mount.drive.address}\nuser = {mount.drive.username}\npass = {hidden}\n"
     root.put(RCLONE, text, "0600")
@@ -250,12 +247,6 @@ def _until_mounted(root: Host, mount: Mount, attempt: Callable[[], Completed]) -
 
 def _run(root: Host, argv: Sequence[str]) -> Completed:
     return root.run(argv, timeout_s=MOUNT_TIMEOUT_S, accept=range(256))
-
-
-def _ensure_command(root: Host, command: str, package: str) -> None:
-    if not has_command(root, command):
-        apt_get(root, "update")
-        apt_get(root, "install", "--no-install-recommends", package)
 
 
 def _ids(root: Host, user: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Time and packages, which every later step needs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import CommandError, RemoteError
@@ -39,7 +39,7 @@ LOCKED = ("Could not get lock", "Unable to lock", "Unable to acquire the dpkg fr
 
 def ensure_system(host: Host, clock: Callable[[], float] = time.time) -> bool:
     """Install missing packages and set the clock; return whether anything changed."""
-    changed = _ensure_packages(host)
+    changed = ensure_commands(host, COMMANDS)
     return _ensure_time(host, clock) or changed
 
 
@@ -48,7 +48,7 @@ def has_systemd(host: Host) -> bool:
     return host.run(("test", "-d", "/run/systemd/system"), accept=(0, 1)).exit_code == 0
 
 
-def has_command(host: Host, name: str) -> bool:
+def _has_command(host: Host, name: str) -> bool:
     """Return whether a command is on the host's path."""
     return host.run(("sh", "-c", 'command -v "$1"', "has", name), accept=(0, 1, 127)).exit_code == 0
 
@@ -73,8 +73,9 @@ def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> No
     wait_until(f"the end of other installations on {host}", done, timeout_s=APT_TIMEOUT_S, usual_s=60)
 
 
-def _ensure_packages(host: Host) -> bool:
-    missing = sorted({package for command, package in COMMANDS.items() if not has_command(host, command)})
+def ensure_commands(host: Host, packages: Mapping[str, str]) -> bool:
+    """Install the packages of the commands that a host does not have; return whether any was missing."""
+    missing = sorted({package for command, package in packages.items() if not _has_command(host, command)})
     if missing:
         apt_get(host, "update")
         apt_get(host, "install", "--no-install-recommends", *missing)

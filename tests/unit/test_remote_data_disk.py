@@ -27,13 +27,13 @@ def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid_and_later_m
 @pytest.mark.parametrize(
     ("disk", "reason"),
     [
-        (Disk(2000 * GIB, kind="ext4", label="somebody"), "holds ext4"),
-        (Disk(2000 * GIB, kind="ext4", label="a,b"), "holds ext4 a,b"),
-        (Disk(2000 * GIB, signatures="gpt"), "holds gpt"),
+        (Disk(2000 * GIB, kind="ext4", label="somebody"), "holds somebody,ext4"),
+        (Disk(2000 * GIB, kind="ext4", label="a,b"), "holds a,b,ext4"),
+        (Disk(2000 * GIB, signatures="gpt"), "holds ,gpt"),
         (Disk(2000 * GIB, partitions=1), "partitions"),
         (Disk(2000 * GIB, dirty="first"), "first 64 MiB"),
         (Disk(2000 * GIB, dirty="last"), "last 64 MiB"),
-        (Disk(2000 * GIB, kind="ext4", label="mc-00000000"), "holds ext4"),
+        (Disk(2000 * GIB, kind="ext4", label="mc-00000000"), "holds mc-00000000,ext4"),
     ],
 )
 def test_a_disk_that_holds_anything_is_refused_and_not_touched(disk, reason):

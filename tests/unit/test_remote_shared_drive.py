@@ -58,14 +58,15 @@ class Box(FakeMachine):
         return self._answers() if words[1] == "lsd" else ""
 
 
-def test_the_kernel_mounts_where_it_can_by_its_table_for_the_next_boot_and_rclone_elsewhere():
+def test_the_kernel_mounts_where_it_can_by_its_table_for_the_next_boot_and_rclone_elsewhere(capsys):
     box = Box()
-    assert ensure_mounted(box, MOUNT, PASSWORD) == (True, storage.KERNEL)
+    assert ensure_mounted(box, MOUNT, PASSWORD)
     assert "//10.64.21.9/sdshare /mnt/training-data cifs credentials=" in box.files[FSTAB]
     assert "uid=1000,gid=1000" in box.files[FSTAB]
-    assert ensure_mounted(box, MOUNT, PASSWORD) == (False, storage.KERNEL)
+    assert not ensure_mounted(box, MOUNT, PASSWORD)
     box = Box(kernel=False)
-    assert ensure_mounted(box, MOUNT, PASSWORD) == (True, storage.USER_SPACE)
+    assert ensure_mounted(box, MOUNT, PASSWORD)
+    assert "rclone mounts the drive" in capsys.readouterr().err
     assert "host = 10.64.21.9" in box.files[RCLONE] and box.modes[RCLONE] == 0o600
 
 
@@ -81,7 +82,7 @@ def test_the_password_is_in_no_argument_and_in_no_file_that_another_user_reads(k
 
 def test_a_new_drive_that_does_not_answer_yet_is_asked_again():
     box = Box(refusals=2)
-    assert ensure_mounted(box, MOUNT, PASSWORD)[0]
+    assert ensure_mounted(box, MOUNT, PASSWORD)
 
 
 @pytest.mark.parametrize(
