@@ -41,10 +41,10 @@ def lock_of(folder):
 
 
 def start(folder):
-    """Detach a supervisor; print ``alive`` when there is one already, ``started`` when there is one now."""
+    """Detach a supervisor; print ``running`` when there is one already, ``started`` when there is one now."""
     lock = try_lock(lock_of(folder), LOOK_TIMEOUT_S)
     if lock is None:
-        print("alive")
+        print("running")
         return 0
     try:
         spec.read(os.path.join(folder, spec.FILE))

@@ -72,10 +72,8 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
         return before
     if before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
         _end_all(hosts, cluster, "only")
-    started = launcher.run(
-        ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path), timeout_s=START_TIMEOUT_S
-    )
-    return {"alive": "running"}.get(started.stdout.strip(), started.stdout.strip())
+    argv = ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path)
+    return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
 
 
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:

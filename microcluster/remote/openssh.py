@@ -14,6 +14,8 @@ from microcluster.remote.host import Host
 
 KEYS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp521", "ssh-rsa")
 """Types of host keys, the best first."""
+SSH = shlex.split("""ssh -F /dev/null -o IdentitiesOnly=yes -o IdentityAgent=none -o GlobalKnownHostsFile=/dev/null
+-o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o ServerAliveCountMax=4""")
 
 
 def login_host(config_file: str, stack_key_file: str | None) -> Host:
@@ -74,28 +76,8 @@ def ssh_argv(
     lines = "".join(f"{known_name(one.address, one.port)} {one.pinned_key}\n" for one in hosts)
     if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.
         known_hosts.write_text(lines)
-    options = {
-        "IdentitiesOnly": "yes",
-        "IdentityAgent": "none",
-        "UserKnownHostsFile": str(known_hosts),
-        "GlobalKnownHostsFile": "/dev/null",
-        "StrictHostKeyChecking": "yes",
-        "ConnectTimeout": "10",
-        "ServerAliveInterval": "15",
-        "ServerAliveCountMax": "4",
-    }
-    settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    port = ("-p", str(host.port)) if host.port != MACHINE_SSH_PORT else ()
-    line = (shlex.join(command),) if command else ()
-    return (
-        "ssh",
-        "-F",
-        "/dev/null",
-        "-i",
-        host.key_file,
-        *settings,
-        *more,
-        *port,
-        f"{host.user}@{host.address}",
-        *line,
-    )
+    argv = [*SSH, "-o", f"UserKnownHostsFile={known_hosts}", "-i", host.key_file, "-p", str(host.port), *more]
+    argv.append(f"{host.user}@{host.address}")
+    if command:
+        argv.append(shlex.join(command))
+    return tuple(argv)

@@ -49,7 +49,7 @@ def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, mon
         looked.start()
         supervisor.start(str(folder))
         looked.join()
-    assert "alive" not in capsys.readouterr().out
+    assert "running" not in capsys.readouterr().out
 
 
 def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
@@ -65,7 +65,7 @@ def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(fold
     start(folder)
     pid = pid_of(folder)
     write_job(folder, last=5)
-    assert start(folder) == "alive"
+    assert start(folder) == "running"
     held.unlink()
     assert wait_for_end(folder).step == 5
     assert (folder / "supervisor.pid").read_text() == pid
