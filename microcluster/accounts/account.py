@@ -7,7 +7,7 @@ import difflib
 import ipaddress
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
@@ -153,28 +153,24 @@ class Account:
     emulated_by: tuple[str, ...] = ()
 
 
-def known(kind: str, known: Iterable[str]) -> AfterValidator:
-    """Accept a known word; else name the nearest one."""
+def choice(kind: str, choices: Collection[str | int], also: str = "", **field: Any) -> Any:
+    """Return the type of a value that is one of ``choices``; a word that is none of them is answered by the nearest one.
 
-    def check(value: str) -> str:
-        if value not in known:
-            near = difflib.get_close_matches(value[:80], list(known), n=1, cutoff=0.4)
-            hint = f"did you mean '{near[0]}'?" if near else f"one of {', '.join(known)}"
-            raise ValueError(f"{shown(value)} is not {kind}; {hint}")
-        return value
+    Args:
+        also: what the value's description says after the choices; ``field`` has what else pydantic's Field takes.
+    """
+    listed = ", ".join(map(str, choices))
+    words = [one for one in choices if isinstance(one, str)]
 
-    return AfterValidator(check)
+    def check(value: str | int) -> str | int:
+        if value in choices:
+            return value
+        near = difflib.get_close_matches(str(value)[:80], words, n=1, cutoff=0.4)
+        hint = f"did you mean '{near[0]}'?" if near else f"one of {listed}"
+        raise ValueError(f"{shown(value)} is not {kind}; {hint}")
 
-
-def one_of(kind: str, choices: tuple[int, ...]) -> AfterValidator:
-    """Accept one of the choices."""
-
-    def check(value: int) -> int:
-        if value not in choices:
-            raise ValueError(f"{value} is not {kind}; one of {', '.join(map(str, choices))}")
-        return value
-
-    return AfterValidator(check)
+    described = Field(**{"description": f"{listed}{also}", **field})
+    return Annotated[StrictStr if words else StrictInt, AfterValidator(check), described]
 
 
 def admin_cidr(value: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
 from core.catalog import paperspace as catalog
 from core.catalog.prices import Prices
@@ -15,8 +15,7 @@ from microcluster.accounts.account import (
     Hardware,
     KeySetting,
     Nodes,
-    known,
-    one_of,
+    choice,
     problem_of_example,
 )
 from microcluster.jobs.contract import Origin
@@ -35,31 +34,18 @@ class Cluster(ClusterSection):
     """The hardware, and who may log in; every machine has the same port, of 10 Gb/s."""
 
     account: Literal["paperspace"]
-    region: Annotated[
-        StrictStr,
-        known("a region", catalog.REGIONS),
-        Field(description=", ".join(f"{slug} ({name})" for slug, name in catalog.REGIONS.items()), examples=["ny2"]),
-    ]
-    machine_type: Annotated[
-        StrictStr,
-        known("a machine type with GPUs", catalog.MACHINE_TYPES),
-        Field(description=", ".join(catalog.MACHINE_TYPES), examples=["P4000x2"]),
-    ]
+    region: choice(
+        "a region",
+        catalog.REGIONS,
+        description=", ".join(f"{slug} ({name})" for slug, name in catalog.REGIONS.items()),
+        examples=["ny2"],
+    )
+    machine_type: choice("a machine type with GPUs", catalog.MACHINE_TYPES, examples=["P4000x2"])
     admin_cidrs: AdminCidrs
     nodes: Nodes = 2
-    template: Annotated[
-        Annotated[StrictStr, Field(pattern=r"^[a-z0-9]{4,20}$")] | None, Field(description="id of a template")
-    ] = None
-    disk_gb: Annotated[
-        StrictInt,
-        one_of("a disk size that is sold", tuple(catalog.DISKS)),
-        Field(description=", ".join(map(str, catalog.DISKS))),
-    ] = 100
-    drive_gb: Annotated[
-        StrictInt,
-        one_of("a drive size that is sold, or 0 for none", (0, *catalog.DRIVES)),
-        Field(description=", ".join(map(str, (0, *catalog.DRIVES))) + "; 0 for none"),
-    ] = 250
+    template: Annotated[StrictStr, Field(pattern=r"^[a-z0-9]{4,20}$", description="id of a template")] | None = None
+    disk_gb: choice("a disk size that is sold", catalog.DISKS) = 100
+    drive_gb: choice("a drive size that is sold, or 0 for none", (0, *catalog.DRIVES), "; 0 for none") = 250
     keep_drive: Annotated[
         StrictBool, Field(description="whether `make down` leaves the drive and its network, which goes on costing")
     ] = False

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.plain_text import shown
-from microcluster.accounts.account import Account, ClusterSection, Hardware, KeySetting, Nodes, known
+from microcluster.accounts.account import Account, ClusterSection, Hardware, KeySetting, Nodes, choice
 from microcluster.jobs.cluster_facts import Queue
 
 AS_OF = "2018-05"
@@ -69,10 +69,7 @@ class Cluster(ClusterSection):
             examples=["/home/me/microcluster"],
         ),
     ]
-    site: Annotated[
-        Annotated[StrictStr, known("a site in the catalog", SITES)] | None,
-        Field(description=", ".join(SITES) + ": its limits are known before the login host is asked"),
-    ] = None
+    site: choice("a site in the catalog", SITES, ": its limits are known before the login host is asked") | None = None
     nodes: Nodes = 2
     processors: Annotated[StrictInt, Field(ge=1, le=512, description="of each node, `ppn`")]
     slots: Annotated[StrictInt, Field(ge=1, le=64, description="ranks or workers on each node")] = 1

@@ -16,8 +16,7 @@ from microcluster.accounts.account import (
     KeySetting,
     Nodes,
     account_image,
-    known,
-    one_of,
+    choice,
     problem_of_example,
 )
 from microcluster.jobs.contract import Origin
@@ -27,52 +26,40 @@ FAST_MBPS = 1000
 """The slowest port speed between machines that exchange gradients."""
 
 
+def _id(description: str) -> Any:
+    return Annotated[StrictInt, Field(ge=1, le=LARGEST_ID, description=description)]
+
+
 class Cluster(ClusterSection):
     """The hardware, and who may log in."""
 
     account: Literal["softlayer"] = "softlayer"
-    datacenter: Annotated[
-        StrictStr,
-        known("a datacenter that sells GPUs", catalog.DATACENTERS),
-        Field(description=", ".join(catalog.DATACENTERS), examples=["lon04"]),
-    ]
-    flavor: Annotated[
-        StrictStr,
-        known("a flavor", catalog.FLAVORS),
-        Field(
-            description=", ".join(f"{name} ({flavor.gpus}x {flavor.gpu})" for name, flavor in catalog.FLAVORS.items()),
-            examples=["AC2_16X120X100"],
-        ),
-    ]
+    datacenter: choice("a datacenter that sells GPUs", catalog.DATACENTERS, examples=["lon04"])
+    flavor: choice(
+        "a flavor",
+        catalog.FLAVORS,
+        description=", ".join(f"{name} ({flavor.gpus}x {flavor.gpu})" for name, flavor in catalog.FLAVORS.items()),
+        examples=["AC2_16X120X100"],
+    )
     slow_ports: ClassVar[tuple[int, ...]] = tuple(speed for speed in catalog.PORT_SPEEDS_MBPS if speed < FAST_MBPS)
 
     admin_cidrs: AdminCidrs
     nodes: Nodes = 2
-    port_speed_mbps: Annotated[
-        StrictInt,
-        one_of("a port speed that is sold", catalog.PORT_SPEEDS_MBPS),
-        Field(description=", ".join(map(str, catalog.PORT_SPEEDS_MBPS)) + "; with more than one node 1000"),
-    ] = 1000
-    data_disk_gb: Annotated[
-        StrictInt,
-        one_of("a disk size that is sold", catalog.DATA_DISK_SIZES_GB),
-        Field(description=", ".join(map(str, catalog.DATA_DISK_SIZES_GB))),
-    ] = 2000
-    os: Annotated[
-        Annotated[StrictStr, known("a system for GPU flavors", catalog.OPERATING_SYSTEMS)] | None,
-        Field(description=", ".join(catalog.OPERATING_SYSTEMS) + "; not with `image`"),
-    ] = None
-    image: Annotated[
-        Annotated[StrictStr, AfterValidator(account_image)] | None,
-        Field(description="id or global identifier of an image of the account; not with `os`"),
-    ] = None
-    router: Annotated[
-        Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None,
-        Field(description="id of a backend router; not with `privateVlan`"),
-    ] = None
-    private_vlan: Annotated[
-        Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None, Field(description="id of a VLAN; not with `router`")
-    ] = None
+    port_speed_mbps: choice("a port speed that is sold", catalog.PORT_SPEEDS_MBPS, "; with more than one node 1000") = (
+        1000
+    )
+    data_disk_gb: choice("a disk size that is sold", catalog.DATA_DISK_SIZES_GB) = 2000
+    os: choice("a system for GPU flavors", catalog.OPERATING_SYSTEMS, "; not with `image`") | None = None
+    image: (
+        Annotated[
+            StrictStr,
+            AfterValidator(account_image),
+            Field(description="id or global identifier of an image of the account; not with `os`"),
+        ]
+        | None
+    ) = None
+    router: _id("id of a backend router; not with `privateVlan`") | None = None
+    private_vlan: _id("id of a VLAN; not with `router`") | None = None
 
     @classmethod
     def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:

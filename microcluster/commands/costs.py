@@ -10,16 +10,13 @@ from typing import Any
 from core.catalog.prices import DOLLARS, plain
 from core.home import Home, Owner
 from core.plain_text import count, note, say
-from microcluster.commands.command import FAILED, command, print_json, sentence
+from microcluster.commands.command import FAILED, SENTENCES, command, print_json, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.money import CENT, Statement, account_and_mark, keep, kept
 from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
-from microcluster.config.stack import ConfigError
 from microcluster.guard.rental import Rental, rentals
 from microcluster.setup.environment import ARTIFACTS
-from microcluster.setup.errors import CommandFailed, UserMistake
-from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
 
 PUBLIC_KEY = "id_ed25519.pub"
@@ -98,7 +95,7 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
                 found[owner] = keep(home, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges)))
         except CredentialsError:
             unread.setdefault(NO_KEY, []).append(stack)
-        except (ProviderError, ConfigError, CommandFailed, UserMistake) as error:
+        except SENTENCES as error:
             unread.setdefault(sentence(str(error)), []).append(stack)
     return [found[owner] for owner in sorted(found, key=str)], unread
 

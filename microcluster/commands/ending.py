@@ -3,78 +3,53 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 
 from core.home import Home
-from core.plain_text import duration, note, say
+from core.plain_text import note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.command import FAILED, INTERRUPTED, SENTENCES, run_part, run_part_within, sentence
-from microcluster.commands.down import STOP_LIMIT_S, take_down
-from microcluster.commands.fetch import fetch, unfetched_runs
-from microcluster.commands.guard import LimitReached, bring_to_its_end, limit_watch, who_looks
-from microcluster.commands.job import stop
+from microcluster.commands.command import FAILED, INTERRUPTED, SENTENCES, run_part, sentence
+from microcluster.commands.guard import LOOK_EVERY_S, book_of, guard_of, limits_of, sentence_of, who_looks
+from microcluster.commands.guard_look import fetch_begun
 from microcluster.commands.money import cost_of_stack
-from microcluster.commands.stack_outputs import find_cluster
 from microcluster.commands.status import outcome_or_none
 from microcluster.config import stack as config
-from microcluster.config.model import Guard
+from microcluster.guard.decision import LIVING, UNREAD, Limits, Verdict
 from microcluster.lifecycle.locks import alone_on
-from microcluster.setup.progress import Stages
 
-LOOK_EVERY_S = 15.0
-AT_WORK = ("preparing", "running")
-NOT_CANCELLED = (
-    "Nothing was cancelled, for what is only on the machines would be lost. {bill} `make down STACK={stack} FETCH=1` tries again "
-    "and cancels, `make down STACK={stack} DISCARD=1` cancels without what cannot be fetched."
-)
+OVER = Verdict("end", "the job is over", reason="done")
+NOT_FINISHED = Outcome("failed")
+"""What a guard is told of a job that has ended in any other way, or has never begun."""
 
 
-def keep_failed_s(known: config.Stack, *, down: bool) -> float | None:
-    """Return how long the machines of a failed job stay; None where the rental does not end with its job."""
-    limits = known.guard
-    if not down and (limits is None or limits.when_done != "cancel"):
-        return None
-    return (limits or Guard.model_construct()).keep_failed * 60
+def with_job(known: config.Stack, *, down: bool) -> bool:
+    """Return whether a rental ends with its job."""
+    return down or (known.guard is not None and known.guard.when_done == "cancel")
 
 
-def end(  # noqa: PLR0913 - tests do not sleep
-    home: Home,
-    stack: str,
-    stages: Stages,
-    keep_s: float,
-    *,
-    is_up: bool = True,
-    sleep: Callable[[float], None] = time.sleep,
-) -> int | None:
+def end(home: Home, stack: str, *, is_up: bool = True, sleep: Callable[[float], None] = time.sleep) -> int | None:
     """Fetch everything, then cancel it and print the receipt; return None where the job runs again meanwhile.
 
     What cannot be fetched whole keeps everything from being cancelled. A stack that did not come up ends as a failed job does.
     """
     try:
         outcome = outcome_or_none(stack)
-        failed = not is_up or outcome is None or outcome.state != "finished"
-        with alone_on(stack, "make up", home):  # Another guard waits with a job that is done.
-            is_fetched = _fetched(stack, stages)
-        if not is_fetched:
-            note(NOT_CANCELLED.format(bill=bill(stack), stack=stack))
-            return FAILED
-        if failed:
-            outcome = _kept(keep_s, stack, outcome, sleep)
-            if outcome and outcome.state in AT_WORK:
-                return None
-            if outcome and outcome.state == "stalled":  # Only one that has stopped saves what it has.
-                run_part_within(STOP_LIMIT_S, stop, stack=stack)
-        say(f"Time until here: {stages.summary()}.")
-        code = take_down(home, stack, "fetch")
+        is_done = is_up and outcome is not None and outcome.state == "finished"
+        if not is_done and _runs_again(home, stack, sleep):
+            return None
+        looking = guard_of(stack, home, limits_of(stack) or Limits(), "up")
+        while (record := looking.end(OVER)) is None or record.verdict.code == UNREAD:
+            sleep(LOOK_EVERY_S)
     except KeyboardInterrupt:
+        book_of(stack, home).forget()  # No guard is to finish what this person has stopped.
         say(left_alone(stack))
         return INTERRUPTED
-    except LimitReached:
-        return bring_to_its_end(stack) or FAILED
     except SENTENCES as refused:
         note(f"{sentence(str(refused))} {bill(stack)}")
         return FAILED
-    return FAILED if failed else code
+    is_over = record.verdict.step == "over"
+    if not is_over:
+        note(f"{sentence_of(stack, record)} {bill(stack)}")
+    return 0 if is_done and is_over else FAILED
 
 
 def left_alone(stack: str) -> str:
@@ -90,49 +65,31 @@ def bill(stack: str) -> str:
     return f"It goes on costing {cost.price}. {who_looks(stack, Home.of())}".rstrip()
 
 
-def _fetched(stack: str, stages: Stages) -> bool:
-    """Fetch every run whole; the hash of each file is taken on its machine and here."""
-    with stages.stage("fetch", "fetching everything; each file's hash is taken on its machine and here"):
-        try:
-            if find_cluster(stack) is None or not unfetched_runs(stack):
-                say("    no run has begun on its machines")
-                return True
-        except Exception as error:  # noqa: BLE001 - machines that do not say what they have are not taken for empty
-            note(sentence(str(error)))
+def _runs_again(home: Home, stack: str, sleep: Callable[[float], None]) -> bool:
+    """Keep the machines of a job that has not finished, for a look at them, until a guard would end them; say whether it runs again."""
+    limits, is_told = Limits(), False
+    while True:
+        outcome = outcome_or_none(stack)
+        if outcome and outcome.state in LIVING:
+            say("The job runs again; nothing is cancelled.")
+            return True
+        with suppress(config.ConfigError):
+            limits = limits_of(stack) or limits
+        if guard_of(stack, home, limits, "up", NOT_FINISHED).watch().verdict.step in ("end", "over"):
             return False
-        return run_part(fetch, stack=stack, everything=True) == 0
+        if not is_told:
+            _tell(home, stack)
+            is_told = True
+        sleep(LOOK_EVERY_S)
 
 
-def _kept(
-    keep_s: float, stack: str, outcome: Outcome | None, sleep: Callable[[float], None] = time.sleep
-) -> Outcome | None:
-    """Keep the machines of a job that has not finished, for a look at them; return what became of it meanwhile.
-
-    Raises:
-        LimitReached: a limit of the stack is reached before.
-    """
-    hold = limit_watch(stack)
-    cost, began = cost_of_stack(stack), datetime.now(UTC)
-    until = began + timedelta(seconds=keep_s)
-    if not keep_s or cost.per_hour == 0:
-        return outcome
-    more = cost.more_until(until, began)
-    at_most = "" if more is None else f"; until then at most {cost.amount(more)} more"
+def _tell(home: Home, stack: str) -> None:
+    """Bring home what the job has made, and say what a person can do meanwhile."""
+    with alone_on(stack, "make up", home):  # Another guard leaves it alone meanwhile.
+        is_fetched = run_part(fetch_begun, stack=stack) == 0
+    made = "what it has made is here" if is_fetched else "not all that it has made could be fetched"
     say(
-        f"The job has not finished; what it has made is here. Its machines stay for {duration(keep_s)}, until {until:%H:%M} UTC, and "
-        f"cost {cost.price}{at_most}. Then they are cancelled.\n"
+        f"The job has not finished; {made}. Its machines stay for a while, then they are cancelled. {bill(stack)}\n"
         f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack} DOWN=1` continues it; a higher keepFailed of microcluster:guard "
         f"in stacks/Pulumi.{stack}.yaml keeps the machines longer, Ctrl-C here until `make down STACK={stack}`."
     )
-    while (now := datetime.now(UTC)) < until:
-        sleep(min(LOOK_EVERY_S, (until - now).total_seconds()))
-        outcome = outcome_or_none(stack)
-        if outcome and outcome.state in AT_WORK:
-            say("The job runs again; nothing is cancelled.")
-            return outcome
-        hold(outcome)
-        with suppress(config.ConfigError):
-            limits = config.read_guard(stack)
-            keep_s = limits.keep_failed * 60 if limits else keep_s
-        until = began + timedelta(seconds=keep_s)
-    return outcome

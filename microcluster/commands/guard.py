@@ -28,12 +28,10 @@ from microcluster.commands.money import account_and_mark
 from microcluster.config import stack as config
 from microcluster.guard import timer
 from microcluster.guard.book import RECORD, Book, Record, called
-from microcluster.guard.decision import CLOCKS_AGREE_S, UNREAD, Limits, Verdict, first_end, price
-from microcluster.guard.rental import Rental
+from microcluster.guard.decision import CLOCKS_AGREE_S, UNREAD, Limits, Verdict, price
 from microcluster.lifecycle import accounts, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
-from providers.rental.receipt import Charge
 
 BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one."""
@@ -75,7 +73,7 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
     is_over = record.verdict.step == "over" and (before or (record.rental and record.rental.open))
     if is_over and _where(stack, home):
         with suppress(CommandFailed):  # It goes on looking at nothing, and says so in its log.
-            _remove(stack, home)
+            timer.timer(_timed(stack, home)).remove()
     if as_json:
         print_json(facts(record))
     else:
@@ -245,56 +243,38 @@ def _next(stack: str, code: int, step: str) -> str:
     return f"`fab extend --hours 6 --stack {stack}` moves the end, `fab guard --install --stack {stack}` looks every minute"
 
 
-def limits_said(known: config.Stack) -> list[str]:
+def say_limits(known: config.Stack) -> None:
     """Say before the order what the guard will do and when at the latest, or what a weekend without one costs."""
     rent = known.cluster.rent_per_hour
     if known.guard is None:
-        if rent is None or emulated_account.of_stack(known.name, Home.of()):
-            return []
-        return [
-            f"No guard: forgotten from Friday evening to Monday morning this costs ${rent * WEEKEND_H:,.0f}. "
-            "`microcluster:guard: {lease: 30}` in the stack file ends it by itself."
-        ]
-    limits, now = limits_in(known.guard), datetime.now(UTC)
+        if rent and not emulated_account.of_stack(known.name, Home.of()):
+            say(
+                f"No guard: forgotten from Friday evening to Monday morning this costs ${rent * WEEKEND_H:,.0f}. "
+                "`microcluster:guard: {lease: 30}` in the stack file ends it by itself."
+            )
+        return
     newest = book_of(known.name, Home.of()).newest()
     extension = newest.extension if newest and newest.rental and newest.rental.open else Extension()
-    due = first_end(limits.extended(extension), _rented_for(rent, now)) if rent else None
+    limits = limits_in(known.guard).extended(extension)
     ends = ["when the job is done"] if limits.cancels_done else []
     ends.append(
         f"{duration(limits.keep_failed_s)} after the job has failed" if limits.keep_failed_s else "when the job fails"
     )
     if limits.idle_s:
         ends.append(f"after {duration(limits.idle_s)} in which nothing happens on any machine")
-    if due:
-        ends.append(
-            f"{duration((due.last - now).total_seconds())} after the first machine at the latest ({due.reason})"
-        )
+    last = [(limits.lease_h, "lease")] if limits.lease_h else []
+    if limits.budget and rent:
+        last.append((limits.budget // rent - 1, "budget"))  # One started hour stays in reserve.
+    if last and rent:
+        hours, reason = min(last)
+        ends.append(f"{duration(float(hours) * 3600)} after the first machine at the latest ({reason})")
     elif limits.lease_h:
         ends.append(f"after {float(limits.lease_h):g} node hours at the latest")
     more = f" It was extended by {extension}." if extension else ""
-    return [
+    say(
         f"The guard fetches and cancels everything {', '.join(ends)}.{more} It looks while `make up` or `fab watch` runs, and every "
         f"minute after `fab guard --install --stack {known.name}`."
-    ]
-
-
-def _rented_for(per_hour: Decimal, now: datetime) -> Rental:
-    """Return a rental that begins now at this price."""
-    whole = Charge(
-        id="",
-        description="",
-        host="",
-        category="",
-        opened=now,
-        closed=None,
-        ends=None,
-        hourly=True,
-        per_hour=per_hour,
-        per_month=Decimal(0),
-        so_far=per_hour,
-        currency=DOLLARS,
     )
-    return Rental(now, (whole,))
 
 
 def _install(stack: str, home: Home) -> int:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from core.home import Home, Owner
-from core.plain_text import note
+from core.plain_text import note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.command import CommandFailed, run_part_within
+from microcluster.commands.command import SENTENCES, CommandFailed, command, run_part, run_part_within
 from microcluster.commands.down import STOP_LIMIT_S, take_down
-from microcluster.commands.fetch import fetch
+from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.job import stop
 from microcluster.commands.money import account_and_mark
@@ -122,7 +122,7 @@ class StackHands:
 
     def fetch(self, limit_s: float) -> str:
         """Do as `fab fetch --everything`."""
-        return _why(run_part_within(limit_s, fetch, stack=self.stack, everything=True))
+        return _why(run_part_within(limit_s, fetch_begun, stack=self.stack))
 
     def is_busy(self) -> bool:
         """Say whether another command, such as `make up`, works on the stack."""
@@ -132,10 +132,19 @@ class StackHands:
         """Do as `make down`, without what could not be fetched; ``pressing`` interrupts a command that is in the way."""
         try:
             return _why(take_down(self.home, self.stack, "discard"))
-        except (CommandFailed, ProviderError) as error:
+        except SENTENCES as error:
             if pressing:
                 locks.interrupt_holder(self.stack, self.home)
             return str(error)
+
+
+@command
+def fetch_begun(stack: str) -> int:
+    """Fetch every run whole; the hash of each file is taken on its machine and here."""
+    if find_cluster(stack) is None or not unfetched_runs(stack):
+        say("no run has begun on its machines")
+        return 0
+    return run_part(fetch, stack=stack, everything=True)
 
 
 def _why(code: int | None) -> str:
@@ -163,6 +172,14 @@ class Guard:
             record = self.watch()
             waits = record.verdict.fetch_by is None and self.hands.is_busy()
             return self._end(record) if record.verdict.step == "end" and mine and not waits else record
+
+    def end(self, verdict: Verdict) -> Record | None:
+        """Bring the rental to this end, or to that of a limit which is reached; None while another guard is at work."""
+        with self.hands.alone(longest_s=LONGEST_FETCH_S) as mine:
+            if not mine:
+                return None
+            record = self.see()
+            return self._end(record if record.verdict.step == "end" else replace(record, verdict=verdict))
 
     def watch(self) -> Record:
         """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""
@@ -192,8 +209,12 @@ class Guard:
             before = Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
         run = self.hands.run() if unread or (rental and rental.open) else SILENT
         trouble = _trouble(run)
-        goes_on = trouble == before.trouble and (now - before.at).total_seconds() <= MISSED_LOOKS_S
-        since = before.since if goes_on and before.since else now
+        going_on = [
+            each.since
+            for each in self.book.records()
+            if is_same and each.trouble == trouble and (now - each.at).total_seconds() <= MISSED_LOOKS_S
+        ]
+        since = going_on[0] if going_on else now
         lasts_s = (now - since).total_seconds() if trouble else 0
         begun = before.begun if run.state not in LIVING else None
         seen = Seen(now, rental, run, unread, lasts_s, begun)
@@ -222,7 +243,7 @@ class Guard:
             again = self.see()
             if again.verdict.code == UNREAD:
                 return self._alarm(record, again.verdict.why, code=UNREAD)
-            if again.verdict.step != "end":  # A person has extended it in the meantime.
+            if again.verdict.step not in ("end", "over"):  # A person has extended it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.

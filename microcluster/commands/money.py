@@ -16,7 +16,7 @@ from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import SENTENCES, CommandFailed, sentence
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
-from microcluster.guard.rental import Rental, last_rental
+from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
 from providers.rental.opened_account import OpenedAccount
@@ -36,7 +36,6 @@ class Cost:
     """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
     emulated: bool = False
     """Whether the account is emulated on this computer, so that nobody pays."""
-    rental: Rental | None = None
 
     @property
     def price(self) -> str:
@@ -48,10 +47,6 @@ class Cost:
     def amount(self, much: Decimal) -> str:
         """Write an amount in the account's currency."""
         return money(much, self.currency)
-
-    def more_until(self, moment: datetime, now: datetime) -> Decimal | None:
-        """Return what is billed in addition until ``moment``, started hours whole; None where the account cannot be read."""
-        return self.rental.spent_at(moment) - self.rental.spent_at(now) if self.rental else None
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -121,9 +116,9 @@ def kept(home: Home) -> list[Statement]:
     return found
 
 
-def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Callable[[str], None] = note) -> Cost:
+def cost_of(cluster: ClusterFacts, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
-    return _cost(lambda: (account or account_of(cluster), cluster.mark), cluster.stack, say)
+    return _cost(lambda: (account_of(cluster), cluster.mark), cluster.stack, say)
 
 
 def cost_of_stack(stack: str) -> Cost:
@@ -141,7 +136,7 @@ def _cost(opened: Callable[[], tuple[OpenedAccount, str]], stack: str, say: Call
         return Cost(None, None, emulated=bool(account and account.is_emulated))
     oldest = min((row for row in rental.open + rental.kept if row.hourly), key=lambda row: row.opened, default=None)
     next_hour = oldest.price.paid_until(oldest.opened, now).astimezone(UTC) if oldest else None
-    return Cost(rental.billed_per_hour, rental.cost, rental.currency, next_hour, account.is_emulated, rental)
+    return Cost(rental.billed_per_hour, rental.cost, rental.currency, next_hour, account.is_emulated)
 
 
 def account_of(cluster: ClusterFacts) -> OpenedAccount:

@@ -29,7 +29,7 @@ from microcluster.planning.alternatives import (
     choose,
     fewer_machines,
 )
-from microcluster.planning.prediction import BAND, CARRIED_MBPS, MeasuredRun
+from microcluster.planning.prediction import BAND, MeasuredRun
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.account import Quote
 from providers.rental.errors import ProviderError
@@ -68,7 +68,8 @@ def plan(
     if known:
         say(_title(own, known[0], measured))
     cells = [_cells(row, marks) for row in known] + [_unmeasured(offer) for offer in unknown]
-    show_table(COLUMNS, cells, right=set(COLUMNS) - set(TEXTS))
+    rows = [[row.get(column, "") for column in COLUMNS] for row in cells]
+    show_table(COLUMNS, rows, right=set(COLUMNS) - set(TEXTS))
     say("\n".join([*(f"No price: {each}" for each in missing), *advice]))
     return 0
 
@@ -82,24 +83,22 @@ def newest_run(stack: str) -> MeasuredRun | None:
 
 def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:
     """Return the pace that a report tells, or None where no step was measured."""
-    nodes, ranks = len(report.get("nodes") or ()), report.get("world_size")
-    if not report.get("seconds_per_step") or not nodes or not ranks:
+    if not report["seconds_per_step"]:
         return None
-    network = next(
-        (each["figures"] for each in report.get("answers", ()) if each["question"] == bottleneck.QUESTION), {}
-    )
-    moved = (network.get(bottleneck.MEASURED) or {}).get("bytes_per_step")
-    moved = moved or (network.get(bottleneck.EXPECTED) or {}).get("bytes_per_step")
+    nodes, ranks = len(report["nodes"]), report["world_size"]
+    figures = {answer["question"]: answer["figures"] for answer in report["answers"]}.get(bottleneck.QUESTION, {})
+    measured, expected = figures.get(bottleneck.MEASURED, {}), figures.get(bottleneck.EXPECTED, {})
+    moved = measured.get("bytes_per_step") or expected.get("bytes_per_step")
     return MeasuredRun(
         run=report["run"],
-        gpu=report.get("gpu") or "",
+        gpu=report["gpu"],
         ranks=ranks,
         nodes=nodes,
         step_s=report["seconds_per_step"],
-        unit=report.get("unit") or "step",
+        unit=report["unit"],
         gradient_bytes=moved * ranks / (2 * (ranks - 1)) if moved and nodes > 1 else None,
-        link_mbps=(network.get(bottleneck.MEASURED) or {}).get("preflight_mbps"),
-        emulated=bool(report.get("emulated")),
+        link_mbps=measured.get("preflight_mbps"),
+        emulated=report["emulated"],
     )
 
 
@@ -168,8 +167,7 @@ def _pace(stack: Stack, measured: MeasuredRun | None) -> Pace | None:
         return Pace(found.seconds, found.seconds - found.compute_s, ranks * workload.units, BAND, PUBLISHED)
     if measured is None or (hardware.gpu, hardware.gpus * measured.nodes) != (measured.gpu, measured.ranks):
         return None
-    port = _port(stack)
-    seconds = measured.step_on(nodes, CARRIED_MBPS.get(port, port) if port else None)
+    seconds = measured.step_on(nodes)
     exposed = seconds - measured.compute_s if seconds else None
     pace = Pace(seconds or measured.compute_s, exposed, ranks, BAND if seconds else None, f"run {measured.run}")
     if measured.unit != "epoch":
@@ -230,37 +228,26 @@ def asked(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
         return list(pool.map(ask, stacks))
 
 
-def _cells(row: Alternative, marks: Marks) -> tuple[str, ...]:
-    offer, pace = row.offer, row.pace
-    share = "?" if row.exposed_share is None else f"{row.exposed_share:.0%}"
-    return (
-        _machines(offer),
-        f"{offer.port_mbps or ''}",
-        offer.precision or "",
-        f"{pace.seconds:.3g}",
-        share,
-        f"{row.steps:,}",
-        _span(row.hours, "{:.1f}"),
-        _span(row.dollars, "{:,.0f}"),
-        f"{row.per_million:.2f}" if pace.basis == PUBLISHED else "-",
-        ", ".join(_marks(row, marks)),
-    )
+def _cells(row: Alternative, marks: Marks) -> dict[str, str]:
+    pace = row.pace
+    return {
+        **_offered(row.offer),
+        "s/step": f"{pace.seconds:.3g}",
+        "waits": "?" if row.exposed_share is None else f"{row.exposed_share:.0%}",
+        "steps": f"{row.steps:,}",
+        "hours": _span(row.hours, "{:.1f}"),
+        "dollars": _span(row.dollars, "{:,.0f}"),
+        "$/M samples": f"{row.per_million:.2f}" if pace.basis == PUBLISHED else "-",
+        "": ", ".join(_marks(row, marks)),
+    }
 
 
-def _unmeasured(offer: Offer) -> tuple[str, ...]:
-    price = f"{offer.per_hour:.3f} an hour"
-    return (
-        _machines(offer),
-        f"{offer.port_mbps or ''}",
-        offer.precision or "",
-        "",
-        "",
-        "",
-        "",
-        price,
-        "",
-        "never measured",
-    )
+def _unmeasured(offer: Offer) -> dict[str, str]:
+    return {**_offered(offer), "dollars": f"{offer.per_hour:.3f} an hour", "": "never measured"}
+
+
+def _offered(offer: Offer) -> dict[str, str]:
+    return {"machines": _machines(offer), "port": f"{offer.port_mbps or ''}", "precision": offer.precision or ""}
 
 
 def _marks(row: Alternative, marks: Marks) -> list[str]:

@@ -3,7 +3,7 @@
 from core.home import Home
 from core.plain_text import say
 from microcluster.commands.command import STACK, CommandFailed, local_command
-from microcluster.commands.guard import limits_said
+from microcluster.commands.guard import say_limits
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi
@@ -20,6 +20,6 @@ def preview(stack: str = STACK) -> int:
     prepare_stacks((stack,), home)
     if pulumi.run(home, "preview", "-s", stack):
         raise CommandFailed("The preview failed for the reason above; nothing was ordered.")
-    say("".join(f"{line}\n" for line in limits_said(known)), end="")
+    say_limits(known)
     say(f"Next: `make up STACK={stack}` rents this.")
     return 0

@@ -1,5 +1,6 @@
 """`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,8 @@ from microcluster.commands.money import CENT, Statement, account_and_mark, keep
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.guard.rental import Rental, rentals
+from microcluster.lifecycle.pulumi_state import Held
+from providers.rental.account import Extension, Resource
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 from providers.rental.sweep import of_other_stacks
@@ -35,19 +38,19 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     everything = account.everything()
     found = [each for each in everything if each.owner == owner]
     compared = with_state(found, stack, home)
-    extension = account.extension(owner) if bill.open else None
+    extension = account.extension(owner) if bill.open else Extension()
     to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
     if as_json:
-        print_json(
-            {**facts(bill, before, compared, mark, account), "to_come": to_come, "extension": str(extension or "")}
-        )
+        known = facts(bill, before, compared, mark, account)
+        print_json({**known, "to_come": to_come, "extension": str(extension)})
     else:
-        _print(bill, before, compared, owner, account)
-        say(f"extended by {extension} beside its stack file\n" if extension else "", end="")
-        say("".join(f"to come: {each}\n" for each in to_come), end="")
-        say("".join(f"{each}\n" for each in of_other_stacks(everything, owner)), end="")
-        by_hand = [each for each in found if each.cancel_by_hand]
-        say("".join(f"to be cancelled by hand: {each}: {each.cancel_by_hand}\n" for each in by_hand), end="")
+        lines = [*_sums(bill, before, owner), *differences(compared, stack)]
+        lines += [f"extended by {extension} beside its stack file"] if extension else []
+        lines += [f"to come: {each}" for each in to_come]
+        lines += of_other_stacks(everything, owner)
+        lines += [f"to be cancelled by hand: {each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
+        _show(bill, mark, account)
+        say("\n".join(lines))
     if bill.open or to_come:
         note(f"{'Still billed' if bill.open else 'Ordered and not billed yet'}. Cancel it: make down STACK={stack}")
     return FAILED if bill.open or to_come else 0
@@ -55,6 +58,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
 
 def facts(bill: Rental, before: Rental, compared: Compared, mark: str, account: OpenedAccount) -> dict[str, Any]:
     """Return the contract of `fab receipt --json`."""
+    state = "agrees" if compared.agrees else "differs"
     return {
         "account": account.identity().account_id,
         "mark": mark,
@@ -64,23 +68,26 @@ def facts(bill: Rental, before: Rental, compared: Compared, mark: str, account: 
         "kept": [{"id": row.id, "host": row.host, "per_month": row.per_month} for row in bill.kept],
         "scheduled": [{"id": row.id, "host": row.host, "ends": row.ends} for row in bill.open if row.ends],
         "earlier": {"items": len(before.rows), "total": before.cost},
-        "state": f"broken: {compared.broken}" if compared.broken else "agrees" if compared.agrees else "differs",
-        "in_account_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.account_only],
-        "in_state_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.state_only],
+        "state": f"broken: {compared.broken}" if compared.broken else state,
+        "in_account_only": _named(compared.account_only),
+        "in_state_only": _named(compared.state_only),
         "under_way": [each.name for each in compared.under_way],
     }
 
 
-def _print(bill: Rental, before: Rental, compared: Compared, owner: Owner, account: OpenedAccount) -> None:
+def _named(things: Iterable[Resource | Held]) -> list[dict[str, str | None]]:
+    return [{"kind": each.kind, "id": each.id, "name": each.name} for each in things]
+
+
+def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
     identity = account.identity()
-    rows = [
-        (row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
-        for row in bill.rows
-    ]
+    rows = []
+    for row in bill.rows:
+        until = "still billed" if row.is_open else _when(row.closed)
+        rows.append((row.id, row.host, row.description, _when(row.opened), until, price(row), _money(row.so_far)))
     payer = "; emulated, nobody pays" if account.is_emulated else ""
-    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {owner.mark}{payer}"
+    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
-    say("\n".join([*_sums(bill, before, owner), *differences(compared, owner.stack)]))
 
 
 def _sums(bill: Rental, before: Rental, owner: Owner) -> list[str]:
@@ -100,13 +107,9 @@ def price(row: Charge) -> str:
     return f"{row.per_hour.normalize():f} an hour" if row.hourly else f"{row.per_month.normalize():f} a month"
 
 
-def _until(row: Charge) -> str:
-    return "still billed" if row.is_open else _when(row.closed)
-
-
 def _money(amount: Decimal) -> str:
     return str(amount.quantize(CENT))
 
 
-def _when(moment: datetime | None) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+def _when(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

@@ -14,7 +14,7 @@ from microcluster.commands.command import (
     run_part,
 )
 from microcluster.commands.fetch import fetch
-from microcluster.commands.guard import book_of, bring_to_its_end, limits_said, watched, who_looks
+from microcluster.commands.guard import book_of, bring_to_its_end, say_limits, watched, who_looks
 from microcluster.commands.job import resume
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
@@ -52,13 +52,12 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
     """
     stages = Stages()
     known = config.read_file(stack, ordering=True)
-    keep_s = ending.keep_failed_s(known, down=down)
-    ends = keep_s is not None
+    ends = ending.with_job(known, down=down)
     _check_key(home, stack)
     repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
         _prepare(home, stack, stages)
-        say("".join(f"{line}\n" for line in limits_said(known)), end="")
+        say_limits(known)
         if pulumi_state.known(stack, home).resources:
             unsaved_work.save_before_update(home, stack, choice, stages)
         book_of(stack, home).forget()  # An end that was begun is not what this person wants.
@@ -69,8 +68,8 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
         is_up = code == 0
         if is_up:
             code = _follow(stack, stages, ends=ends)
-    while keep_s is not None and code not in (INTERRUPTED, LIMIT):
-        over = ending.end(home, stack, stages, keep_s, is_up=is_up)
+    while ends and code not in (INTERRUPTED, LIMIT):
+        over = ending.end(home, stack, is_up=is_up)
         if over is not None:
             return over
         with alone_on(stack, "make up", home):

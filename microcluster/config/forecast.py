@@ -9,8 +9,7 @@ from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import account_of
 from microcluster.config.model import StackFile
 from microcluster.jobs.image import is_local
-from microcluster.planning.costs import Bill
-from microcluster.planning.crash_cost import MOST_DOLLARS, MOST_MINUTES, WRITE_S, at_risk, interval
+from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, Bill, interval
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
 MUCH_MORE = 2.0
@@ -39,8 +38,9 @@ class Forecast:
         return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
 
     def risk(self, steps: int | None = None) -> Bill:
-        """Return what a crash may cost, by default with the stack's own interval."""
-        return at_risk(steps or self.checkpoint_steps, self.prediction.seconds, self.per_hour, self.max_steps)
+        """Return what a crash just before a checkpoint may cost, by default with the stack's own interval; the last step always saves."""
+        lost = min(steps or self.checkpoint_steps, self.max_steps)
+        return Bill(lost * self.prediction.seconds, self.per_hour)
 
     @property
     def basis(self) -> str:

@@ -62,10 +62,14 @@ class Container(_Section):
         Field(pattern=r"^[a-z][a-z0-9_-]{0,30}$", description="a lower-case word of at most 31 characters"),
     ] = "training"
     ssh_port: Annotated[StrictInt, Field(ge=1024, le=65535)] = SSH_PORT
-    registry_key_file: Annotated[
-        Annotated[StrictStr, AfterValidator(_key_file)] | None,
-        Field(description="path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`"),
-    ] = None
+    registry_key_file: (
+        Annotated[
+            StrictStr,
+            AfterValidator(_key_file),
+            Field(description="path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`"),
+        ]
+        | None
+    ) = None
 
 
 def _amount(most: int, description: str) -> Any:

@@ -77,8 +77,6 @@ class Stack:
     job: Section
     account_config_file: str | None
     """The file with the account's key; None for the account's usual sources."""
-    time_scale: float
-    """The unit of the provider's waits: 1 except in tests."""
     origins: tuple[tuple[str, str, str], ...]
     """(path, value, origin) of every value."""
     forecast: Forecast | None = None
@@ -237,22 +235,27 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     except ValidationError as error:
         problems += [sentence(one, file, examples) for one in error.errors()]
     problems += problems_of_port(section, completed.get("cluster"), parsed)
-    if problems:
-        raise _refusal(stack, problems)
-    problems = problems_of_budget(parsed)
+    if parsed:
+        problems += problems_of_budget(parsed)
     if problems:
         raise _refusal(stack, problems)
     parsed, forecast, reasons = with_forecast(parsed, written, reasons)
-    of = _account(name, account)
-    origins = (*_origins(parsed, written, reasons), *(forecast.rows() if forecast else ()))
-    sections = (parsed.cluster, parsed.container, parsed.job)
-    named = getattr(parsed.job, "data", None)
-    data = data_of(named) if named else None
-    pinned = parsed.job.local_source
-    chosen = pinned and parsed.container and is_local(parsed.container.image) and parsed.job.trainer is None
-    real = pinned.among(local_programs) if chosen else None
+    job, container = parsed.job, parsed.container
+    named = getattr(job, "data", None)
+    trainer = None
+    if job.local_source and container and is_local(container.image) and job.trainer is None:
+        trainer = job.local_source.among(local_programs)
     return Stack(
-        stack, *sections, of.config_file, of.time_scale, origins, forecast, data, trainer=real, guard=parsed.guard
+        name=stack,
+        cluster=parsed.cluster,
+        container=container,
+        job=job,
+        account_config_file=_account(name, account).config_file,
+        origins=(*_origins(parsed, written, reasons), *(forecast.rows() if forecast else ())),
+        forecast=forecast,
+        data=data_of(named) if named else None,
+        trainer=trainer,
+        guard=parsed.guard,
     )
 
 

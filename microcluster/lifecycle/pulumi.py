@@ -21,14 +21,14 @@ REPEAT_S = 30
 """Least seconds between two messages of one resource that differ only in numbers."""
 NAME_WIDTH, KIND_WIDTH = 32, 14
 OPERATIONS = {
-    "create": ("+", "create", "creating", "created"),
-    "update": ("~", "update", "updating", "updated"),
-    "delete": ("-", "delete", "deleting", "deleted"),
-    "replace": ("+-", "replace", "replacing", "replaced"),
-    "create-replacement": ("++", "create replacement", "creating replacement", "created replacement"),
-    "delete-replaced": ("--", "delete original", "deleting original", "deleted original"),
+    "create": ("+", "create", "created"),
+    "update": ("~", "update", "updated"),
+    "delete": ("-", "delete", "deleted"),
+    "replace": ("+-", "replace", "replaced"),
+    "create-replacement": ("++", "create replacement", "created replacement"),
+    "delete-replaced": ("--", "delete original", "deleted original"),
 }
-"""Their signs, and the words for what is planned, fails and is done."""
+"""Their signs, and the words for what is planned and done."""
 STACK, OUR_COMPONENTS = "pulumi:pulumi:Stack", ("microcluster:", "pulumi:pulumi:")
 OUTPUT = "microcluster"
 """The stack's output that is for the commands, not for people."""
@@ -125,9 +125,9 @@ class View:
         what = event["metadata"]
         self._begun[what["urn"]] = self.now()
         if event.get("planning") and _is_shown(what):
-            sign, word, *_ = OPERATIONS[what["op"]]
+            _, word, _ = OPERATIONS[what["op"]]
             diff = f" [diff: {', '.join(what['diffs'])}]" if what.get("diffs") else ""
-            yield f" {sign:<2} {_name(what):<{NAME_WIDTH}} {what['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}"
+            yield _row(what, f"{what['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}")
 
     def _done(self, event: Mapping[str, Any]) -> Iterator[str]:
         what = event["metadata"]
@@ -135,14 +135,13 @@ class View:
             if what["type"] == STACK:
                 self._outputs = (what.get("new") or {}).get("outputs") or {}
         elif _is_shown(what):
-            sign, *_, word = OPERATIONS[what["op"]]
+            _, _, word = OPERATIONS[what["op"]]
             seconds = self.now() - self._begun.get(what["urn"], self.now())
-            yield f" {sign:<2} {_name(what):<{NAME_WIDTH}} {word} ({duration(seconds)})"
+            yield _row(what, f"{word} ({duration(seconds)})")
 
     def _failed(self, event: Mapping[str, Any]) -> Iterator[str]:
         what = event["metadata"]
-        sign, _, word, _ = OPERATIONS.get(what["op"], (" ", "", what["op"], ""))
-        yield f" {sign:<2} {_name(what):<{NAME_WIDTH}} {word} failed; the reason is at the end"
+        yield _row(what, f"{what['op']} failed; the reason is at the end")
 
     def _message(self, event: Mapping[str, Any]) -> Iterator[str]:
         """Show a message at once, and keep it for the end unless it is progress; an error is shown at the end only."""
@@ -173,8 +172,11 @@ def _is_shown(what: Mapping[str, Any]) -> bool:
     return what["op"] in OPERATIONS and not what["type"].startswith(OUR_COMPONENTS)
 
 
-def _name(what: Mapping[str, Any]) -> str:
-    return str(what["urn"]).rpartition("::")[2]
+def _row(what: Mapping[str, Any], text: str) -> str:
+    """Return a line on one resource."""
+    sign = OPERATIONS[what["op"]][0] if what["op"] in OPERATIONS else ""
+    name = what["urn"].rpartition("::")[2]
+    return f" {sign:<2} {name:<{NAME_WIDTH}} {text}"
 
 
 def _in_words(line: str) -> str:
@@ -185,7 +187,7 @@ def _in_words(line: str) -> str:
 def _count(operation: str, number: int, *, planned: bool | None) -> str:
     if operation not in OPERATIONS:
         return f"    {number} {'unchanged' if operation == 'same' else operation}"
-    sign, word, _, done = OPERATIONS[operation]
+    sign, word, done = OPERATIONS[operation]
     return f"    {sign} {number} {f'to {word}' if planned else done}"
 
 

@@ -48,19 +48,15 @@ class Prediction:
     link_mbps: int
 
 
-def predict(setup: TrainingSetup, link_mbps: int | None = None) -> Prediction | None:
-    """Return the time of one step, or None for what was never measured.
-
-    Args:
-        link_mbps: the line rate between the nodes; the usual rate of such ports when left out.
-    """
+def predict(setup: TrainingSetup) -> Prediction | None:
+    """Return the time of one step on ports as they usually are, or None for what was never measured."""
     gpu, efficiency = GPUS.get(setup.gpu), EFFICIENCY.get(setup.gpus)
     whole = gpu.seconds.get((setup.model, setup.precision)) if gpu else None
     if whole is None or efficiency is None:
         return None
     compute_s = whole * setup.units / MEASURED_UNITS / efficiency
     volume = step_time_model.ring_bytes(setup.gradient_bytes, setup.gpus * setup.nodes, setup.nodes)
-    link = link_mbps or CARRIED_MBPS.get(setup.port_speed_mbps, setup.port_speed_mbps)
+    link = CARRIED_MBPS.get(setup.port_speed_mbps, setup.port_speed_mbps)
     seconds = step_time_model.step_s(compute_s, volume, step_time_model.bytes_per_s(link))
     return Prediction(round(seconds, 4), round(compute_s, 4), round(volume), link)
 
@@ -81,9 +77,9 @@ class MeasuredRun:
     nodes: int
     step_s: float
     unit: str
-    gradient_bytes: float | None = None
-    link_mbps: float | None = None
-    emulated: bool = False
+    gradient_bytes: float | None
+    link_mbps: float | None
+    emulated: bool
 
     @property
     def compute_s(self) -> float:
@@ -99,14 +95,13 @@ class MeasuredRun:
             return self.step_s
         return (self.step_s - exchange_s) / step_time_model.FORWARD_SHARE
 
-    def step_on(self, nodes: int, link_mbps: float | None) -> float | None:
+    def step_on(self, nodes: int) -> float | None:
         """Return the seconds of a step on so many nodes of the same kind; None where the exchange was never measured."""
         if nodes == self.nodes:
             return self.step_s
         if nodes == 1:
             return self.compute_s
-        link = self.link_mbps or link_mbps
-        if not self.gradient_bytes or not link:
+        if not self.gradient_bytes or not self.link_mbps:
             return None
         volume = step_time_model.ring_bytes(self.gradient_bytes, self.ranks // self.nodes * nodes, nodes)
-        return step_time_model.step_s(self.compute_s, volume, step_time_model.carried_bytes_per_s(link))
+        return step_time_model.step_s(self.compute_s, volume, step_time_model.carried_bytes_per_s(self.link_mbps))

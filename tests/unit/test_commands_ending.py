@@ -1,7 +1,9 @@
 """A rental that ends with its job: what is cancelled, what keeps it from that, and what a person is told."""
 
 import json
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,19 +18,19 @@ from played_guard import charge
 from core.catalog.prices import Rate
 from core.home import Home
 from core.waiting import NotReadyError
-from microcluster.commands import ending, guard, up
+from microcluster.commands import ending, guard, guard_look, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
-from microcluster.config.model import Guard
 from microcluster.guard import rental as rented
 from microcluster.guard.book import Record
 from microcluster.guard.decision import End, Limits, Verdict
 from microcluster.lifecycle import locks, pulumi, pulumi_state
-from microcluster.setup.errors import CommandFailed, UserMistake
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
+from providers.rental.account import Extension
+from providers.rental.errors import AccountError
 
 PRICE = Decimal("8.99")
-LONG_S = 3600.0
 
 
 def rented_since(minutes: float, now: datetime) -> rented.Rental:
@@ -37,16 +39,24 @@ def rented_since(minutes: float, now: datetime) -> rented.Rental:
 
 @dataclass
 class Rental:
-    """A stack as the commands show it: states of its job one after the other, and what was done to it, in this order."""
+    """A stack as the commands show it: states of its job one after the other, and what was done to it, in this order.
+
+    Attributes:
+        unread: what each reading of the account raises, one after the other; None where it answers, as it does afterwards.
+    """
 
     states: list[str] = field(default_factory=lambda: ["finished"])
+    limits: Limits = Limits(keep_failed_s=0.1)
     fetch_code: int = 0
     silent: bool = False
     is_up: bool = True
     has_run: bool = True
     refused: Exception | None = None
+    unread: list[Exception | None] = field(default_factory=list)
     cancel_code: int = 0
     done: list[str] = field(default_factory=list)
+    busy: list[bool] = field(default_factory=list)
+    began: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(minutes=50))
 
     def observed(self, stack: str) -> Any:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
@@ -58,12 +68,14 @@ class Rental:
         return [{}] if self.has_run else []
 
     def part(self, part: Any, **options: Any) -> int:
-        assert part.name != "stop", "nothing over ssh may block a cancellation"
-        return self.within(0, part, **options)
-
-    def within(self, limit_s: float, part: Any, **options: Any) -> int:
+        if part is guard_look.fetch_begun:
+            self.busy = [locks.is_busy(name, Home.of()) for name in ("v100", "v100.guard")]
+            return part.code(**options)
         self.done.append(" ".join([part.name, *(name for name, is_set in options.items() if is_set is True)]))
         return self.fetch_code if part.name == "fetch" else 0
+
+    def within(self, limit_s: float, part: Any, **options: Any) -> int:
+        return self.part(part, **options)
 
     def take_down(self, home: Home, stack: str, choice: str) -> int:
         self.done.append(f"down {choice}")
@@ -71,36 +83,48 @@ class Rental:
             raise self.refused
         return self.cancel_code
 
-    def cost(self, stack: str) -> Cost:
+    def read(self) -> tuple[rented.Rental, Extension]:
+        failure = self.unread.pop(0) if self.unread else None
+        if failure:
+            raise failure
         now = datetime.now(UTC)
-        return Cost(PRICE, PRICE, rental=rented_since(50, now))
+        return rented.Rental(now, (charge(self.began, now, Rate(PRICE)),)), Extension()
 
 
 @pytest.fixture
 def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     made = Rental()
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(ending, "outcome_or_none", made.observed)
-    monkeypatch.setattr(ending, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
-    monkeypatch.setattr(ending, "unfetched_runs", made.unfetched)
     monkeypatch.setattr(ending, "run_part", made.part)
-    monkeypatch.setattr(ending, "run_part_within", made.within)
-    monkeypatch.setattr(ending, "take_down", made.take_down)
-    monkeypatch.setattr(ending, "cost_of_stack", made.cost)
+    monkeypatch.setattr(ending, "limits_of", lambda stack: made.limits)
+    monkeypatch.setattr(ending, "cost_of_stack", lambda stack: Cost(PRICE, PRICE))
     monkeypatch.setattr(ending, "who_looks", lambda stack, home: "A timer holds it to its limits.")
+    monkeypatch.setattr(guard_look, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
+    monkeypatch.setattr(guard_look, "unfetched_runs", made.unfetched)
+    monkeypatch.setattr(guard_look, "run_part", made.part)
+    monkeypatch.setattr(guard_look, "run_part_within", made.within)
+    monkeypatch.setattr(guard_look, "take_down", made.take_down)
+    monkeypatch.setattr(guard_look.StackHands, "rental", lambda hands: made.read())
+    monkeypatch.setattr(guard_look.StackHands, "hold", lambda *limits: None)
+    for part in (ending, guard_look):
+        monkeypatch.setattr(part, "outcome_or_none", made.observed)
     return made
 
 
-def ended(keep_s: float = 0.1, sleep: Callable[[float], None] | None = None, **options: Any) -> int | None:
-    clock = {"sleep": sleep} if sleep else {}
-    return ending.end(Home.of(), "v100", Stages(), keep_s, **clock, **options)
+def ended(sleep: Callable[[float], None] = lambda seconds: time.sleep(0.11), **options: Any) -> int | None:
+    return ending.end(Home.of(), "v100", sleep=sleep, **options)
+
+
+ENDED = ["stop", "fetch everything", "down discard"]
+KEPT = ["fetch everything", *ENDED]
 
 
 @pytest.mark.parametrize("code", [0, 1], ids=["all is over", "a bill that goes on is a failure"])
 def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental: Rental, code: int) -> None:
     rental.cancel_code = code
-    assert ended(LONG_S) == code
-    assert rental.done == ["fetch everything", "down fetch"]
+    assert ended() == code
+    assert rental.done == ENDED
+    assert rental.busy == [False, True], "no other guard ends it too"
 
 
 @pytest.mark.parametrize("change", [{"fetch_code": 1}, {"silent": True}], ids=["a wrong hash", "no answer"])
@@ -110,58 +134,58 @@ def test_nothing_is_cancelled_when_not_everything_was_fetched(
 ) -> None:
     rental.__dict__.update(change, states=[state])
     assert ended() == 1
-    assert "down fetch" not in rental.done
+    assert "down discard" not in rental.done
     said = capsys.readouterr().err
-    assert "Nothing was cancelled" in said
+    assert "nothing was cancelled" in said
     assert "It goes on costing $8.99 an hour. A timer holds it to its limits." in said
-    assert "`make down STACK=v100 FETCH=1` tries again" in said
+    assert "`make down STACK=v100 FETCH=1` ends the bill" in said
 
 
-def test_the_machines_of_a_failed_job_stay_for_a_while_with_their_price_and_are_then_cancelled(
-    rental: Rental, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("state", ["failed", "stopped", "stalled"])
+def test_the_machines_of_a_job_that_has_not_finished_stay_for_a_while_with_their_price_and_are_then_cancelled(
+    rental: Rental, capsys: pytest.CaptureFixture[str], state: str
 ) -> None:
-    rental.states = ["failed"]
-    assert ended(0.1) == 1
-    assert rental.done == ["fetch everything", "down fetch"]
-    said = capsys.readouterr().out
-    assert "$8.99 an hour; until then at most $0.00 more. Then they are cancelled." in said
-    assert "`make up STACK=v100 DOWN=1` continues it" in said
-    assert "a higher keepFailed" in said and "Ctrl-C here until `make down STACK=v100`" in said
+    rental.states = [state]
+    assert ended() == 1
+    assert rental.done == KEPT
+    said = capsys.readouterr()
+    assert "everything is fetched and cancelled in" in said.err
+    assert "what it has made is here" in said.out and "It goes on costing $8.99 an hour." in said.out
+    assert "`make up STACK=v100 DOWN=1` continues it" in said.out
+    assert "a higher keepFailed" in said.out and "Ctrl-C here until `make down STACK=v100`" in said.out
 
 
 def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_they_wait(
     rental: Rental, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rental.states = ["failed"]
-    waited: list[float] = []
+    rental.states, waited = ["failed"], []
 
-    def stack_file(stack: str) -> Guard:
-        return Guard(keepFailed=60 if len(waited) < 3 else 0)
+    def stack_file(stack: str) -> Limits:
+        if len(waited) == 2:
+            raise config.ConfigError("It is being written.")
+        return Limits(keep_failed_s=3600 if len(waited) < 3 else 0)
 
-    monkeypatch.setattr(config, "read_guard", stack_file)
-    assert ended(0.1, waited.append) == 1
+    monkeypatch.setattr(ending, "limits_of", stack_file)
+    assert ended(waited.append) == 1
     assert len(waited) == 3, "two more looks, until the stack file allows none any more"
-    assert rental.done == ["fetch everything", "down fetch"]
+    assert rental.done == KEPT
 
 
-def test_what_the_wait_costs_counts_the_hours_that_begin_in_it(
-    rental: Rental, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rental.states = ["failed", "running"]
-    ended(1800, lambda seconds: None)  # The second hour begins ten minutes from now.
-    assert "until then at most $8.99 more" in capsys.readouterr().out
+def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rental: Rental) -> None:
+    def look(seconds: float) -> None:
+        time.sleep(0.11)
+        guard.guard_of("v100", Home.of(), rental.limits, "timer").watch()
+
+    rental.states = ["stopped"]
+    assert ended(look) == 1
+    assert rental.done == KEPT
 
 
 def test_a_job_that_runs_again_meanwhile_is_followed_and_not_cancelled(rental: Rental) -> None:
     rental.states = ["failed", "failed", "running"]
-    assert ended(LONG_S, lambda seconds: None) is None
+    assert ended() is None
     assert rental.done == ["fetch everything"]
-
-
-def test_a_job_that_hangs_is_stopped_before_it_is_cancelled_so_that_it_saves(rental: Rental) -> None:
-    rental.states = ["stalled"]
-    assert ended(0.1) == 1
-    assert rental.done == ["fetch everything", "stop", "down fetch"]
+    assert rental.busy == [True, False], "no other guard ends it meanwhile"
 
 
 def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(
@@ -171,38 +195,31 @@ def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(
         raise KeyboardInterrupt
 
     rental.states = ["failed"]
-    assert ended(LONG_S, press) == 130
+    assert ended(press) == 130
     assert rental.done == ["fetch everything"]
     said = capsys.readouterr().out
     assert "does not cancel it any more. It goes on costing $8.99 an hour." in said
     assert "`make down STACK=v100` ends it" in said
+    assert not guard.book_of("v100", Home.of()).records(), "no guard is to finish it"
 
 
-def test_a_limit_that_is_reached_in_the_wait_ends_the_rental_by_the_guard(
-    rental: Rental, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def hold(outcome: Any) -> None:
-        raise ending.LimitReached
-
-    monkeypatch.setattr(ending, "limit_watch", lambda stack: hold)
-    monkeypatch.setattr(guard, "run_part", rental.part)
-    rental.states = ["failed"]
-    assert ended(LONG_S, lambda seconds: None) == 1
-    assert rental.done == ["fetch everything", "guard"]
+def test_a_limit_that_is_reached_in_the_wait_cancels_what_cannot_be_fetched_too(rental: Rental) -> None:
+    rental.states, rental.limits, rental.fetch_code = ["failed"], Limits(lease_h=Decimal("0.5")), 1
+    assert ended() == 1
+    assert rental.done == ENDED
 
 
-def test_while_a_job_that_is_done_is_fetched_the_stack_is_busy_so_that_no_other_guard_ends_it_too(
-    rental: Rental, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    busy: list[bool] = []
+def test_while_another_guard_ends_it_make_up_waits(rental: Rental) -> None:
+    with ExitStack() as held:
+        held.enter_context(locks.alone_on("v100.guard", "fab guard", Home.of()))
+        assert ended(lambda seconds: held.close()) == 0
+    assert rental.done == ENDED
 
-    def fetch(part: Any, **options: Any) -> int:
-        busy.append(locks.is_busy("v100", Home.of()))
-        return rental.part(part, **options)
 
-    monkeypatch.setattr(ending, "run_part", fetch)
-    assert ended() == 0
-    assert (busy, locks.is_busy("v100", Home.of())) == ([True], False)
+def test_an_account_that_cannot_be_read_is_asked_until_it_can(rental: Rental) -> None:
+    rental.unread, waited = [None, AccountError("nobody answers"), AccountError("nobody answers")], []
+    assert ended(waited.append) == 0
+    assert (rental.done, len(waited)) == (ENDED, 1)
 
 
 def test_a_run_that_the_lease_has_stopped_goes_on_only_when_its_machines_know_the_later_one(
@@ -250,7 +267,6 @@ def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit_
     "refused",
     [
         CommandFailed("Stack v100 is busy."),
-        UserMistake("Stack v100 would lose it."),
         config.ConfigError("The stack file was changed in the wait and is broken."),
         NotReadyError("The account has not ended it."),
     ],
@@ -260,38 +276,38 @@ def test_a_cancellation_that_is_refused_says_what_goes_on_costing(
 ) -> None:
     rental.refused = refused
     assert ended() == 1
-    assert f"{refused} It goes on costing $8.99 an hour." in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"not everything was cancelled: {refused}" in said and "It goes on costing $8.99 an hour." in said
 
 
 def test_a_stack_that_did_not_come_up_ends_as_a_failed_job_though_an_earlier_one_had_finished(rental: Rental) -> None:
-    assert ended(0.1, is_up=False) == 1
-    assert rental.done == ["fetch everything", "down fetch"]
+    assert ended(is_up=False) == 1
+    assert rental.done == KEPT
 
 
 @pytest.mark.parametrize("change", [{"is_up": False}, {"has_run": False}])
 def test_where_no_run_has_begun_there_is_nothing_to_fetch(rental: Rental, change: dict[str, bool]) -> None:
     rental.__dict__.update(change)
-    assert ended(0.1, is_up=False) == 1
-    assert rental.done == ["down fetch"]
+    assert ended(is_up=False) == 1
+    assert rental.done == ["stop", "down discard"]
 
 
 @pytest.mark.parametrize(
-    ("section", "down", "keep_s"),
+    ("section", "down", "ends"),
     [
-        (None, False, None),
-        (None, True, 1800),
-        ({"whenDone": "cancel"}, False, 1800),
-        ({"whenDone": "keep"}, False, None),
-        ({"whenDone": "keep", "keepFailed": 0}, True, 0),
-        ({"lease": 30, "keepFailed": 45}, False, 2700),
+        (None, False, False),
+        (None, True, True),
+        ({"whenDone": "cancel"}, False, True),
+        ({"whenDone": "keep"}, False, False),
+        ({"whenDone": "keep", "keepFailed": 0}, True, True),
     ],
 )
 def test_a_rental_ends_with_its_job_by_the_option_or_by_its_guard(
-    section: dict[str, Any] | None, down: bool, keep_s: float | None
+    section: dict[str, Any] | None, down: bool, ends: bool
 ) -> None:
     values = config.read_values(config.path_of("horovod-local"))
     known = config.parse("horovod-local", values | ({"microcluster:guard": section} if section else {}))
-    assert ending.keep_failed_s(known, down=down) == keep_s
+    assert ending.with_job(known, down=down) == ends
 
 
 def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:

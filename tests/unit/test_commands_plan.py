@@ -18,6 +18,7 @@ REPORT = {
     "seconds_per_step": 2.0,
     "unit": "step",
     "answers": [],
+    "emulated": False,
 }
 
 

@@ -87,6 +87,8 @@ def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of
     assert plan.stake == "4.1 min and $0.88 between two checkpoints"
     longest = config.parse("dev", written(job__maxSteps=10_000_000, job__batchPerGpu=4096, cluster__nodes=64)).forecast
     assert len(longest.summary) < 150
+    short = config.parse("dev", written(job__maxSteps=20)).forecast
+    assert short.risk(5000) == short.risk(20), "a run that is shorter than the interval risks itself and no more"
     alone = config.parse("dev", written(cluster__nodes=1)).forecast
     assert "no network between ranks" in alone.summary
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from test_config import V100
 
-from microcluster.commands.guard import limits_said
+from microcluster.commands.guard import say_limits
 from microcluster.config import stack as config
 
 QUEUE = {
@@ -95,14 +95,16 @@ def test_a_budget_that_would_end_everything_at_once_is_refused_before_anything_i
     ]
 
 
-def test_before_the_order_the_guard_says_when_it_ends_at_the_latest() -> None:
+def test_before_the_order_the_guard_says_when_it_ends_at_the_latest(capsys) -> None:
     limits = {"budget": 250, "lease": 30, "idle": 45}
-    (said,) = limits_said(config.parse("dev", {**V100, "microcluster:guard": limits}))
+    say_limits(config.parse("dev", {**V100, "microcluster:guard": limits}))
+    said = capsys.readouterr().out
     assert "when the job is done, 30 min after the job has failed, after 45 min in which nothing happens" in said
     assert "18 h after the first machine at the latest (budget)" in said
 
 
-def test_a_real_account_without_a_guard_is_warned_of_with_the_price_of_a_weekend() -> None:
-    (said,) = limits_said(config.read_file("v100"))
-    assert "No guard: forgotten from Friday evening to Monday morning this costs $819." in said
-    assert limits_said(config.read_file("local")) == []
+def test_a_real_account_without_a_guard_is_warned_of_with_the_price_of_a_weekend(capsys) -> None:
+    say_limits(config.read_file("v100"))
+    assert "No guard: forgotten from Friday evening to Monday morning this costs $819." in capsys.readouterr().out
+    say_limits(config.read_file("local"))
+    assert not capsys.readouterr().out

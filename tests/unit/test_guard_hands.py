@@ -1,5 +1,6 @@
 """`fab guard` with a played account: by whose clock it counts, what belongs to the rental, and whom it interrupts."""
 
+import json
 import os
 import signal
 import subprocess
@@ -190,7 +191,7 @@ def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch
     now = datetime.now(UTC)
     ended = Record("guard@here", now, Verdict("over", "the job has finished: cancelled"), Rental(now, (charge(now),)))
 
-    def refuse(stack, home):
+    def refuse():
         raise CommandFailed("installing or removing a guard: no space is left.")
 
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
@@ -199,11 +200,11 @@ def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch
         "limits_of": lambda stack: Limits(),
         "guard_of": lambda *args: SimpleNamespace(book=Book(tmp_path), who="guard@here", look=lambda: ended),
         "_where": lambda stack, home: "a line of cron",
-        "_remove": refuse,
     }.items():
         monkeypatch.setattr(guard, name, value)
-    assert guard.guard.code(stack="v100") == 0
-    assert "the job has finished: cancelled" in capsys.readouterr().out
+    monkeypatch.setattr(guard.timer, "timer", lambda job: SimpleNamespace(remove=refuse))
+    assert guard.guard.code(stack="v100", as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["why"] == "the job has finished: cancelled"
 
 
 def test_who_looks_for_days_leaves_no_connection_to_the_machines_open(look, monkeypatch):

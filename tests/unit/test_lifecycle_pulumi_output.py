@@ -139,7 +139,7 @@ def test_a_failure_is_shown_by_name_when_it_happens_and_its_reason_once_at_the_e
         change("resOpFailedEvent", "create", COMMAND, "c-running"),
         {"diagnosticEvent": {"prefix": "error: ", "message": "update failed\n", "severity": "error"}},
     )
-    assert shown(*events) == [f" +  {'c-running':<32} creating failed; the reason is at the end"]
+    assert shown(*events) == [f" +  {'c-running':<32} create failed; the reason is at the end"]
     assert at_end(*events) == ["Diagnostics:", f"  {COMMAND} (c-running):", f"    {reason}", ""]
 
 
