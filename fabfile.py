@@ -15,11 +15,10 @@ from invoke import Collection, ParseError  # noqa: E402
 MISTAKE, INTERRUPTED = 2, 130
 MODULES = {
     **{name: "setup" for name in ("setup", "engine", "images", "emulator")},
-    **{name: "job" for name in ("stop", "resume")},
     **{name: "guard" for name in ("guard", "extend")},
     **{name: name for name in ("plan", "preview", "up", "status", "watch", "logs", "report", "compare", "costs")},
     **{name: name for name in ("tensorboard", "fetch", "translate", "down", "receipt", "recover", "sweep")},
-    **{name: name for name in ("explain", "ssh", "trust")},
+    **{name: name for name in ("explain", "ssh", "trust", "stop", "resume")},
 }
 """The module of every command that people use."""
 

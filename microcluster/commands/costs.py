@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from core.catalog.prices import DOLLARS, plain
-from core.home import Home, Owner
+from core.home import Home
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, SENTENCES, command, print_json, sentence
-from microcluster.commands.holdings import known_machines
-from microcluster.commands.money import CENT, Statement, account_and_mark, keep, kept
+from microcluster.commands.money import CENT, Statement, keep, kept, read_statement
 from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
 from microcluster.guard.rental import Rental, rentals
@@ -88,11 +87,9 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
     for folder in sorted(path.parent for path in home.keys.glob(f"*/{PUBLIC_KEY}")):
         stack = folder.name
         try:
-            account, mark = account_and_mark(stack)
-            owner = Owner(stack, mark)
-            charges = account.charges(owner, known_machines(stack, home))
-            if charges or owner in found:
-                found[owner] = keep(home, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges)))
+            _, said = read_statement(stack, home)
+            if said.charges or said.owner in found:
+                found[said.owner] = keep(home, said)
         except CredentialsError:
             unread.setdefault(NO_KEY, []).append(stack)
         except SENTENCES as error:

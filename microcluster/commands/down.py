@@ -6,9 +6,9 @@ from core.waiting import NotReadyError
 from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
 from microcluster.commands.command import FAILED, STACK, CommandFailed, local_command, run_part, run_part_within
-from microcluster.commands.job import stop
 from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
+from microcluster.commands.stop import stop
 from microcluster.config import stack as config
 from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated

@@ -11,7 +11,7 @@ from typing import Any
 
 from agent.supervise.guard import CAUSES
 from core.catalog.prices import DOLLARS, money
-from core.home import Home, Owner
+from core.home import Home
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.command import (
@@ -24,7 +24,7 @@ from microcluster.commands.command import (
     run_part,
 )
 from microcluster.commands.guard_look import MISSED_LOOKS_S, Guard, StackHands
-from microcluster.commands.money import account_and_mark
+from microcluster.commands.money import account_and_owner
 from microcluster.config import stack as config
 from microcluster.guard import timer
 from microcluster.guard.book import RECORD, Book, Record, called
@@ -101,8 +101,7 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
             f"Too late: the guard of stack {stack} cancelled its machines at {newest.begun.at:%H:%M} UTC. "
             f"`make up STACK={stack}` rents again."
         )
-    account, mark = account_and_mark(stack)
-    owner = Owner(stack, mark)
+    account, owner = account_and_owner(stack)
     whole = account.extension(owner, account.extension(owner) + more)
     say(f"stack {stack}: {more} more; {whole} in all beside its stack file, recorded in the account")
     record = guard_of(stack, home, limits, "extend").watch()  # The machines have to know before the run goes on.

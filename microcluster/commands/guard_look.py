@@ -8,17 +8,17 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from core.home import Home, Owner
+from core.home import Home
 from core.plain_text import note, say
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.command import SENTENCES, CommandFailed, command, run_part, run_part_within
 from microcluster.commands.down import STOP_LIMIT_S, take_down
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.holdings import known_machines
-from microcluster.commands.job import stop
-from microcluster.commands.money import account_and_mark
+from microcluster.commands.money import account_and_owner
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.commands.status import outcome_or_none
+from microcluster.commands.stop import stop
 from microcluster.config import stack as config
 from microcluster.guard.book import Book, Record
 from microcluster.guard.decision import (
@@ -88,9 +88,8 @@ class StackHands:
 
     def rental(self) -> tuple[Rental, Extension]:
         """Read charges, orders that wait, and the extension."""
-        account, mark = account_and_mark(self.stack)
+        account, owner = account_and_owner(self.stack)
         self.opened = account
-        owner = Owner(self.stack, mark)
         charges = account.charges(owner, known_machines(self.stack, self.home))
         last = {row.id for row in last_rental(charges, self.now()).rows}
         # All starts of a queue's job count, also those before a gap.

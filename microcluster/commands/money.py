@@ -1,4 +1,4 @@
-"""What a stack that is up costs, and the account and mark of any stack."""
+"""What a stack that is up costs, and the account of any stack with all that it has charged."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import SENTENCES, CommandFailed, sentence
+from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.guard.rental import last_rental
@@ -82,6 +83,13 @@ class Statement:
 STATEMENT = TypeAdapter(Statement)
 
 
+def read_statement(stack: str, home: Home) -> tuple[OpenedAccount, Statement]:
+    """Open the account of a stack, and read all that was ever charged under its mark."""
+    account, owner = account_and_owner(stack)
+    charges = account.charges(owner, known_machines(stack, home))
+    return account, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges))
+
+
 def keep(home: Home, said: Statement) -> Statement:
     """Add what was kept of earlier statements and is in no list any more, and keep all of it on this computer.
 
@@ -118,19 +126,19 @@ def kept(home: Home) -> list[Statement]:
 
 def cost_of(cluster: ClusterFacts, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
-    return _cost(lambda: (account_of(cluster), cluster.mark), cluster.stack, say)
+    return _cost(lambda: (account_of(cluster), Owner(cluster.stack, cluster.mark)), say)
 
 
 def cost_of_stack(stack: str) -> Cost:
     """Return what a stack costs, whether it is up or not, as its account says."""
-    return _cost(lambda: account_and_mark(stack), stack, note)
+    return _cost(lambda: account_and_owner(stack), note)
 
 
-def _cost(opened: Callable[[], tuple[OpenedAccount, str]], stack: str, say: Callable[[str], None]) -> Cost:
+def _cost(opened: Callable[[], tuple[OpenedAccount, Owner]], say: Callable[[str], None]) -> Cost:
     account, now = None, datetime.now(UTC)
     try:
-        account, mark = opened()
-        rental = last_rental(account.charges_listed(Owner(stack, mark)), now)
+        account, owner = opened()
+        rental = last_rental(account.charges_listed(owner), now)
     except SENTENCES as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.is_emulated))
@@ -144,13 +152,13 @@ def account_of(cluster: ClusterFacts) -> OpenedAccount:
     return open_account(cluster.account or DEFAULT, cluster.account_config_file)
 
 
-def account_and_mark(stack: str) -> tuple[OpenedAccount, str]:
+def account_and_owner(stack: str) -> tuple[OpenedAccount, Owner]:
     """Open the stack's account, which its outputs name, or its stack file where there are none."""
     try:
         cluster = find_cluster(stack)
     except (CommandFailed, ClusterFactsError):  # The receipt matters most when the state is lost.
         cluster = None
     if cluster:
-        return account_of(cluster), cluster.mark
+        return account_of(cluster), Owner(stack, cluster.mark)
     named = config.read_account(stack)
-    return open_account(named.name, named.config_file), config.owner(stack).mark
+    return open_account(named.name, named.config_file), Owner(stack, config.owner(stack).mark)

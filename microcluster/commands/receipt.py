@@ -8,8 +8,8 @@ from typing import Any
 from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, STACK, command, print_json
-from microcluster.commands.holdings import Compared, differences, known_machines, with_state
-from microcluster.commands.money import CENT, Statement, account_and_mark, keep
+from microcluster.commands.holdings import Compared, differences, with_state
+from microcluster.commands.money import CENT, keep, read_statement
 from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.guard.rental import Rental, rentals
@@ -25,23 +25,21 @@ COLUMNS = ("item", "host", "what", "from (UTC)", "to (UTC)", "price", "cost")
 @command
 def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -> int:
     """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
-    account, mark = account_and_mark(stack)
     home = Home.of()
-    owner = Owner(stack, mark)
-    charges = account.charges(owner, known_machines(stack, home))
-    now = datetime.now(UTC)
-    keep(home, Statement(owner, account.is_emulated, now, tuple(charges)))
-    *earlier, bill = rentals(charges, now) or [Rental(now)]
+    account, said = read_statement(stack, home)
+    keep(home, said)
+    owner, now = said.owner, said.read
+    *earlier, bill = rentals(said.charges, now) or [Rental(now)]
     before = Rental(now, tuple(row for rental in earlier for row in rental.rows))
     if show_all:
-        before, bill = Rental(now), Rental(now, charges)
+        before, bill = Rental(now), Rental(now, said.charges)
     everything = account.everything()
     found = [each for each in everything if each.owner == owner]
     compared = with_state(found, stack, home)
     extension = account.extension(owner) if bill.open else Extension()
     to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
     if as_json:
-        known = facts(bill, before, compared, mark, account)
+        known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "extension": str(extension)})
     else:
         lines = [*_sums(bill, before, owner), *differences(compared, stack)]
@@ -49,7 +47,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
         lines += [f"to come: {each}" for each in to_come]
         lines += of_other_stacks(everything, owner)
         lines += [f"to be cancelled by hand: {each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
-        _show(bill, mark, account)
+        _show(bill, owner.mark, account)
         say("\n".join(lines))
     if bill.open or to_come:
         note(f"{'Still billed' if bill.open else 'Ordered and not billed yet'}. Cancel it: make down STACK={stack}")

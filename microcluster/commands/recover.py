@@ -7,7 +7,7 @@ from core.plain_text import count, note, say
 from microcluster.commands import holdings
 from microcluster.commands.command import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
 from microcluster.commands.holdings import Compared, with_state
-from microcluster.commands.money import account_and_mark
+from microcluster.commands.money import account_and_owner
 from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks, orphans, pulumi, pulumi_state
 from microcluster.setup import engine
@@ -31,13 +31,13 @@ def recover(stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
             return FAILED
         _end_orphans(stack, home)
         _repair_state(stack, home)
-        account, mark = account_and_mark(stack)
-        _show(account, mark, stack, home)
+        account, owner = account_and_owner(stack)
+        _show(account, owner, home)
         if cancel:
-            bill = account.cancel_all(Owner(stack, mark), config.read_account(stack).time_scale, note)
+            bill = account.cancel_all(owner, config.read_account(stack).time_scale, note)
             say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
         _refresh(stack, home)
-        return _prove(account, mark, stack, home)
+        return _prove(account, owner, home)
 
 
 def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
@@ -105,23 +105,22 @@ def _repair_state(stack: str, home: Home) -> None:
     say(f"lock: free{was}")
 
 
-def _show(account: OpenedAccount, mark: str, stack: str, home: Home) -> None:
-    found, compared = _compare(account, mark, stack, home)
+def _show(account: OpenedAccount, owner: Owner, home: Home) -> None:
+    found, compared = _compare(account, owner, home)
     unknown = {each.label: "not in the state" for each in compared.account_only}
     if found:
-        holdings.show(found, f"In the account with mark {mark}: {holdings.per_hour(found)}", unknown)
+        holdings.show(found, f"In the account with mark {owner.mark}: {holdings.per_hour(found)}", unknown)
     else:
-        say(f"account: holds nothing with mark {mark}")
+        say(f"account: holds nothing with mark {owner.mark}")
     beside = dataclasses.replace(compared, account_only=())
     say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
     if not beside.agrees:
-        say("\n".join(holdings.differences(beside, stack)))
+        say("\n".join(holdings.differences(beside, owner.stack)))
 
 
-def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Resource], Compared]:
-    owner = Owner(stack, mark)
+def _compare(account: OpenedAccount, owner: Owner, home: Home) -> tuple[list[Resource], Compared]:
     found = [each for each in account.everything() if each.owner == owner and each.is_alive]
-    return found, with_state(found, stack, home)
+    return found, with_state(found, owner.stack, home)
 
 
 def _refresh(stack: str, home: Home) -> None:
@@ -141,8 +140,9 @@ def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
         raise CommandFailed(f"pulumi {words[0]} of stack {stack}: {pulumi.reason(done)}. Run the same command again.")
 
 
-def _prove(account: OpenedAccount, mark: str, stack: str, home: Home) -> int:
-    found, compared = _compare(account, mark, stack, home)
+def _prove(account: OpenedAccount, owner: Owner, home: Home) -> int:
+    stack = owner.stack
+    found, compared = _compare(account, owner, home)
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
         raise CommandFailed(f"recovering stack {stack}: another command is working on it. Run the same command again.")
     say("proved: no process, no lock, a readable state, no unfinished order")

@@ -14,10 +14,10 @@ from microcluster.commands.command import (
     run_part,
 )
 from microcluster.commands.fetch import fetch
-from microcluster.commands.guard import book_of, bring_to_its_end, say_limits, watched, who_looks
-from microcluster.commands.job import resume
+from microcluster.commands.guard import book_of, bring_to_its_end, say_limits, who_looks
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
+from microcluster.commands.resume import resume
 from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.watch import LIMIT, watch
@@ -127,7 +127,6 @@ def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
     try:
         outcome = outcome_or_none(stack)
         if outcome and outcome.state in ("stopped", "failed", "stalled"):
-            watched(stack, outcome)  # A limit for which the machines have stopped it may be a later one by now.
             with stages.stage("resume", "the job is not running; continuing from its latest checkpoint, if it has one"):
                 run_part(resume, stack=stack)
         with stages.stage("job", "watching it; it keeps running after Ctrl-C"):

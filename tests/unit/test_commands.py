@@ -16,7 +16,7 @@ from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
 
 import fabfile
-from microcluster.commands import command, explain, job, ssh, stack_outputs, step
+from microcluster.commands import command, explain, ssh, stack_outputs, step, stop
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError
 from microcluster.lifecycle import pulumi
@@ -89,11 +89,11 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
 
 
 def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monkeypatch):
-    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(stop, "find_cluster", lambda stack: CLUSTER)
     monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
-    assert job.stop.code(stack="p100") == 0
+    assert stop.stop.code(stack="p100") == 0
     assert "Next: `fab resume" in capsys.readouterr().out
-    assert command.run_part(job.stop, stack="p100") == 0
+    assert command.run_part(stop.stop, stack="p100") == 0
     said = capsys.readouterr().out
     assert "no process of it is left on any of its machines" in said and "Next:" not in said
 

@@ -65,7 +65,7 @@ def test_a_stack_file_that_is_broken_meanwhile_leaves_the_price_unknown_and_says
     def broken(stack):
         raise money.config.ConfigError("there is no stack file of v100")
 
-    monkeypatch.setattr(money, "account_and_mark", broken)
+    monkeypatch.setattr(money, "account_and_owner", broken)
     assert money.cost_of_stack("v100") == Cost(None, None)
     assert "There is no stack file of v100" in capsys.readouterr().err
 
@@ -75,7 +75,7 @@ def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(mo
     monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())
     monkeypatch.setattr(money, "find_cluster", lambda stack: there)
     money.cost_of(there)
-    assert money.account_and_mark("local")[1] == there.mark
+    assert money.account_and_owner("local")[1] == marks.Owner("local", there.mark)
     assert asked == [("softlayer", "/ordered/there")] * 2
 
 
@@ -89,7 +89,7 @@ def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lo
     monkeypatch.setattr(money, "find_cluster", find)
     monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())
     monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
-    assert money.account_and_mark("local")[1] == "0badcafe"
+    assert money.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
     assert asked == [("softlayer", money.config.read_file("local").account_config_file)]
 
 

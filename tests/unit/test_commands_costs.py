@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.home import Home, Owner
-from microcluster.commands import costs
+from microcluster.commands import costs, money
 from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.commands.money import Statement, keep, kept
 from microcluster.config.stack import ConfigError
@@ -96,7 +96,7 @@ def test_what_was_open_and_is_listed_no_more_counts_until_it_was_last_seen(folde
 def test_an_account_that_has_forgotten_everything_has_nothing_open(folder, monkeypatch, capsys) -> None:
     keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
     silent = SimpleNamespace(charges=lambda owner, known: (), is_emulated=False)
-    monkeypatch.setattr(costs, "account_and_mark", lambda stack: (silent, MINE.mark))
+    monkeypatch.setattr(money, "account_and_owner", lambda stack: (silent, MINE))
     costs.costs.code()
     assert "9.00 USD in 1 rental; nothing is open" in capsys.readouterr().out
 
@@ -128,14 +128,14 @@ def folder(tmp_path, monkeypatch) -> Path:
         keys.ensure(tmp_path / "keys" / stack, stack)
     rows = (charge("1", 0, 10, "30"),)
 
-    def account_of(stack: str) -> tuple[SimpleNamespace, str]:
+    def account_of(stack: str) -> tuple[SimpleNamespace, Owner]:
         if stack == "p100":
             raise CredentialsError("no key")
         if stack == "old":
             raise ConfigError("There is no stack file of old.")
-        return SimpleNamespace(charges=lambda owner, known: rows, is_emulated=False), MINE.mark
+        return SimpleNamespace(charges=lambda owner, known: rows, is_emulated=False), MINE
 
-    monkeypatch.setattr(costs, "account_and_mark", account_of)
+    monkeypatch.setattr(money, "account_and_owner", account_of)
     return tmp_path
 
 

@@ -18,7 +18,7 @@ from played_guard import charge
 from core.catalog.prices import Rate
 from core.home import Home
 from core.waiting import NotReadyError
-from microcluster.commands import ending, guard, guard_look, up
+from microcluster.commands import ending, guard, guard_look, resume, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
 from microcluster.guard import rental as rented
@@ -222,18 +222,26 @@ def test_an_account_that_cannot_be_read_is_asked_until_it_can(rental: Rental) ->
     assert (rental.done, len(waited)) == (ENDED, 1)
 
 
-def test_a_run_that_the_lease_has_stopped_goes_on_only_when_its_machines_know_the_later_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     record = Record("watch@here", datetime.now(UTC), Verdict("record", "within its limits"))
     looking = SimpleNamespace(watch=lambda: done.append("told") or record)
-    monkeypatch.setattr(up, "outcome_or_none", lambda stack: replace(RUNNING, state="stopped", cause="lease-over"))
     monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(40)))
     monkeypatch.setattr(guard, "guard_of", lambda *args: looking)
+    monkeypatch.setattr(resume, "cluster_of", lambda stack: replace(CLUSTER, container=None))
+    monkeypatch.setattr(resume, "open_hosts", lambda cluster: [])
+    monkeypatch.setattr(resume, "secrets_for", lambda cluster: {})
+    monkeypatch.setattr(resume.job, "start_job", lambda *args: done.append("started"))
+    assert resume.resume.code(stack="v100") == 0
+    assert done == ["told", "started"]
+
+
+def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(up, "outcome_or_none", lambda stack: replace(RUNNING, state="stopped"))
     monkeypatch.setattr(up, "run_part", lambda part, **options: done.append(part.name) or 0)
     assert up._follow("v100", Stages(), ends=True) == 0
-    assert done == ["told", "resume", "watch", "report"]
+    assert done == ["resume", "watch", "report"]
 
 
 @pytest.mark.parametrize(("codes", "looks"), [([2, 2, 0], 3), ([1], 1)])

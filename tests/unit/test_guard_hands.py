@@ -70,7 +70,7 @@ def look(monkeypatch, tmp_path):
     monkeypatch.setattr(guard_look, "outcome_or_none", lambda stack: RUNNING)
 
     def found(account, limits):
-        monkeypatch.setattr(guard_look, "account_and_mark", lambda stack: (OpenedAccount(account), OWNER.mark))
+        monkeypatch.setattr(guard_look, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
         return guard.guard_of("v100", Home.of(), limits, "timer").see()
 
     return found

@@ -1,13 +1,10 @@
-"""`fab stop` and `fab resume`: end the job on machines that stay, and continue it there."""
+"""`fab stop`: end the job on machines that stay."""
 
 from core.plain_text import note, say
 from microcluster.commands.command import FAILED, STACK, command, print_json, suggest
-from microcluster.commands.stack_outputs import cluster_of, find_cluster
-from microcluster.commands.step import secrets_for
+from microcluster.commands.stack_outputs import find_cluster
 from microcluster.remote import job
-from microcluster.remote.parallel import on_all
-from microcluster.remote.steps import bring_image, open_hosts, start_container
-from microcluster.setup.secret_env import REGISTRY_KEY, kept
+from microcluster.remote.steps import open_hosts
 
 
 @command
@@ -28,16 +25,3 @@ def stop(stack: str = STACK, as_json: bool = False) -> int:
         say(f"run {cluster.run}: no process of it is left on any of its machines")
         suggest(f"`fab resume --stack {stack}` continues it, `make down STACK={stack}` stops the bill.")
     return FAILED if unclear else 0
-
-
-@command
-def resume(stack: str = STACK) -> int:
-    """Continue the job from its newest checkpoint, also after a machine was rebooted."""
-    cluster = cluster_of(stack)
-    hosts = open_hosts(cluster)
-    if cluster.container:
-        bring_image(hosts, cluster, kept().get(REGISTRY_KEY))
-        on_all(hosts, lambda host: start_container(host, cluster))
-    say(f"run {cluster.run}: {job.start_job(hosts, cluster, secrets_for(cluster))}")
-    suggest(f"`fab watch --stack {stack}` follows it.")
-    return 0
