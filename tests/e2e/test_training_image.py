@@ -23,7 +23,7 @@ def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
 
 def train(trainer: Trainer, config: str, *words: str) -> tuple[int, str]:
     """Run the trainer on two ranks; return its exit code and output."""
-    rank = ("python", "run.py", f"--config_file={config}", "--use_horovod=True", *words)
+    rank = ("python", "run.py", f"--config_file={config}", "--use_horovod=True", "--mode=train_eval", *words)
     return trainer.run(*MPIRUN, "-np", "2", *rank, workdir=STAND_IN_FOLDER)
 
 
@@ -37,7 +37,7 @@ def staged(trainer: Trainer) -> str:
 def trained(trainer: Trainer, staged: str) -> tuple[str, str]:
     """A finished run of 30 steps: its configuration and its log."""
     config = trainer.configure(JOB, "trained")
-    code, log = train(trainer, config, "--mode=train_eval")
+    code, log = train(trainer, config)
     assert code == 0, log[-3000:]
     return config, log
 
@@ -149,12 +149,12 @@ def test_at_a_step_the_evaluation_stands_before_the_loss(trained):
     ]
 
 
-def test_a_run_leaves_checkpoints_the_best_models_the_graph_and_events(trainer, trained):
+def test_a_run_leaves_checkpoints_the_best_models_and_events(trainer, trained):
     logdir = trainer.logdir("trained")
     names = {path.name for path in logdir.iterdir()}
     parts = (".index", ".data-00000-of-00001", ".meta")
     assert {f"model.ckpt-{step}{part}" for step in (0, 10, 20, 30) for part in parts} <= names
-    assert {"checkpoint", "graph.pbtxt", "best_models"} <= names
+    assert {"checkpoint", "best_models"} <= names
     assert any(name.startswith("events.out.tfevents.") for name in names)
     assert (logdir / "checkpoint").read_text().startswith('model_checkpoint_path: "model.ckpt-30"\n')
     best = [path.name for path in (logdir / "best_models").glob("*.index")]
@@ -163,7 +163,7 @@ def test_a_run_leaves_checkpoints_the_best_models_the_graph_and_events(trainer, 
 
 def test_a_resumed_run_goes_on_from_the_latest_checkpoint(trainer, trained):
     config = trainer.configure(JOB.model_copy(update={"max_steps": 40}), "trained")
-    code, log = train(trainer, config, "--mode=train_eval", "--continue_learning")
+    code, log = train(trainer, config, "--continue_learning")
     assert code == 0, log[-3000:]
     assert "*** Restored checkpoint from /runs/trained/logdir/model.ckpt-30. Resuming training" in log
     assert "Global step 30:" in log
@@ -179,19 +179,11 @@ def test_a_resumed_run_forgets_the_older_checkpoints_which_stay(trainer, trained
     assert (trainer.logdir("trained") / "model.ckpt-20.index").is_file()
 
 
-def test_a_checkpoint_is_evaluated_on_every_rank(trainer, trained):
-    code, log = train(trainer, trained[0], "--mode=eval")
-    assert code == 0, log[-3000:]
-    assert "*** Restoring from the latest checkpoint" in log
-    assert re.search(r"\*\*\* Processed 16/16 batches on worker 1", log)
-    assert "*** Finished evaluation" in log
-
-
 def test_a_resume_fails_where_a_rank_does_not_see_the_log_folder(trainer, trained):
     path = trainer.folder / "unseen.py"
     rank = '__import__("os").environ["OMPI_COMM_WORLD_RANK"]'
     path.write_text(
         (trainer.folder / "trained.py").read_text() + f"base_params['logdir'] += '' if {rank} == '0' else '-unseen'\n"
     )
-    code, log = train(trainer, "/runs/unseen.py", "--mode=train", "--continue_learning")
+    code, log = train(trainer, "/runs/unseen.py", "--continue_learning")
     assert (code, "log directory is empty or does not exist" in log) == (1, True)

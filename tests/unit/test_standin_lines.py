@@ -2,7 +2,7 @@
 
 import pytest
 from standin import lines
-from standin.upstream_names import transformer_policy
+from standin.configuration import transformer_policy
 
 STEP = "*** Global step {}: ***     Train loss: {} \ntime per step = {}"
 END = "*** Finished training\n"

@@ -55,11 +55,10 @@ def test_a_folder_with_anything_in_it_is_refused_without_the_flag_and_without_a_
             checked(request.getfixturevalue(folder), resume=True)
 
 
-@pytest.mark.parametrize("mode", ["eval", "infer"])
-def test_evaluation_and_inference_need_a_checkpoint(mode, trained, tmp_path):
-    assert checked(trained, mode) == f"{trained}/model.ckpt-60"
+def test_inference_needs_a_checkpoint(trained, tmp_path):
+    assert checked(trained, "infer") == f"{trained}/model.ckpt-60"
     with pytest.raises(OSError, match="can't restore model"):
-        checked(str(tmp_path / "absent"), mode)
+        checked(str(tmp_path / "absent"), "infer")
 
 
 def test_a_best_model_named_by_hand_is_resumed(trained, tmp_path):

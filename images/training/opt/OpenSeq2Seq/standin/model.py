@@ -1,15 +1,14 @@
 """The Transformer (Vaswani et al. 2017) with layer norms before each part, and its graphs that train and evaluate."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy
 import tensorflow.compat.v1 as tf
 
-from standin.parallel_text import EIGHT, PAD
-from standin.world import World
+from standin.configuration import Params
+from standin.parallel_text import PAD
 
-Part = Callable[[tf.Tensor], tf.Tensor]
+Exchange = Callable[[tf.Tensor, Sequence[tf.Variable]], tuple[tf.Tensor, list[tf.Tensor]]]
 MASKED = -1e9
 LONGEST_WAVE = 1e4
 NORM_EPSILON = 1e-6
@@ -17,100 +16,98 @@ GREATEST_HALF = 65504.0  # The greatest number of a 16-bit float: gradients beyo
 
 
 class Transformer:
-    """Builds logits out of piece numbers, with one embedding for both languages; calling it again shares the variables."""
+    """Builds logits out of piece numbers, with one embedding for both languages; another one shares the variables."""
 
-    def __init__(self, params: Mapping[str, Any], vocabulary_size: int, *, training: bool) -> None:
-        self._encoder, self._decoder = params["encoder_params"], params["decoder_params"]
-        self._hidden = self._encoder["hidden_size"]
-        if self._hidden != self._decoder["hidden_size"]:
-            raise ValueError("hidden_size has to be the same in encoder_params and decoder_params")
-        if vocabulary_size % EIGHT:
-            raise ValueError(f"the vocabulary has {vocabulary_size} entries, which is not a multiple of 8")
-        self._vocabulary_size, self._training = vocabulary_size, training
+    def __init__(self, params: Params, vocabulary_size: int, *, training: bool) -> None:
+        self._params, self._training = params, training
+        self._hidden = params["encoder_params"]["hidden_size"]
         with tf.variable_scope("shared", reuse=tf.AUTO_REUSE):
             start = tf.random_normal_initializer(stddev=self._hidden**-0.5)
             self._embedding = tf.get_variable("embedding", [vocabulary_size, self._hidden], initializer=start)
 
-    def encode(self, source: tf.Tensor) -> tf.Tensor:
-        """Piece numbers (sentences, pieces) to states (sentences, pieces, hidden)."""
-        side, padding = self._encoder, _padding_bias(source)
-        parts = {
-            "self": lambda states: self._attend(side, states, states, padding),
-            "feed_forward": lambda states: self._feed_forward(side, states),
-        }
+    def logits(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+        """Piece numbers (sentences, pieces) to logits (sentences, pieces, vocabulary) of what follows each piece of ``target``."""
+        padding = tf.cast(tf.equal(source, PAD), tf.float32)[:, None, None, :] * MASKED
+        length = tf.shape(target)[1]
+        future = (1.0 - tf.linalg.band_part(tf.ones([length, length]), -1, 0)) * MASKED
         with tf.variable_scope("encoder", reuse=tf.AUTO_REUSE):
-            return self._layers(side, side["encoder_layers"], source, parts)
-
-    def decode(self, states: tf.Tensor, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Logits (sentences, pieces, vocabulary) of what follows each piece of ``target``."""
-        side, padding, future = self._decoder, _padding_bias(source), _future_bias(tf.shape(target)[1])
-        parts = {
-            "self": lambda outputs: self._attend(side, outputs, outputs, future),
-            "cross": lambda outputs: self._attend(side, outputs, states, padding),
-            "feed_forward": lambda outputs: self._feed_forward(side, outputs),
-        }
+            side = self._params["encoder_params"]
+            states = self._embedded(side, source)
+            for layer in range(side["encoder_layers"]):
+                with tf.variable_scope(f"layer_{layer}"):
+                    states += self._attend("self", side, states, None, padding)
+                    states += self._feed_forward(side, states)
+            memory = _normalize(states)
         with tf.variable_scope("decoder", reuse=tf.AUTO_REUSE):
-            outputs = self._layers(side, side["num_hidden_layers"], target, parts)
-        return tf.einsum("sph,vh->spv", outputs, self._embedding)
+            side = self._params["decoder_params"]
+            states = self._embedded(side, target)
+            for layer in range(side["num_hidden_layers"]):
+                with tf.variable_scope(f"layer_{layer}"):
+                    states += self._attend("self", side, states, None, future)
+                    states += self._attend("cross", side, states, memory, padding)
+                    states += self._feed_forward(side, states)
+            return tf.einsum("sph,vh->spv", _normalize(states), self._embedding)
 
-    def _layers(self, side: Mapping[str, Any], count: int, numbers: tf.Tensor, parts: Mapping[str, Part]) -> tf.Tensor:
-        """Pass embedded pieces through layers; each part of a layer adds to what it is given."""
-        dropout = side["layer_postprocess_dropout"]
+    def _embedded(self, side: Params, numbers: tf.Tensor) -> tf.Tensor:
         embedded = tf.gather(self._embedding, numbers) * self._hidden**0.5
-        states = self._dropout(embedded + _positions(tf.shape(numbers)[1], self._hidden), dropout)
-        for layer in range(count):
-            for name, part in parts.items():
-                with tf.variable_scope(f"layer_{layer}/{name}"):
-                    states += self._dropout(part(_normalize(states)), dropout)
-        return _normalize(states)
+        return self._dropout(
+            embedded + _positions(tf.shape(numbers)[1], self._hidden), side["layer_postprocess_dropout"]
+        )
 
-    def _attend(self, side: Mapping[str, Any], queries: tf.Tensor, memory: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-        width = self._hidden // side["num_heads"]
+    def _attend(
+        self, name: str, side: Params, states: tf.Tensor, memory: tf.Tensor | None, bias: tf.Tensor
+    ) -> tf.Tensor:
+        """What attention adds to the states, to themselves where there is no other memory."""
+        count, width = side["num_heads"], self._hidden // side["num_heads"]
 
         def heads(name: str, states: tf.Tensor) -> tf.Tensor:
-            linear, shape = _linear(name, states, self._hidden), tf.shape(states)
-            return tf.reshape(linear, [shape[0], shape[1], side["num_heads"], width])
+            shape = tf.shape(states)
+            return tf.reshape(_linear(name, states, self._hidden), [shape[0], shape[1], count, width])
 
-        scores = tf.einsum("sqhw,smhw->shqm", heads("query", queries) * width**-0.5, heads("key", memory))
-        weights = self._dropout(tf.nn.softmax(scores + bias), side["attention_dropout"])
-        mixed = tf.einsum("shqm,smhw->sqhw", weights, heads("value", memory))
-        return _linear("output", tf.reshape(mixed, tf.shape(queries)), self._hidden)
+        with tf.variable_scope(name):
+            asking = _normalize(states)
+            memory = asking if memory is None else memory
+            queries, keys = heads("query", asking) * width**-0.5, heads("key", memory)
+            scores = tf.nn.softmax(tf.einsum("sqhw,smhw->shqm", queries, keys) + bias)
+            weights = self._dropout(scores, side["attention_dropout"])
+            mixed = tf.einsum("shqm,smhw->sqhw", weights, heads("value", memory))
+            found = _linear("output", tf.reshape(mixed, tf.shape(states)), self._hidden)
+        return self._dropout(found, side["layer_postprocess_dropout"])
 
-    def _feed_forward(self, side: Mapping[str, Any], states: tf.Tensor) -> tf.Tensor:
-        inner = tf.nn.relu(_linear("inner", states, side["filter_size"], bias=True))
-        return _linear("outer", self._dropout(inner, side["relu_dropout"]), self._hidden, bias=True)
+    def _feed_forward(self, side: Params, states: tf.Tensor) -> tf.Tensor:
+        """What the layer's own network adds to the states."""
+        with tf.variable_scope("feed_forward"):
+            inner = tf.nn.relu(_linear("inner", _normalize(states), side["filter_size"], bias=True))
+            found = _linear("outer", self._dropout(inner, side["relu_dropout"]), self._hidden, bias=True)
+        return self._dropout(found, side["layer_postprocess_dropout"])
 
     def _dropout(self, tensor: tf.Tensor, rate: float) -> tf.Tensor:
-        return tf.nn.dropout(tensor, rate=rate) if self._training and rate else tensor
+        return tf.nn.dropout(tensor, rate=rate) if self._training else tensor
 
 
 class EvaluationGraph:
     """Loss and most likely pieces of the sentence pairs that are fed, given the true pieces before them."""
 
-    def __init__(self, params: Mapping[str, Any], vocabulary_size: int, *, training: bool = False) -> None:
+    def __init__(self, params: Params, vocabulary_size: int, *, training: bool = False) -> None:
         self.source, self.target = (tf.placeholder(tf.int32, [None, None]) for _ in range(2))
         model = Transformer(params, vocabulary_size, training=training)
-        logits = model.decode(model.encode(self.source), self.source, self.target[:, :-1])
-        smoothing = params["loss_params"].get("label_smoothing", 0.0) if training else 0.0
+        logits = model.logits(self.source, self.target[:, :-1])
+        smoothing = params["loss_params"]["label_smoothing"] if training else 0.0
         self.loss = _smoothed_cross_entropy(logits, self.target[:, 1:], smoothing)
         self.prediction = tf.argmax(logits, axis=-1, output_type=tf.int32)
 
 
 class TrainingGraph(EvaluationGraph):
-    """One update, with gradients averaged over the ranks in a single exchange."""
+    """One update with the mean gradient of all ranks."""
 
-    def __init__(self, params: Mapping[str, Any], vocabulary_size: int, world: World) -> None:
+    def __init__(self, params: Params, vocabulary_size: int, exchange: Exchange) -> None:
         super().__init__(params, vocabulary_size, training=True)
         self.learning_rate = tf.placeholder(tf.float32, [])
         step, variables = tf.train.get_or_create_global_step(), tf.trainable_variables()
-        sizes = [variable.shape.num_elements() for variable in variables]
-        self.parameters = sum(sizes)
-        # The embedding's gradient is sparse on the source side; as a tensor it costs one exchange and no gathering.
-        dense = [tf.reshape(tf.convert_to_tensor(gradient), [-1]) for gradient in tf.gradients(self.loss, variables)]
-        mean = world.mean(tf.concat(dense, axis=0))
-        self.gradient_norm = tf.norm(mean)
-        pairs = [(tf.reshape(part, of.shape), of) for part, of in zip(tf.split(mean, sizes), variables, strict=True)]
-        optimizer = tf.train.AdamOptimizer(self.learning_rate, **params.get("optimizer_params", {}))
+        self.parameters = sum(variable.shape.num_elements() for variable in variables)
+        gradient, means = exchange(self.loss, variables)
+        pairs = list(zip(means, variables, strict=True))
+        optimizer = tf.train.AdamOptimizer(self.learning_rate, **params["optimizer_params"])
         optimizer._create_slots(variables)  # Outside of the condition below, where they could not be initialized.
         optimizer._prepare()
 
@@ -118,10 +115,9 @@ class TrainingGraph(EvaluationGraph):
             with tf.control_dependencies([optimizer.apply_gradients(pairs, step)]):
                 return step.read_value()
 
-        if (
-            params.get("dtype") == "mixed"
-        ):  # Computed in 32 bits; what overflows 16 is skipped, and the step does not advance.
-            safe = tf.reduce_max(tf.abs(mean)) < GREATEST_HALF  # Not a number is never smaller.
+        if params["dtype"] == "mixed":
+            # Computed in 32 bits; what overflows 16 is skipped, and the step does not advance. Not a number is never smaller.
+            safe = tf.reduce_max(tf.abs(gradient)) < GREATEST_HALF
             self.step_after = tf.cond(safe, update, step.read_value)
         else:
             self.step_after = update()
@@ -136,19 +132,27 @@ def session() -> tf.Session:
     return tf.Session(config=config)
 
 
+def prepare() -> None:
+    """Let TensorFlow 2 behave as TensorFlow 1 did."""
+    tf.logging.set_verbosity(tf.logging.ERROR)
+    tf.disable_v2_behavior()
+    tf.enable_resource_variables()
+
+
 def _smoothed_cross_entropy(logits: tf.Tensor, labels: tf.Tensor, smoothing: float) -> tf.Tensor:
     """The mean over pieces that are not padding; the best possible value is 0, as the smoothing's own share is taken off.
 
     Args:
         smoothing: probability that is spread evenly over all wrong pieces.
     """
-    size = logits.shape[-1].value
     log_probabilities = tf.nn.log_softmax(logits)
     right = tf.gather(log_probabilities, labels, batch_dims=2)
-    confidence, low = 1.0 - smoothing, smoothing / (size - 1)
+    confidence = 1.0 - smoothing
     loss = -confidence * right
     if smoothing:
-        best = -(confidence * numpy.log(confidence) + (size - 1) * low * numpy.log(low + 1e-20))
+        wrong = logits.shape[-1].value - 1
+        low = smoothing / wrong
+        best = -(confidence * numpy.log(confidence) + smoothing * numpy.log(low + 1e-20))
         loss += -low * (tf.reduce_sum(log_probabilities, axis=-1) - right) - best
     weights = tf.cast(tf.not_equal(labels, PAD), tf.float32)
     return tf.reduce_sum(loss * weights) / tf.reduce_sum(weights)
@@ -158,7 +162,9 @@ def _linear(name: str, states: tf.Tensor, width: int, *, bias: bool = False) -> 
     with tf.variable_scope(name):
         kernel = tf.get_variable("kernel", [states.shape[-1], width], initializer=tf.glorot_uniform_initializer())
         linear = tf.einsum("spi,io->spo", states, kernel)
-        return linear + tf.get_variable("bias", [width], initializer=tf.zeros_initializer()) if bias else linear
+        if bias:
+            linear += tf.get_variable("bias", [width], initializer=tf.zeros_initializer())
+        return linear
 
 
 def _normalize(states: tf.Tensor) -> tf.Tensor:
@@ -170,15 +176,7 @@ def _normalize(states: tf.Tensor) -> tf.Tensor:
         return (states - mean) * tf.rsqrt(variance + NORM_EPSILON) * scale + shift
 
 
-def _padding_bias(numbers: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.equal(numbers, PAD), tf.float32)[:, None, None, :] * MASKED
-
-
-def _future_bias(length: tf.Tensor) -> tf.Tensor:
-    return (1.0 - tf.linalg.band_part(tf.ones([length, length]), -1, 0)) * MASKED
-
-
 def _positions(length: tf.Tensor, hidden: int) -> tf.Tensor:
-    waves = LONGEST_WAVE ** (-numpy.arange(hidden // 2) / max(1, hidden // 2 - 1))
-    angles = tf.cast(tf.range(length), tf.float32)[:, None] * waves[None, :].astype(numpy.float32)
+    waves = LONGEST_WAVE ** (-numpy.arange(hidden // 2) / (hidden // 2 - 1))
+    angles = tf.cast(tf.range(length), tf.float32)[:, None] * waves.astype(numpy.float32)
     return tf.concat([tf.sin(angles), tf.cos(angles)], axis=1)[None]

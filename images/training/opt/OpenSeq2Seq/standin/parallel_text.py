@@ -1,17 +1,17 @@
 """The parallel text files of a data layer as padded batches of numbers, one share for each rank."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import numpy
 
+from standin.configuration import Params
+
 PAD, END, START, UNKNOWN = 0, 1, 2, 3
 MARKERS = 2  # Start and end of a sentence.
-EIGHT = 8  # Tensor cores like multiples of eight; the contract demands them of the vocabulary.
 
 
 @dataclass(frozen=True)
@@ -28,46 +28,41 @@ class Batch:
 
 
 class ParallelText:
-    """One rank's lines of a data layer."""
+    """One rank's lines of a mode's data layer."""
 
-    def __init__(self, layer: Mapping[str, Any], batch_size: int, rank: int, size: int) -> None:
-        self._layer, self.batch_size = layer, batch_size
-        self._delimiter = layer.get("delimiter", " ")
+    def __init__(self, params: Params, rank: int = 0, ranks: int = 1) -> None:
+        self._layer, self._batch_size = params["data_layer_params"], params["batch_size_per_gpu"]
         self._random = numpy.random.default_rng()
-        vocabulary = Path(layer["src_vocab_file"]).read_text(encoding="utf-8").split("\n")
-        self.pieces = [line.split("\t")[0] for line in vocabulary if line]  # A line is a piece, a tab and its score.
-        room = EIGHT if layer.get("pad_vocab_to_eight") else 1
-        self.vocabulary_size = math.ceil(len(self.pieces) / room) * room
-        sources, targets = self._numbers(layer["source_file"]), self._numbers(layer["target_file"])
-        self.batches_of_file = math.ceil(len(sources) / batch_size)
-        self.pairs = list(zip(sources, targets, strict=True))[rank::size]
+        vocabulary = Path(self._layer["src_vocab_file"]).read_text(encoding="utf-8").split("\n")
+        self._pieces = [line.split("\t")[0] for line in vocabulary if line]  # A line is a piece, a tab and its score.
+        self.vocabulary_size = len(self._pieces)
+        sources, targets = self._numbers("source_file"), self._numbers("target_file")
+        self.batches_of_file = math.ceil(len(sources) / self._batch_size)
+        self.pairs = list(zip(sources, targets, strict=True))[rank::ranks]
 
     def batches(self) -> Iterator[Batch]:
-        """Batches without end, or until the lines are used up where the layer does not repeat."""
+        """Batches without end."""
         order = numpy.arange(len(self.pairs))
         while True:
             if self._layer["shuffle"]:
                 self._random.shuffle(order)
-            for start in range(0, len(order), self.batch_size):
-                pairs = [self.pairs[index] for index in order[start : start + self.batch_size]]
-                yield Batch(_rows([source for source, _ in pairs]), _rows([target for _, target in pairs]))
-            if not self._layer["repeat"]:
-                return
+            for start in range(0, len(order), self._batch_size):
+                pairs = [self.pairs[index] for index in order[start : start + self._batch_size]]
+                sources, targets = zip(*pairs, strict=True)
+                yield Batch(_rows(sources), _rows(targets))
 
     def text(self, row: Sequence[int]) -> str:
-        """The pieces of a row up to its end mark."""
+        """The pieces of a row up to its end mark, which it keeps."""
         ending = [END] if END in row else []
-        pieces = [self.pieces[number] if number < len(self.pieces) else "<pad>" for number in until_end(row) + ending]
-        return self._delimiter.join(pieces)
+        return " ".join(self._pieces[number] for number in until_end(row) + ending)
 
-    def _numbers(self, path: str) -> list[list[int]]:
-        number_of = {piece: number for number, piece in enumerate(self.pieces)}
-        room = self._layer["max_length"] - MARKERS
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        return [
-            [START, *(number_of.get(piece, UNKNOWN) for piece in line.split(self._delimiter)[:room]), END]
-            for line in lines
-        ]
+    def _numbers(self, file: str) -> list[list[int]]:
+        number_of = {piece: number for number, piece in enumerate(self._pieces)}
+        longest, found = self._layer["max_length"] - MARKERS, []
+        for line in Path(self._layer[file]).read_text(encoding="utf-8").splitlines():
+            numbers = [number_of.get(piece, UNKNOWN) for piece in line.split(" ")[:longest]]
+            found.append([START, *numbers, END])
+        return found
 
 
 def until_end(row: Sequence[int]) -> list[int]:

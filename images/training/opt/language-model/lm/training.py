@@ -10,8 +10,9 @@ from typing import Any
 import horovod.tensorflow as hvd
 import numpy
 import tensorflow.compat.v1 as tf
+from one_exchange import mean_gradients
 
-from lm.words import Batch, Texts, batches, updates
+from lm.words import Texts, batches, updates
 
 CHECKPOINTS_KEPT = 5
 LINES_OF_EPOCH = 10
@@ -71,61 +72,40 @@ class Training:
 
     def _learn(self, epoch: int) -> float:
         """Make the updates of an epoch with this rank's rows; return the perplexity."""
-        config, model = self._config, self._model
-        rows, length = config.batch_size, config.num_steps
-        decay = config.opt["learning_rate_decay"]
-        rate = decay["kwargs"]["decay_rate"] ** max(epoch - decay["start_decay_step"], 0)
-        fixed = {
-            model.learning_rate: config.opt["optimizer"]["kwargs"]["learning_rate"] * rate,
-            model.keep_prob: config.keep_prob,
-        }
-        text, last = self._texts.train, updates(self._texts.train, rows, length)
-        own = batches(text, rows, length, share=hvd.rank(), shares=hvd.size())
-        passing = Pass(self._session, model, fixed)
-        for update, batch in enumerate(own, 1):
-            passing.take(batch, model.update)
-            if self._first and update % max(last // LINES_OF_EPOCH, 1) == 0:
-                speed = update * length * rows / passing.seconds
-                tf.logging.info(f"{update / last:.3f} perplexity: {passing.perplexity:.3f} speed: {speed:.0f} wps")
-        return passing.end()
+        opt, model = self._config.opt, self._model
+        decay = opt["learning_rate_decay"]
+        decayed = decay["kwargs"]["decay_rate"] ** max(epoch - decay["start_decay_step"], 0)
+        rate = opt["optimizer"]["kwargs"]["learning_rate"] * decayed
+        return self._passed(self._texts.train, {model.learning_rate: rate, model.keep_prob: self._config.keep_prob})
 
     def _read(self, text: numpy.ndarray) -> float:
-        """Return the perplexity of a text, which is read without learning."""
-        passing = Pass(self._session, self._model, {self._model.keep_prob: 1.0})
-        for batch in batches(text, self._config.batch_size, self._config.num_steps):
-            passing.take(batch)
-        return passing.end()
+        """Return the perplexity of a text, which is read whole, and without learning."""
+        return self._passed(text, {self._model.keep_prob: 1.0})
 
+    def _passed(self, text: numpy.ndarray, fixed: dict[tf.Tensor, float]) -> float:
+        """Pass over a text once, learning where the rate is ``fixed``; return the perplexity.
 
-class Pass:
-    """One pass over a text: the state of the cells goes from batch to batch, and the losses add up."""
-
-    def __init__(self, session: tf.Session, model: "LanguageModel", fixed: dict[tf.Tensor, Any]) -> None:
-        self._session, self._model, self._fixed = session, model, fixed
-        self._began, self._loss, self._words = time.monotonic(), 0.0, 0
-        self._state: dict[tf.Tensor, numpy.ndarray] = {}
-
-    def take(self, batch: Batch, *more: tf.Operation) -> None:
-        """Read a batch and run ``more``."""
-        model = self._model
-        feed = {**self._fixed, **self._state, model.words: batch[0], model.next_words: batch[1]}
-        loss, final, *_ = self._session.run([model.loss, model.final_states, *more], feed)
-        self._state = dict(zip(model.states, final, strict=True))
-        self._loss += float(loss)
-        self._words += batch[0].shape[1]
-
-    def end(self) -> float:
-        """Print how long it took and return the perplexity."""
-        tf.logging.info(f"epoch time elapsed: {self.seconds:f}")
-        return self.perplexity
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._began
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(self._loss / self._words)
+        The state of the cells goes from batch to batch, and the losses add up.
+        """
+        model, rows, length = self._model, self._config.batch_size, self._config.num_steps
+        wanted, taken = [model.loss, model.final_states], batches(text, rows, length)
+        learning = model.learning_rate in fixed
+        if learning:
+            wanted.append(model.update)
+            taken = batches(text, rows, length, share=hvd.rank(), shares=hvd.size())
+        last, began = updates(text, rows, length), time.monotonic()
+        loss, perplexity, state = 0.0, 0.0, {}
+        for number, (words, next_words) in enumerate(taken, 1):
+            feed = {**fixed, **state, model.words: words, model.next_words: next_words}
+            nats, final, *_ = self._session.run(wanted, feed)
+            state = dict(zip(model.states, final, strict=True))
+            loss += float(nats)
+            perplexity = math.exp(loss / (number * length))
+            if learning and self._first and number % max(last // LINES_OF_EPOCH, 1) == 0:
+                speed = number * length * rows / (time.monotonic() - began)
+                tf.logging.info(f"{number / last:.3f} perplexity: {perplexity:.3f} speed: {speed:.0f} wps")
+        tf.logging.info(f"epoch time elapsed: {time.monotonic() - began:f}")
+        return perplexity
 
 
 class LanguageModel:
@@ -150,21 +130,25 @@ class LanguageModel:
         labels = tf.transpose(self.next_words)
         each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
         self.loss = tf.reduce_mean(tf.reduce_sum(each, axis=0))
-        self.update = self._update(config.opt["gradient_clip"]["kwargs"]["clip_norm"])
+        variables = tf.trainable_variables()
+        _, means = mean_gradients(self.loss, variables)
+        clipped, _ = tf.clip_by_global_norm(means, config.opt["gradient_clip"]["kwargs"]["clip_norm"])
+        optimizer = tf.train.GradientDescentOptimizer(self.learning_rate)
+        self.update = optimizer.apply_gradients(zip(clipped, variables, strict=True))
 
     def _dropped(self, hidden: tf.Tensor) -> tf.Tensor:
         return tf.nn.dropout(hidden, rate=1 - self.keep_prob)
 
     def _layer(self, hidden: tf.Tensor, name: str) -> tf.Tensor:
         """Run one layer over all words of the rows: [words, rows, in] to [words, rows, units]."""
-        units, width = self._units, int(hidden.shape[2])
-        rows = tf.shape(hidden)[1]
-        state = tuple(tf.placeholder_with_default(tf.zeros([rows, units]), [None, units]) for _ in range(2))
+        units, shape = self._units, tf.shape(hidden)
+        state = [tf.placeholder_with_default(tf.zeros([shape[1], units]), [None, units]) for _ in range(2)]
         with tf.variable_scope(name):
-            weights, bias = tf.get_variable("weights", [width + units, 4 * units]), tf.get_variable("bias", [4 * units])
+            weights = tf.get_variable("weights", [int(hidden.shape[2]) + units, 4 * units])
+            bias = tf.get_variable("bias", [4 * units])
         none = tf.zeros([units])
         _, cells, _, _, _, _, outputs = tf.raw_ops.BlockLSTM(
-            seq_len_max=tf.cast(tf.shape(hidden)[0], tf.int64),
+            seq_len_max=tf.cast(shape[0], tf.int64),
             x=hidden,
             cs_prev=state[0],
             h_prev=state[1],
@@ -179,17 +163,6 @@ class LanguageModel:
         self.states += state
         self.final_states += [cells[-1], outputs[-1]]
         return outputs
-
-    def _update(self, clip_norm: float) -> tf.Operation:
-        """Return the update, for which the ranks exchange all gradients as one tensor; a sparse one becomes dense."""
-        variables = tf.trainable_variables()
-        sizes = [variable.shape.num_elements() for variable in variables]
-        own = [tf.reshape(tf.convert_to_tensor(one), [-1]) for one in tf.gradients(self.loss, variables)]
-        parts = tf.split(hvd.allreduce(tf.concat(own, axis=0), op=hvd.Average), sizes)
-        means = [tf.reshape(part, of.shape) for part, of in zip(parts, variables, strict=True)]
-        clipped, _ = tf.clip_by_global_norm(means, clip_norm)
-        optimizer = tf.train.GradientDescentOptimizer(self.learning_rate)
-        return optimizer.apply_gradients(zip(clipped, variables, strict=True))
 
 
 def _main(_: Any) -> None:
