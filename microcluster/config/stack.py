@@ -86,7 +86,7 @@ class Stack:
     texts: tuple[SourceFile, ...] = ()
     """The user's own program, after `with_files`."""
     trainer: str | None = None
-    """The training program in the local image; None for the stand-in, and for every other image."""
+    """What trains in the local training image; None in every other one."""
     guard: Guard | None = None
     """When the rental must be over; None where the stack file does not say."""
 
@@ -243,8 +243,10 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     job, container = parsed.job, parsed.container
     named = getattr(job, "data", None)
     trainer = None
-    if job.local_source and container and is_local(container.image) and job.trainer is None:
-        trainer = job.local_source.among(local_programs)
+    if job.local_source and container and is_local(container.image):
+        trainer = job.local_source.stand_in
+        if job.trainer is None:
+            trainer = job.local_source.among(local_programs) or trainer
     return Stack(
         name=stack,
         cluster=parsed.cluster,

@@ -39,7 +39,7 @@ class Container:
     Attributes:
         image: the base, on which the image is built.
         registry_key_file: a path on the operator's computer.
-        trainer: what trains in the local training image, where None is the stand-in.
+        trainer: what trains in the local training image; None in every other one.
         dockerfile: of the image, as the job's kind wants it; ``tag`` is the name of what is built by it.
     """
 

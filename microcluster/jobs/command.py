@@ -3,7 +3,6 @@
 Frameworks that start their own processes on a node, such as JAX, need no more than the first node's address and a number.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -11,6 +10,7 @@ from pydantic import Field
 
 from microcluster.jobs.own_program import OwnProgram, Words
 from microcluster.jobs.plan import Plan, Process, World
+from microcluster.jobs.ranks import commands
 from microcluster.jobs.torchrun import environment
 
 ROLE = "rank"
@@ -24,7 +24,6 @@ class Job(OwnProgram):
     """See `microcluster.jobs.contract.Section`."""
 
     runtimes = ("container", "host")
-    started_by = "node"
 
     kind: Literal["command"]
     command: Annotated[
@@ -36,33 +35,19 @@ class Job(OwnProgram):
         ),
     ]
 
-    @property
-    def title(self) -> str:
-        """The command as it is written."""
-        return self.command
-
-    def words(self, world: World) -> tuple[str, ...]:
-        """Return the command; ``{node}`` is left open."""
-        first, *others = self.filled(world, self.command)
-        return (self.interpreter(world) if first == "python" else first, *others)
-
-    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
-        """Return one process for each node, told by its words and by its environment which one it is."""
-        folder = self.folder(world)
-        nodes = len(world.addresses)
-        meeting = {"MASTER_ADDR": world.addresses[0], "MASTER_PORT": str(PORT), "WORLD_SIZE": str(nodes)}
-        shared = {"{nodes}": str(nodes), "{slots}": str(world.slots), "{first}": world.addresses[0]}
-        common = {**environment(world), **meeting}
-        made = []
-        for node in range(nodes):
-            argv = list(command)
-            for placeholder, value in {**shared, "{node}": str(node)}.items():
-                argv = [word.replace(placeholder, value) for word in argv]
-            given = {**common, "NODE_RANK": str(node), **variables}
-            started = ("sh", "-c", IN_FOLDER, folder, *argv)
-            made.append(Process(ROLE, node, started, given, name=f"node {node}"))
-        return made
-
     def plan(self, world: World) -> Plan:
-        """Decide everything about the run: each node has one rank."""
-        return replace(super().plan(world), ranks=world.addresses, meeting_port=PORT)
+        """Decide everything about the run: one rank on each node, told by its words and by its environment which one it is."""
+        first, nodes = world.addresses[0], str(len(world.addresses))
+        places = {"{nodes}": nodes, "{slots}": str(world.slots), "{first}": first}
+        plan, program = self.decided(world, self.command, self.command, places)
+        meeting = {"MASTER_ADDR": first, "MASTER_PORT": str(PORT), "WORLD_SIZE": nodes}
+        common = {**environment(world), **meeting}
+        start = ("sh", "-c", IN_FOLDER, plan.program_folder)
+        started = {}
+        for name, command in commands(world, program, "node").items():
+            started[name] = []
+            for node in range(len(world.addresses)):
+                argv = [word.replace("{node}", str(node)) for word in command]
+                given = {**common, "NODE_RANK": str(node), **program.variables}
+                started[name].append(Process(ROLE, node, (*start, *argv), given, name=f"node {node}"))
+        return replace(plan, **started, ranks=world.addresses, meeting_port=PORT)

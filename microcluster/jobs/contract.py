@@ -71,26 +71,23 @@ class PinnedSource:
     """A program's source for the local training image: where it comes from, and which commit it is.
 
     Attributes:
-        release: what people call the commit.
+        name: of the commit, as the log, `fab status` and the report have it; the run's id depends on it.
         variable: of the environment, which names another place, or `none`.
         folder: its name in the image's build context.
         content: the hash of the files ``parts`` at that commit, by `microcluster.setup.image_build.input_hash`.
         parts: what goes into the image; the rest is documentation and other programs.
+        stand_in: the name of what trains where the image does not hold the program.
     """
 
     program: str
+    name: str
     variable: str
     repository: str
     commit: str
-    release: str
     content: str
     parts: tuple[str, ...]
     folder: str
-
-    @property
-    def name(self) -> str:
-        """What the log, `fab status` and the report call it; the run's id depends on it."""
-        return f"{self.program} {self.release}"
+    stand_in: str
 
     def unknown(self, digest: str) -> str:
         """Return the name of other files than those of the commit."""
@@ -98,10 +95,8 @@ class PinnedSource:
 
     def among(self, names: Iterable[str]) -> str | None:
         """Return the name of this source among those that an image holds, or None."""
-        known = re.compile(
-            rf"{re.escape(self.program)} (?:{re.escape(self.release)}|of unknown commit, files [0-9a-f]{{12}})"
-        )
-        return next(filter(known.fullmatch, names), None)
+        unknown = re.compile(re.escape(self.unknown("")) + "[0-9a-f]{12}")
+        return next((name for name in names if name == self.name or unknown.fullmatch(name)), None)
 
 
 def matching(pattern: re.Pattern[str], what: str) -> AfterValidator:

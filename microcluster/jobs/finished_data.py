@@ -43,13 +43,19 @@ class Data:
     files: tuple[SentFile, ...] = ()
 
     @property
+    def tar_sha256(self) -> str | None:
+        """The hash of the tar, where it is known beforehand."""
+        return self.files[0].sha256 if self.files else self.sha256
+
+    @property
     def id(self) -> str:
         """A hash of the content where it is known, else of the address."""
-        if self.files and not self.is_tar:
+        text = str(self.address)
+        if not self.is_tar:
             text = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
-            return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
-        known = self.sha256 or (self.files[0].sha256 if self.files else None)
-        return (known or hashlib.sha256(str(self.address).encode()).hexdigest())[:ID_DIGITS]
+        elif self.tar_sha256:
+            return self.tar_sha256[:ID_DIGITS]
+        return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
 
 
 def data_of(value: str) -> Data:

@@ -7,7 +7,7 @@ any end but a good one ends the run.
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -18,7 +18,8 @@ from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, pattern_or
-from microcluster.jobs.plan import NO_CHECKPOINTS, Metric, Plan, Process, World
+from microcluster.jobs.plan import NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
+from microcluster.jobs.ranks import commands
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
@@ -50,7 +51,6 @@ class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`; a step is an epoch."""
 
     runtimes = ("container", "host")
-    started_by = "parameter-server"
 
     kind: Literal["mxnet"]
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs")]
@@ -114,7 +114,7 @@ class Job(OwnScript):
         found = super().problems(sections, hardware, ordering=ordering)
         return found + [problem for problem, is_there in refused.items() if is_there]
 
-    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
+    def _roles(self, world: World, command: Argv, variables: Mapping[str, str]) -> list[Process]:
         """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes.
 
         Servers and scheduler get the words of a node's first worker.
@@ -153,11 +153,14 @@ class Job(OwnScript):
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
-        plan = super().plan(world)
+        plan, program = self.program(world)
+        ranks = commands(world, program, "parameter-server")
+        started = {name: self._roles(world, command, program.variables) for name, command in ranks.items()}
         if self.checkpoints == FORMAT:
             plan = replace(plan, checkpoints=FORMAT, checkpoint_options={"prefix": PREFIX})
         return replace(
             plan,
+            **started,
             checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
             ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
             metrics=METRICS,

@@ -4,10 +4,9 @@ import hashlib
 import json
 import re
 import shlex
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
@@ -15,12 +14,13 @@ from pydantic.alias_generators import to_camel
 from core.plain_text import printable, shown
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.image import is_ours, named_image, pythons
-from microcluster.jobs.plan import DEFAULT_MODEL_BYTES, NO_CHECKPOINTS, Plan, Process, World
+from microcluster.jobs.plan import NO_CHECKPOINTS, Argv, Plan, World
+from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
-NOT_OF_THE_RUN = ("maxSteps", "stallS", "stopGraceS", "preflight", "keep")
+NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep"}
 """Keys that may change while a run stays the same one."""
 LEFT_OUT = {
     "max_steps": "no progress bar and no time left; the program's own end is the run's",
@@ -127,9 +127,6 @@ Requirement = Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; 
 class OwnProgram(Section):
     """One run of the user's own program; a kind adds how its ranks start."""
 
-    started_by: ClassVar[str]
-    """What starts the ranks, as the agent's probe calls it."""
-
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)] | None = None
     source: Annotated[
         StrictStr,
@@ -171,19 +168,6 @@ class OwnProgram(Section):
         Field(default_factory=dict, description="variables of every rank; secrets stay in files"),
     ]
 
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What is trained, in a few words."""
-
-    @abstractmethod
-    def words(self, world: World) -> tuple[str, ...]:
-        """Return the argv of the program."""
-
-    @abstractmethod
-    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
-        """Return what starts ``command`` as every rank, with ``variables`` in its environment beside the kind's own."""
-
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say which keys contradict each other."""
@@ -223,99 +207,90 @@ class OwnProgram(Section):
         """Return where the program starts."""
         return PROGRAM_FOLDER if world.image and self.commit else f"{world.path}/program"
 
-    def interpreter(self, world: World) -> str:
-        """Return the interpreter that runs the program; without a container it is that of the run's own environment."""
-        return (self.python if world.image else None) or "python"
+    def decided(
+        self, world: World, title: str, line: str, places: Mapping[str, str] | None = None
+    ) -> tuple[Plan, Program]:
+        """Return the plan without what starts the ranks, and the program that they run.
 
-    def filled(self, world: World, text: str) -> tuple[str, ...]:
-        """Return the words of a text; ``{checkpoint}`` and ``{step}`` are left for the agent, which knows the newest one."""
-        words = shlex.split(text)
-        for placeholder, value in {"{logdir}": world.logdir, "{maxSteps}": str(self.max_steps or "")}.items():
-            words = [word.replace(placeholder, value) for word in words]
-        return tuple(words)
-
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
-        config, command = self._config(world), self.words(world)
-        tracks = any(WANDB.match(one) for one in self.requirements)
-        wrapped = (*world.noted, *(self._tracked(world) if tracks else ()))
-        resumed = (*command, *self.filled(world, self.resume or ""))
-        preflight = world.preflight(self.interpreter(world), CONFIG_FILE, DEFAULT_MODEL_BYTES, self.started_by)
-        variables = {name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()}
-        return Plan(
-            title=self.title,
+        Args:
+            title: what is trained, in a few words.
+            line: the program's words; a first word ``python`` is the interpreter that job.python names.
+            places: what is filled in beside ``{logdir}`` and ``{maxSteps}``.
+        """
+        python = "python"
+        if world.image and self.python:  # On a machine it is the one of the run's own environment.
+            python = self.python
+        places = {"{logdir}": world.logdir, "{maxSteps}": str(self.max_steps or ""), **(places or {})}
+        command = _filled(line, places)
+        if command[0] == "python":
+            command = (python, *command[1:])
+        tracks = any(map(WANDB.match, self.requirements))
+        words = (*_tracked(world), *command) if tracks else command
+        program = Program(
+            words,
+            # ``{checkpoint}`` and ``{step}`` are left for the agent, which knows the newest one.
+            resumed=words + _filled(self.resume or "", places),
+            python=python,
+            config_file=CONFIG_FILE,
+            variables={name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()},
+        )
+        plan = Plan(
+            title=title,
             trainer=PROGRAM,
             program_folder=self.folder(world),
             config_file=CONFIG_FILE,
-            files={CONFIG_FILE: config, **{f"program/{file.name}": file.text for file in world.texts}},
-            identity={"config": config},
-            processes=self.on_every_rank(world, (*wrapped, *command), variables),
-            resume_processes=self.on_every_rank(world, (*wrapped, *resumed), variables),
-            collective=self.on_every_rank(world, preflight, variables),
+            files={CONFIG_FILE: self._config(world), **{f"program/{file.name}": file.text for file in world.texts}},
             reader=READERS.get(self.progress, "pattern"),
             reader_options={} if self.progress in READERS else {"pattern": self.progress},
             checkpoints="files" if self.checkpoints else NO_CHECKPOINTS,
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
-            ranks=world.ranks,
-            dockerfile=self._dockerfile(world.image) if world.image else None,
-            make_environment=None if world.image else ("sh", "-c", self._environment(world)),
-            imports=self._imports(world, command, variables),
+            imports=self._imports(world, program, command),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
             secrets=(WANDB_KEY,) if tracks else (),
             not_shown=self._not_shown(),
+            **self._installed(world),
         )
+        return plan, program
 
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
-        shown = self.model_dump(mode="json", by_alias=True, exclude=None if self.commit else {"source"})
-        files = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
-        kept = {key: value for key, value in shown.items() if key not in NOT_OF_THE_RUN}
-        return json.dumps({**kept, "files": files}, indent=1, sort_keys=True) + "\n"
+        left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
+        shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
+        shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
+        return json.dumps(shown, indent=1, sort_keys=True) + "\n"
 
-    def _tracked(self, world: World) -> tuple[str, ...]:
-        """Return the words before a command that tracks itself with Weights & Biases: offline, or online with a key that was given.
-
-        The run there has our run's id and word, so that an attempt that goes on continues its curves, and a second training does not.
-        """
-        settings = (
-            "WANDB_MODE=offline",
-            f"WANDB_DIR={world.path}",
-            f"WANDB_RUN_ID={world.run}-{world.word}",
-            "WANDB_RESUME=allow",
+    def _installed(self, world: World) -> dict[str, Any]:
+        """Return the part of the plan that brings the requirements, and the repository where the program lies in one."""
+        if world.image:
+            bare = not is_ours(world.image)
+            return {"dockerfile": render("own_program/Dockerfile", job=self, base=world.image, bare=bare)}
+        script = render(
+            "own_program/environment.sh.j2",
+            job=self,
+            folder=f"{world.path}/{ENVIRONMENT}",
+            program=self.folder(world),
         )
-        return ("env", *settings, "sh", "-c", WANDB_MODE, f"{world.secrets}/{WANDB_KEY}")
+        return {"make_environment": ("sh", "-c", script)}
 
-    def _rendered(self, template: str, **inputs: object) -> str:
-        """Return a template that brings the requirements, and the repository where the program lies in one."""
-        repository = self.source if self.commit else None
-        given = {"requirements": self.requirements, "repository": repository, "commit": self.commit}
-        return render(f"own_program/{template}", **given, **inputs)
-
-    def _dockerfile(self, base: str) -> str:
-        """Return the image with all of that on its base."""
-        return self._rendered("Dockerfile", base=base, bare=not is_ours(base), python=self.python)
-
-    def _environment(self, world: World) -> str:
-        """Return what makes a virtual environment with all of that, on top of the packages that the machine brings."""
-        places = {"folder": f"{world.path}/{ENVIRONMENT}", "program": self.folder(world)}
-        return self._rendered("environment.sh.j2", python=self.python or "python3", **places)
-
-    def _imports(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    def _imports(self, world: World, program: Program, command: Argv) -> Argv:
         """Return what imports the script's own imports by the program's interpreter; nothing for a program that is no script."""
-        script = next((word for word in command if SCRIPT_WORD.fullmatch(word)), None)
+        script = next(filter(SCRIPT_WORD.fullmatch, command), None)
         if script is None:
             return ()
-        settings = [f"{name}={value}" for name, value in variables.items()]
+        settings = [f"{name}={value}" for name, value in program.variables.items()]
         tried = PurePosixPath(self.folder(world)) / script
-        return ("env", *settings, self.interpreter(world), f"{world.agent}/launch/script_imports.py", str(tried))
+        return ("env", *settings, program.python, f"{world.path}/agent/launch/script_imports.py", str(tried))
 
-    def _not_shown(self) -> tuple[str, ...]:
+    def _not_shown(self) -> Argv:
         """Say what nobody can know of the run beforehand, or by its lines."""
-        bar = () if self.max_steps else ("no progress bar (no job.maxSteps)",)
-        no_loss = self.progress not in READERS and "loss" not in re.compile(self.progress).groupindex
-        return (*bar, *(("no loss (no group loss in job.progress)",) if no_loss else ()))
+        found = []
+        if self.max_steps is None:
+            found.append("no progress bar (no job.maxSteps)")
+        if self.progress not in READERS and "loss" not in re.compile(self.progress).groupindex:
+            found.append("no loss (no group loss in job.progress)")
+        return tuple(found)
 
 
 class OwnScript(OwnProgram):
@@ -330,12 +305,30 @@ class OwnScript(OwnProgram):
         Words, Field(description="`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in")
     ] = ""
 
-    @property
-    def title(self) -> str:
-        """The script and its arguments."""
-        return " ".join(filter(None, (self.script, self.arguments)))
+    def program(self, world: World) -> tuple[Plan, Program]:
+        """Return the plan without what starts the ranks, and the script that they run."""
+        script = shlex.quote(f"{self.folder(world)}/{self.script}")
+        title = f"{self.script} {self.arguments}".rstrip()
+        return self.decided(world, title, f"python {script} {self.arguments}")
 
-    def words(self, world: World) -> tuple[str, ...]:
-        """Return Python, the script and its arguments."""
-        script = f"{self.folder(world)}/{self.script}"
-        return (self.interpreter(world), script, *self.filled(world, self.arguments))
+
+def _filled(text: str, places: Mapping[str, str]) -> Argv:
+    """Return the words of a text, in which each place is filled in."""
+    words = shlex.split(text)
+    for place, value in places.items():
+        words = [word.replace(place, value) for word in words]
+    return tuple(words)
+
+
+def _tracked(world: World) -> Argv:
+    """Return the words before a command that tracks itself with Weights & Biases: offline, or online with a key that was given.
+
+    The run there has our run's id and word, so that an attempt that goes on continues its curves, and a second training does not.
+    """
+    settings = (
+        "WANDB_MODE=offline",
+        f"WANDB_DIR={world.path}",
+        f"WANDB_RUN_ID={world.run}-{world.word}",
+        "WANDB_RESUME=allow",
+    )
+    return ("env", *settings, "sh", "-c", WANDB_MODE, f"{world.secrets}/{WANDB_KEY}")

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 DEFAULT_MODEL_BYTES = 64_000_000
 """What the preflight adds up for a model of unknown size."""
+Argv = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class World:
     """Where a run is: its ranks' private addresses in their order, slots on each, the network card between them, and its folder.
 
     Attributes:
-        path: the run's folder, on every host.
+        path: the run's folder, on every host; the program's checkpoints belong into ``logdir``.
         run: the run's id; ``word`` was drawn when it began: the same configuration trained again has another one.
         image: the base on which the container's image is built; None where the processes run on the machine itself.
-        trainer: what the local training image holds beside the stand-in that this run trains with.
+        trainer: what trains in the local training image; None in every other one.
         data_id: of data that the user brings.
         texts: the user's own program, where it travels with the job.
         secrets: the folder, in memory, with a file for each secret that was given.
@@ -36,6 +36,7 @@ class World:
     slots: int
     interface: str = "eth0"
     path: str = ""
+    logdir: str = ""
     run: str = ""
     word: str = ""
     mount_point: str = "/data"
@@ -44,31 +45,6 @@ class World:
     data_id: str | None = None
     texts: tuple[SourceFile, ...] = ()
     secrets: str = ""
-
-    @cached_property
-    def logdir(self) -> str:
-        """Where the program's checkpoints belong."""
-        return f"{self.path}/logdir"
-
-    @cached_property
-    def ranks(self) -> tuple[str, ...]:
-        """The address of each rank where every slot has one."""
-        return tuple(address for address in self.addresses for _ in range(self.slots))
-
-    @cached_property
-    def agent(self) -> str:
-        """The program that comes with the run; its first word is the module that is meant."""
-        return f"{self.path}/agent"
-
-    @cached_property
-    def noted(self) -> tuple[str, ...]:
-        """The words before a command that run it as a rank whose end is noted on its node."""
-        return ("python3", self.agent, "launch.rank_wrapper", f"{self.path}/ranks_ended.jsonl")
-
-    def preflight(self, python: str, config_file: str, model_bytes: int, started: str) -> tuple[str, ...]:
-        """Return what every rank runs in the preflight; ``started`` names what has started it, of the agent's probe."""
-        config = f"{self.path}/{config_file}"
-        return (python, self.agent, "launch.probe", self.interface, config, str(model_bytes), started)
 
 
 @dataclass(frozen=True)
@@ -85,7 +61,7 @@ class Process:
 
     role: str
     node: int
-    argv: tuple[str, ...]
+    argv: Argv
     environment: Mapping[str, str]
     order: int = 0
     ends_run: bool = True
@@ -154,8 +130,8 @@ class Plan:
     Attributes:
         title: what is trained, in a few words.
         trainer: the program that trains; ``program_folder`` is where it starts, on every host.
-        files: what is written into the run's folder, by name; ``config_file`` is the one that every rank reads and the report shows.
-        identity: what makes the run another one when it changes, without ``max_steps``, image and world.
+        files: what is written into the run's folder, by name; ``config_file`` is the one that every rank reads and the report shows, and
+            that makes the run another one when more than ``max_steps`` changes in it.
         processes, resume_processes: what runs where, from the beginning and from the newest checkpoint.
         collective: what starts the preflight's program as every rank, to prove that each reaches every other.
         reader: the agent's module that turns lines of the log into events.
@@ -189,13 +165,12 @@ class Plan:
     program_folder: str
     config_file: str
     files: Mapping[str, str]
-    identity: Mapping[str, object]
-    processes: Sequence[Process]
-    resume_processes: Sequence[Process]
-    collective: Sequence[Process]
     reader: str
     checkpoint_files: str
-    ranks: Sequence[str]
+    processes: Sequence[Process] = ()
+    resume_processes: Sequence[Process] = ()
+    collective: Sequence[Process] = ()
+    ranks: Sequence[str] = ()
     reader_options: Mapping[str, str] = field(default_factory=dict)
     checkpoints: str = NO_CHECKPOINTS
     checkpoint_options: Mapping[str, str] = field(default_factory=dict)

@@ -18,9 +18,9 @@ from core.catalog.gpus import GPUS, Gpu
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
-from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.plan import DataPlan, Plan, World
+from microcluster.jobs.ranks import RSH_AGENT
 from microcluster.jobs.rendering import render
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
@@ -74,22 +74,16 @@ class RunFolder:
     @cached_property
     def plan(self) -> Plan:
         """All that is decided about the run; the agent fills in the addresses of nodes that a queue will grant."""
-        facts, container = self.facts, self.facts.container
-        world = World(
-            addresses=self._addresses,
-            slots=facts.slots,
-            interface=facts.interface,
+        logdir = f"{self.path}/logdir"
+        world = replace(
+            _world(self.facts),
             path=self.path,
-            run=str(facts.run),
+            logdir=logdir,
+            run=str(self.facts.run),
             word=self.word,
-            mount_point=facts.mount_point,
-            image=container.image if container else None,
-            trainer=container.trainer if container else None,
-            data_id=facts.data.id if facts.data else None,
-            texts=facts.texts,
             secrets=self.secrets,
         )
-        return facts.job.plan(world)
+        return self.facts.job.plan(world)
 
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
@@ -103,53 +97,46 @@ class RunFolder:
         return {**files, spec.FILE: spec.text(self.document())}
 
     def document(self) -> dict[str, Any]:
-        """Return the agent's document: what it has to know of the plan, by the plan's own names, and the machines."""
+        """Return the agent's document: what facts, job and plan hold by its names, the later ones first, and what follows from them."""
         plan, facts, job, container = self.plan, self.facts, self.facts.job, self.facts.container
-        gpu, expected = GPUS.get(facts.gpu or "", NO_GPU), facts.prediction or NOT_PREDICTED
-        values = {
-            **{name: value for name, value in vars(plan).items() if name in spec.FIELDS},
-            "files": list(plan.files),
-            "data": plan.data.folder if plan.data else None,
-            "stage": self._stage() if plan.data else (),
-            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.checkpoint_bytes,
-            "kind": job.kind,
-            "max_steps": job.max_steps,
-            "stall_s": job.stall_s,
-            "keep": job.keep,
-            "preflight_skipped": job.preflight.removeprefix("run").removeprefix("skip: "),
-            "run": facts.run,
-            "word": self.word,
-            "runtime": "container" if container else "host",
-            "container": container.name if container else None,
-            "environment": None if container else f"{self.path}/{ENVIRONMENT}",
-            "image": container.image if container else "none",
-            "images": self.image_ids or [""] * len(facts.hosts),
-            "addresses": self._addresses,
-            "names": [host.name for host in facts.hosts],
-            "slots": facts.slots,
-            "interface": facts.interface,
-            "ssh": self._ssh,
-            "shared": self.shared,
-            "gpu": facts.gpu,
-            "gpu_memory_gb": gpu.memory_gb,
-            "driver": int(gpu.driver),
-            "port_speed_mbps": facts.port_speed_mbps,
-            "probe_port": (container.ssh_port if container else SSH_PORT) - 1,
+        known = {**vars(facts), **vars(job), **vars(plan)}
+        values = {name: known[name] for name in spec.FIELDS if name in known}
+        expected = facts.prediction or NOT_PREDICTED
+        values |= {
             "predicted_s": expected.seconds,
             "compute_s": expected.compute_s,
             "wire_bytes": expected.wire_bytes,
-            "per_hour": facts.per_hour,
-            "guard": facts.guard,
+        }
+        gpu = GPUS.get(facts.gpu or "", NO_GPU)
+        values |= {"gpu_memory_gb": gpu.memory_gb, "driver": int(gpu.driver)}
+        values |= {
+            "addresses": _addresses(facts),
+            "names": [host.name for host in facts.hosts],
+            "images": self.image_ids or [""] * len(facts.hosts),
+            "ssh": self._ssh,
+            "shared": self.shared,
+        }
+        values |= {
+            "runtime": "host",
+            "environment": f"{self.path}/{ENVIRONMENT}",
+            "image": "none",
+            "probe_port": SSH_PORT - 1,
+        }
+        if container:
+            values |= {"runtime": "container", "environment": None, "image": container.image}
+            values |= {"container": container.name, "probe_port": container.ssh_port - 1}
+        values |= {"data": None, "stage": ()}
+        if plan.data:
+            values |= {"data": plan.data.folder, "stage": self._stage()}
+        values |= {
+            "word": self.word,
+            "files": list(plan.files),
+            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.checkpoint_bytes,
+            "preflight_skipped": job.preflight.removeprefix("run").removeprefix("skip: "),
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
         }
         return to_jsonable_python(values)
-
-    @cached_property
-    def _addresses(self) -> tuple[str, ...]:
-        """The nodes' private addresses; something stands for that of a node which the queue has not granted yet."""
-        known = [_private(host.private_address) for host in self.facts.hosts]
-        return tuple(address or grant.placeholder(number) for number, address in enumerate(known))
 
     @property
     def _ssh(self) -> list[str]:
@@ -175,17 +162,42 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     on, and not with the hosts' addresses, which a preview does not know. The image's name stands for its Dockerfile, and with it for
     its base and for the version of what trains.
     """
-    plan, container = RunFolder(facts).plan, facts.container
+    job, container = facts.job, facts.container
+    if job.max_steps is not None:
+        job = job.model_copy(update={"max_steps": 0})
+    plan = job.plan(replace(_world(facts), logdir="-"))
     if container and plan.dockerfile:
-        made = image.tag(facts.job.kind, plan.dockerfile)
-        container = replace(container, dockerfile=plan.dockerfile, tag=made)
+        container = replace(container, dockerfile=plan.dockerfile, tag=image.tag(job.kind, plan.dockerfile))
     identity = {
-        **plan.identity,
+        "config": plan.files[plan.config_file],
         "image": container.tag if container else None,
         "world": [len(facts.hosts), facts.slots],
     }
+    if plan.data:
+        identity["data"] = plan.data.id
     run = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
     return replace(facts, run=run, container=container), plan
+
+
+def _world(facts: ClusterFacts) -> World:
+    """Return where a run would be, without what its id decides."""
+    container = facts.container
+    return World(
+        addresses=_addresses(facts),
+        slots=facts.slots,
+        interface=facts.interface,
+        mount_point=facts.mount_point,
+        image=container.image if container else None,
+        trainer=container.trainer if container else None,
+        data_id=facts.data.id if facts.data else None,
+        texts=facts.texts,
+    )
+
+
+def _addresses(facts: ClusterFacts) -> tuple[str, ...]:
+    """Return the nodes' private addresses; something stands for that of a node which the queue has not granted yet."""
+    known = [_private(host.private_address) for host in facts.hosts]
+    return tuple(address or grant.placeholder(number) for number, address in enumerate(known))
 
 
 def _private(address: str) -> str:
@@ -220,6 +232,5 @@ def _brought(plan: DataPlan, data: Data, sent: str) -> Mapping[str, Any]:
         files = [{"name": f.name, "path": f"{sent}/{f.name}", "sha256": f.sha256} for f in data.files]
         return {"kind": "files", "sent": files}
     address = data.address or f"file://{sent}/{data.files[0].name}"
-    pinned = data.sha256 or (data.files[0].sha256 if data.files else None)
-    archive = {"name": "finished.tar", "address": address, "most_bytes": plan.largest_bytes, "sha256": pinned}
+    archive = {"name": "finished.tar", "address": address, "most_bytes": plan.largest_bytes, "sha256": data.tar_sha256}
     return {"kind": "tar", "archives": [archive]}

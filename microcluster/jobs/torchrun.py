@@ -4,13 +4,13 @@ The agents are held to the private network; see docs/decisions/running-a-job.md.
 hang: an attempt ends with its first rank, and the supervisor goes on from a checkpoint.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from agent import spec
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.plan import Plan, Process, World
+from microcluster.jobs.ranks import commands, on_every_slot
 
 ROLE = "torchrun-agent"
 PORT = 48123
@@ -21,24 +21,24 @@ class Job(OwnScript):
     """See `microcluster.jobs.contract.Section`."""
 
     runtimes = ("container", "host")
-    started_by = "torch"
 
     kind: Literal["torchrun"]
 
-    def on_every_rank(self, world: World, command: Sequence[str], variables: Mapping[str, str]) -> Sequence[Process]:
-        """Return the agents, each of which starts ``command`` on its node's slots; the first to fail ends the run.
+    def plan(self, world: World) -> Plan:
+        """Decide everything about the run: agents start the ranks on their node's slots, and the first to fail ends the run.
 
         ``agent/launch/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
         """
-        given = {**environment(world), **variables}
-        started = (self.interpreter(world), world.agent, "launch.torchrun")
+        plan, program = self.program(world)
         nodes = len(world.addresses)
+        start = (program.python, f"{world.path}/agent", "launch.torchrun")
         where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
-        return [Process(ROLE, node, (*started, str(node), *where, *command), given) for node in range(nodes)]
-
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
-        return replace(super().plan(world), stop_order=(ROLE,), meeting_port=PORT)
+        given = {**environment(world), **program.variables}
+        started = {}
+        for name, command in commands(world, program, "torch").items():
+            argvs = [(*start, str(node), *where, *command) for node in range(nodes)]
+            started[name] = [Process(ROLE, node, argv, given) for node, argv in enumerate(argvs)]
+        return replace(plan, **started, ranks=on_every_slot(world), stop_order=(ROLE,), meeting_port=PORT)
 
 
 def environment(world: World) -> dict[str, str]:

@@ -15,6 +15,7 @@ from emulator.machines.registry import key_of
 from emulator.machines.spec import Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.openseq2seq import STAND_IN_RELEASE
 from microcluster.jobs.run_spec import decided
 from microcluster.remote import steps
 from microcluster.remote.host import Host
@@ -64,7 +65,9 @@ def cluster(machines: ContainerMachines, keys: Path) -> ClusterFacts:
         gpu="P100",
         port_speed_mbps=1000,
         data_disk_gb=DISK_GB,
-        container=cluster_facts.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
+        container=cluster_facts.Container(
+            "openseq2seq", base, registry_key_file=str(keys / "ngc_key"), trainer=STAND_IN_RELEASE
+        ),
         job=transformer(maxSteps=100_000, evalSteps=50, checkpointSteps=50),
     )
     return decided(known)[0]

@@ -118,12 +118,13 @@ def test_the_recipe_makes_the_files_that_the_job_reads_and_those_that_translatin
         [*data.files, *data.optional, "ID", "SHA256SUMS", "archives.json"]
     )
     assert is_sealed(plan)
-    source, target = lines(plan, data.train_source), lines(plan, data.train_target)
+    train, (_, translated) = data.pairs
+    source, target = (lines(plan, name) for name in train)
     assert len(source) == len(target) == 20 + 9 + 5 + 3
     for one, other in zip(source, target, strict=True):
         assert one.rpartition("▁")[2] == other.rpartition("▁")[2]
     assert source != sorted(source)
-    assert lines(plan, data.eval_target) == ["▁de ▁one", "▁de ▁two"]
+    assert lines(plan, translated) == ["▁de ▁one", "▁de ▁two"]
     assert [name for name in os.listdir(plan["work"]) if name in staging.FOLDERS] == []
 
 
@@ -195,14 +196,8 @@ def test_a_text_is_refused_unless_it_has_as_many_different_words_as_its_program_
 def finished(count=4, other=4, pieces=2048):
     """Return finished files of the small data set, as another computer has made them."""
     data = DATASETS["debian-en-de"]
-    counts = {
-        data.vocabulary: pieces,
-        data.train_source: count,
-        data.train_target: other,
-        data.eval_source: 2,
-        data.eval_target: 2,
-    }
-    return {name: b"x\n" * number for name, number in counts.items()}
+    counts = (pieces, count, other, 2, 2)
+    return {name: b"x\n" * number for name, number in zip(data.files, counts, strict=True)}
 
 
 def brought(tmp_path, data, files):

@@ -203,7 +203,7 @@ def test_model_and_steps_follow_from_what_trains_in_the_image() -> None:
 
 
 def trained_by(values: dict[str, Any]) -> tuple[str | None, str | None, str]:
-    """Return the key's value, the OpenSeq2Seq that trains in the local image, and where the value came from."""
+    """Return the key's value, what trains in the local image, and where the value came from."""
     stack = config.parse("dev", values)
     (origin,) = (origin for path, _, origin in stack.origins if path == "job.trainer")
     return stack.job.trainer, stack.trainer, origin
@@ -214,14 +214,14 @@ LOCAL = {"container__image": "r.test:5000/microcluster/training:local", "job__mo
 
 def test_in_the_local_image_trains_what_the_last_make_images_put_there(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert trained_by(written(**LOCAL))[:2] == ("stand-in", None)
+    assert trained_by(written(**LOCAL))[:2] == ("stand-in", "stand-in 0.1.0")
     assert "OPENSEQ2SEQ_SOURCE" in trained_by(written(**LOCAL))[2]
     fact = tmp_path / image.TRAINER_FILE
     fact.parent.mkdir(parents=True)
     fact.write_text("OpenSeq2Seq 8681d381\n")
     assert trained_by(written(**LOCAL))[:2] == (None, "OpenSeq2Seq 8681d381")
     assert "OpenSeq2Seq 8681d381 in the local training image" in trained_by(written(**LOCAL))[2]
-    assert trained_by(written(**LOCAL, job__trainer="stand-in")) == ("stand-in", None, "stack file")
+    assert trained_by(written(**LOCAL, job__trainer="stand-in")) == ("stand-in", "stand-in 0.1.0", "stack file")
     assert trained_by(written()) == (None, None, "not set: OpenSeq2Seq"), "NVIDIA's image gets it from its repository"
 
 
@@ -231,7 +231,7 @@ def test_a_fact_that_make_images_did_not_write_counts_as_none(strange: str, tmp_
     fact = tmp_path / image.TRAINER_FILE
     fact.parent.mkdir(parents=True)
     fact.write_text(strange)
-    assert trained_by(written(**LOCAL))[:2] == ("stand-in", None)
+    assert trained_by(written(**LOCAL))[:2] == ("stand-in", "stand-in 0.1.0")
 
 
 def test_a_trainer_that_there_is_not_is_refused() -> None:

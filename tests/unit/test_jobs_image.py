@@ -11,7 +11,12 @@ from microcluster.jobs import image, openseq2seq
 from microcluster.jobs.plan import World
 
 NGC = World(("10.0.0.1",), 1, image="nvcr.io/nvidia/tensorflow:19.05-py3")
-LOCAL = World(("10.0.0.1",), 1, image="ngc.microcluster.internal:5000/microcluster/training:standin")
+LOCAL = World(
+    ("10.0.0.1",),
+    1,
+    image="ngc.microcluster.internal:5000/microcluster/training:standin",
+    trainer=openseq2seq.STAND_IN_RELEASE,
+)
 JOB = transformer()
 END = "The command returned a non-zero code:"
 
@@ -53,13 +58,12 @@ def test_every_python_package_is_pinned_and_brings_no_other():
     assert "MPICC=" in next(line for line in installs if "mpi4py==" in line)
 
 
-def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_else(monkeypatch):
+def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_else():
     named = tag(LOCAL)
     assert re.fullmatch(r"microcluster/openseq2seq:[0-9a-f]{12}", named)
     assert tag(replace(LOCAL, slots=2, run="1f")) == named
     assert tag(replace(LOCAL, image=LOCAL.image + "2")) != named
-    monkeypatch.setattr(openseq2seq, "STAND_IN_RELEASE", "stand-in 9")
-    assert tag(LOCAL) != named
+    assert tag(replace(LOCAL, trainer="stand-in 9")) != named
 
 
 def test_a_base_that_moved_behind_its_reference_makes_another_recipe():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from launching import transformer
 from standin import VERSION
 
-from microcluster.jobs import mpirun, openseq2seq, rendering
+from microcluster.jobs import openseq2seq, ranks, rendering
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq import datasets
@@ -128,31 +128,21 @@ def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run()
         assert f" {part} " in line
 
 
-def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):
-    base = "ngc.microcluster.internal:5000/microcluster/training:standin"
-    standin = dataclasses.replace(CLUSTER, container=Container("openseq2seq", base))
-    assert f"stand-in {VERSION}" == openseq2seq.STAND_IN_RELEASE == RunFolder(standin).plan.trainer
-    before, other = run_id(standin), run_id(CLUSTER)
-    monkeypatch.setattr(openseq2seq, "STAND_IN_RELEASE", "stand-in 9")
-    assert run_id(standin) != before
-    assert run_id(CLUSTER) == other
-
-
 def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     base = "ngc.microcluster.internal:5000/microcluster/training:local"
-    names = (None, "OpenSeq2Seq 8681d381", "OpenSeq2Seq of unknown commit, files 0123456789ab")
-    containers = [Container("openseq2seq", base, trainer=name) for name in names]
+    assert f"stand-in {VERSION}" == openseq2seq.SOURCE.stand_in
+    names = (f"stand-in {VERSION}", "OpenSeq2Seq 8681d381", "OpenSeq2Seq of unknown commit, files 0123456789ab")
+    containers = [Container("openseq2seq", base, trainer=name) for name in (*names, None)]
     clusters = [dataclasses.replace(CLUSTER, container=one) for one in containers]
-    assert len({run_id(cluster) for cluster in clusters}) == 3
+    assert len({run_id(cluster) for cluster in clusters}) == 4
     jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).document() for cluster in clusters]
-    assert [job["trainer"] for job in jobs] == [openseq2seq.STAND_IN_RELEASE, *names[1:]]
-    folders = [openseq2seq.STAND_IN_FOLDER, openseq2seq.LOCAL_PROGRAM_FOLDER, openseq2seq.LOCAL_PROGRAM_FOLDER]
+    assert [job["trainer"] for job in jobs] == [*names, "OpenSeq2Seq 8681d381"]
+    folders = [openseq2seq.STAND_IN_FOLDER, *2 * [openseq2seq.LOCAL_PROGRAM_FOLDER], "/opt/OpenSeq2Seq"]
     assert [job["program_folder"] for job in jobs] == folders
-    assert RunFolder(dataclasses.replace(CLUSTER, run="0" * 12)).document()["program_folder"] == "/opt/OpenSeq2Seq"
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
-    (process,) = mpirun.on_every_rank(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",))
+    process = ranks.mpirun(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",), {})
     argv = process.argv
     line = " ".join(argv)
     assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")

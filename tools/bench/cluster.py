@@ -12,6 +12,7 @@ from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
 from emulator.machines.spec import Disk, MachineSpec
 from microcluster.jobs import cluster_facts
+from microcluster.jobs.openseq2seq import STAND_IN_RELEASE
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -76,7 +77,11 @@ def _facts(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) 
         port_speed_mbps=port_mbps,
         data_disk_gb=DISK_GB,
         container=cluster_facts.Container(
-            "openseq2seq", base, registry_key_file=str(folder / "ngc_key"), tag="microcluster/bench:layer"
+            "openseq2seq",
+            base,
+            registry_key_file=str(folder / "ngc_key"),
+            trainer=STAND_IN_RELEASE,
+            tag="microcluster/bench:layer",
         ),
     )
 

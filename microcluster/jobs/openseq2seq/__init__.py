@@ -1,11 +1,10 @@
 """The kind ``openseq2seq``: NVIDIA's en-de Transformer, trained by OpenSeq2Seq over Horovod and Open MPI."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt
 
-from microcluster.jobs import mpirun
 from microcluster.jobs.contract import (
     GRADIENT_BYTES,
     MOST_STEPS,
@@ -28,33 +27,41 @@ from microcluster.jobs.image import (
 from microcluster.jobs.openseq2seq import translation
 from microcluster.jobs.openseq2seq.datasets import DATASETS, data_of
 from microcluster.jobs.plan import Metric, Plan, World
+from microcluster.jobs.ranks import Program, by_mpirun
 from microcluster.jobs.rendering import render
 
 COMMIT = "8681d381"
 """The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
+STAND_IN_RELEASE = "stand-in 0.1.0"
 SOURCE = PinnedSource(
     program="OpenSeq2Seq",
+    name=f"OpenSeq2Seq {COMMIT}",
     variable="OPENSEQ2SEQ_SOURCE",
     repository="https://github.com/NVIDIA/OpenSeq2Seq",
     commit="8681d381ed404fde516e2c1b823de5a213c59aba",
-    release=COMMIT,
     content="2035e93b06a9",
     parts=("LICENSE", "open_seq2seq", "run.py", "tokenizer_wrapper.py"),
     folder="OpenSeq2Seq",
+    stand_in=STAND_IN_RELEASE,
 )
-STAND_IN_RELEASE = "stand-in 0.1.0"
-PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
 STAND_IN_FOLDER = "/opt/microcluster/stand-in"
+PROGRAM_FOLDERS = {None: "/opt/OpenSeq2Seq", STAND_IN_RELEASE: STAND_IN_FOLDER}
+"""By what trains in the local training image."""
 CONFIG_FILE = "config.py"
 CHECKPOINT_BYTES = 14
 """Of one parameter, in mixed precision."""
 STAND_IN = "stand-in"
 ONLY_STAND_IN = "the local training image holds nothing else; OPENSEQ2SEQ_SOURCE=... make images brings OpenSeq2Seq"
-UNPLANNED_STEPS = 200
-"""Between checkpoints of the large model on what nobody has timed: about what the slowest that was timed gets."""
-EVAL_STEPS = 4001
-"""As OpenSeq2Seq's own configuration has it."""
-USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
+USUAL = {
+    "transformer-base": {
+        "maxSteps": 50_000,
+        "dataset": "wmt16-en-de",
+        "evalSteps": 4001,  # As OpenSeq2Seq's own configuration has it.
+        # On what nobody has timed about what the slowest that was timed gets; elsewhere the money at risk decides.
+        "checkpointSteps": 200,
+    },
+    "transformer-tiny": {"maxSteps": 300, "dataset": "debian-en-de", "evalSteps": 100, "checkpointSteps": 100},
+}
 MODEL, IMAGE = "follows from job.model", "follows from container.image"
 METRICS = (
     Metric("bleu", "BLEU", "bleu", "score", note="teacher-forced and on sentence pieces: no score of a translation"),
@@ -72,17 +79,15 @@ class Size:
     filter: int
     train_length: int
     eval_length: int
-    eval_batch: int
     learning_rate: float
     warmup_steps: int
     print_steps: int
-    sample_steps: int
     map_calls: int
 
 
 SIZES = {
-    "transformer-base": Size(512, 6, 8, 2048, 56, 256, 16, 2.0, 8000, 100, 100, 16),
-    "transformer-tiny": Size(64, 1, 4, 256, 32, 32, 16, 0.5, 100, 10, 100, 2),
+    "transformer-base": Size(512, 6, 8, 2048, 56, 256, 2.0, 8000, 100, 16),
+    "transformer-tiny": Size(64, 1, 4, 256, 32, 32, 0.5, 100, 10, 2),
 }
 PUBLISHED_PARAMETERS = {("transformer-base", "wmt16-en-de"): 60_880_896}
 """From the size of a published checkpoint (852.27 MB at 14 bytes each), whose runs the predictions are made of."""
@@ -110,38 +115,31 @@ class Job(Section):
     @classmethod
     def defaults(cls, sections: Sections, hardware: Hardware) -> dict[str, Origin]:
         """Return what follows from other values; what is invalid is left for the validation."""
-        job, local, trainer = sections["job"], is_local(named_image(sections)), SOURCE.among(hardware.local_programs)
-        found = {"job.model": Origin("transformer-tiny" if local else "transformer-base", IMAGE)}
-        if local and trainer is None:
-            found["job.trainer"] = Origin(STAND_IN, ONLY_STAND_IN)
-        else:
-            found["job.trainer"] = Origin(
-                None, f"not set: {trainer} in the local training image" if local else "not set: OpenSeq2Seq"
-            )
-        model = str(job.get("model", found["job.model"].value))
-        tiny = model == "transformer-tiny"
-        if model in USUAL_STEPS:
-            found["job.maxSteps"] = Origin(USUAL_STEPS[model], MODEL)
-        found["job.dataset"] = Origin("debian-en-de" if tiny else "wmt16-en-de", MODEL)
-        usual = "mixed" if hardware.precision == "mixed" and not tiny else "fp32"
-        found["job.precision"] = Origin(usual, "follows from cluster.flavor and job.model")
-        batch = 16 if tiny else 256 if job.get("precision", usual) == "mixed" else 128
-        found["job.batchPerGpu"] = Origin(batch, f"{MODEL} and job.precision (16 bits fit twice as much)")
-        found["job.evalSteps"] = Origin(100 if tiny else EVAL_STEPS, MODEL)
-        # Where planning knows the time of a step, the money at risk decides.
-        found["job.checkpointSteps"] = Origin(100 if tiny else UNPLANNED_STEPS, f"{MODEL}: nothing like it was timed")
-        return found
+        job, local, held = sections["job"], is_local(named_image(sections)), SOURCE.among(hardware.local_programs)
+        trainer = Origin(None, f"not set: {held} in the local training image" if local else "not set: OpenSeq2Seq")
+        if local and held is None:
+            trainer = Origin(STAND_IN, ONLY_STAND_IN)
+        model = Origin("transformer-tiny" if local else "transformer-base", IMAGE)
+        named = str(job.get("model", model.value))
+        tiny = named == "transformer-tiny"
+        precision = "mixed" if hardware.precision == "mixed" and not tiny else "fp32"
+        batch = 256 if job.get("precision", precision) == "mixed" else 128
+        found = {key: Origin(value, MODEL) for key, value in USUAL.get(named, USUAL["transformer-base"]).items()}
+        found["trainer"], found["model"] = trainer, model
+        found["precision"] = Origin(precision, "follows from cluster.flavor and job.model")
+        found["batchPerGpu"] = Origin(16 if tiny else batch, f"{MODEL} and job.precision (16 bits fit twice as much)")
+        found["checkpointSteps"] = replace(found["checkpointSteps"], reason=f"{MODEL}: nothing like it was timed")
+        return {f"job.{key}": origin for key, origin in found.items()}
 
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what contradicts the container; a preview may name a base on which the image cannot be built."""
-        found = []
-        if sections["job"].get("trainer") == STAND_IN and not is_local(named_image(sections)):
+        named, found = named_image(sections), []
+        if sections["job"].get("trainer") == STAND_IN and not is_local(named):
             found.append(
                 f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds the stand-in; leave trainer out, and "
                 "OpenSeq2Seq trains"
             )
-        named = named_image(sections)
         repository, _, tag = named.partition(":")
         if ordering and repository == NVIDIAS_IMAGE and "@" not in named and not PYTHON_3_5.fullmatch(tag):
             found.append(
@@ -161,42 +159,35 @@ class Job(Section):
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
         data, size, numbers = data_of(self.dataset, world), SIZES[self.model], self._parameters()
-        local = is_local(world.image or "")
-        trainer = (world.trainer or STAND_IN_RELEASE) if local else SOURCE.name
-        folder = PROGRAM_FOLDER if not local else LOCAL_PROGRAM_FOLDER if world.trainer else STAND_IN_FOLDER
+        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
         config = f"--config_file={world.path}/{CONFIG_FILE}"
-        rank = (*world.noted, "python", "run.py", config, "--use_horovod=True", "--mode=train_eval")
-        added_up, endless = GRADIENT_BYTES * numbers, self.model_copy(update={"max_steps": 0})
+        words = ("python", "run.py", config, "--use_horovod=True", "--mode=train_eval")
+        # It goes on from the latest checkpoint of a log folder that has one.
+        resumed = (*words, "--continue_learning")
+        program = Program(words, resumed, "python", CONFIG_FILE, model_bytes=GRADIENT_BYTES * numbers)
         return Plan(
             title=f"{self.model} on {self.dataset}, {self.precision}, {self.batch_per_gpu} pairs per rank",
             trainer=trainer,
-            program_folder=folder,
+            program_folder=PROGRAM_FOLDERS.get(world.trainer, LOCAL_PROGRAM_FOLDER),
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: self.configuration(data.folder, world.logdir)},
-            identity={"config": endless.configuration(data.folder, "-"), "data": data.id},
-            processes=mpirun.on_every_rank(world, rank),
-            # It goes on from the latest checkpoint of a log folder that has one.
-            resume_processes=mpirun.on_every_rank(world, (*rank, "--continue_learning")),
-            collective=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, added_up, mpirun.WORLD)),
             reader="openseq2seq",
             checkpoints="tensorflow",
             checkpoint_files=(
                 "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
             ),
-            ranks=world.ranks,
-            dockerfile=render(
-                "openseq2seq/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=not local
-            ),
+            dockerfile=render("openseq2seq/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare),
             data=data,
             metrics=METRICS,
             translator=translation,
             eval_steps=self.eval_steps,
             print_steps=size.print_steps,
             mixed=self.precision == "mixed",
-            model_bytes=added_up,
+            model_bytes=program.model_bytes,
             checkpoint_bytes=CHECKPOINT_BYTES * numbers,
             learning_rate=self._learning_rate,
             warmup_steps=size.warmup_steps,
+            **by_mpirun(world, program),
         )
 
     def configuration(self, data_folder: str, logdir: str) -> str:
@@ -221,7 +212,8 @@ class Job(Section):
         size = SIZES[self.model]
         attention, feed_forward = 4 * size.hidden**2, 2 * size.hidden * size.filter
         encoder, decoder = attention + feed_forward, 2 * attention + feed_forward
-        return DATASETS[self.dataset].vocabulary_size * size.hidden + size.layers * (encoder + decoder)
+        _, pieces = DATASETS[self.dataset].vocabulary
+        return pieces * size.hidden + size.layers * (encoder + decoder)
 
     def _learning_rate(self, step: int) -> float:
         """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""

@@ -1,9 +1,9 @@
-"""The data sets: where each lies, the files that a job reads of it, and the recipe by which the launcher makes them."""
+"""The data sets: where each lies below the mount point, the files that a job reads of it, and the recipe that makes them."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from microcluster.jobs.plan import DataPlan, World
@@ -12,10 +12,9 @@ ID_DIGITS = 8
 GB = 10**9
 LARGEST_FINISHED_BYTES = 20 * GB
 """What a tar with finished files may have; the whole folder of WMT16 with all that nobody reads measures 13 GB."""
-MODEL = "m_common.model"
-NEEDED = (MODEL, "m_common.vocab", "SHA256SUMS")
-"""What a trained model cannot be used without."""
-"""What turns sentences into pieces and back; training does not read it, translating does."""
+MODEL, VOCABULARY = "m_common.model", "m_common.vocab"
+"""What turns sentences into pieces and back, which training does not read and translating does; and the pieces."""
+Pair = tuple[str, str]
 PIECES = (
     "--model_type=bpe",
     *("--pad_id=0", "--eos_id=1", "--bos_id=2", "--unk_id=3"),
@@ -26,50 +25,13 @@ PINS = ("sha256", "md5", "bytes", "most_bytes")
 """What is known of an archive beforehand changes nothing about what is made of it."""
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Where a data set lies below the mount point, the files the job reads, and how they are made.
-
-    ``recipe`` is what agent/data/staging.py reads: archives, the texts in them, which pair is cleaned and shuffled,
-    how pieces are learned, and which text becomes which file.
-    """
-
-    folder: str
-    vocabulary: str
-    train_source: str
-    train_target: str
-    eval_source: str
-    eval_target: str
-    vocabulary_size: int
-    recipe: Mapping[str, Any]
-    test: tuple[str, ...] = ()
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Every file that the job reads, and that has to be on every host."""
-        return (self.vocabulary, self.train_source, self.train_target, self.eval_source, self.eval_target)
-
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """What lies beside them for translating."""
-        return (MODEL, *self.test)
-
-
 def data_of(name: str, world: World) -> DataPlan:
     """Return the sentence pairs and the vocabulary; data that were brought lie apart from what is made here."""
     data = DATASETS[name]
     folder = f"{world.mount_point}/{data.folder}"
-    return DataPlan(
-        world.data_id or recipe_id(name),
-        f"{folder}-{world.data_id}" if world.data_id else folder,
-        data.files,
-        data.recipe,
-        LARGEST_FINISHED_BYTES,
-        optional=data.optional,
-        pairs=((data.train_source, data.train_target), (data.eval_source, data.eval_target)),
-        vocabulary=(data.vocabulary, data.vocabulary_size),
-        needed=NEEDED,
-    )
+    if world.data_id:
+        return replace(data, id=world.data_id, folder=f"{folder}-{world.data_id}")
+    return replace(data, id=recipe_id(name), folder=folder)
 
 
 def recipe_id(name: str) -> str:
@@ -77,6 +39,23 @@ def recipe_id(name: str) -> str:
     recipe = dict(DATASETS[name].recipe)
     recipe["archives"] = [{key: one[key] for key in one if key not in PINS} for one in recipe["archives"]]
     return f"{name}-{hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:ID_DIGITS]}"
+
+
+def _dataset(
+    folder: str, pieces: int, train: Pair, evaluation: Pair, recipe: Mapping[str, Any], *, test: tuple[str, ...] = ()
+) -> DataPlan:
+    """Return a data set of which each pair is a source and its target; ``recipe`` is what agent/data/staging.py reads."""
+    return DataPlan(
+        id="",
+        folder=folder,
+        files=(VOCABULARY, *train, *evaluation),
+        recipe=recipe,
+        largest_bytes=LARGEST_FINISHED_BYTES,
+        optional=(MODEL, *test),
+        pairs=(train, evaluation),
+        vocabulary=(VOCABULARY, pieces),
+        needed=(MODEL, VOCABULARY, "SHA256SUMS"),
+    )
 
 
 def _archive(name: str, address: str, most_bytes: int, **pins: str) -> dict[str, Any]:
@@ -93,14 +72,11 @@ def _training(language: str) -> list[list[str]]:
 
 DATASETS = {
     # As OpenSeq2Seq's scripts/get_en_de.sh makes it, without the vocabularies of one language each, which its job never reads.
-    "wmt16-en-de": Dataset(
+    "wmt16-en-de": _dataset(
         "wmt16_de_en",
-        "m_common.vocab",
-        "train.clean.en.shuffled.BPE_common.32K.tok",
-        "train.clean.de.shuffled.BPE_common.32K.tok",
-        "wmt13-en-de.src.BPE_common.32K.tok",
-        "wmt13-en-de.ref.BPE_common.32K.tok",
         32768,
+        ("train.clean.en.shuffled.BPE_common.32K.tok", "train.clean.de.shuffled.BPE_common.32K.tok"),
+        ("wmt13-en-de.src.BPE_common.32K.tok", "wmt13-en-de.ref.BPE_common.32K.tok"),
         {
             "archives": [
                 _archive("europarl-v7.tgz", "https://www.statmt.org/europarl/v7/de-en.tgz", GB),
@@ -147,17 +123,14 @@ DATASETS = {
             # Counted after cleaning, as published for the whole set; another number is told, not refused.
             "usual_lines": 4_524_868,
         },
-        ("wmt14-en-de.src.BPE_common.32K.tok", "wmt14-en-de.ref.BPE_common.32K.tok"),
+        test=("wmt14-en-de.src.BPE_common.32K.tok", "wmt14-en-de.ref.BPE_common.32K.tok"),
     ),
     # The sentences of Debian's translations, which the local stack's image carries.
-    "debian-en-de": Dataset(
+    "debian-en-de": _dataset(
         "debian_en_de",
-        "m_common.vocab",
-        "train.en.tok",
-        "train.de.tok",
-        "eval.en.tok",
-        "eval.de.tok",
         2048,
+        ("train.en.tok", "train.de.tok"),
+        ("eval.en.tok", "eval.de.tok"),
         {
             "archives": [_archive("sentences.tar", "file:///opt/microcluster/corpus/sentences.tar", GB)],
             "texts": {name: [["sentences.tar", name]] for name in ("train.en", "train.de", "eval.en", "eval.de")},

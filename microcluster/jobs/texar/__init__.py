@@ -1,17 +1,16 @@
 """The kind ``texar``: the distributed language model of Texar's examples, over Horovod and Open MPI; its steps are epochs."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt
 from pydantic.alias_generators import to_camel
 
-from microcluster.jobs import mpirun
 from microcluster.jobs.contract import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, LOCAL_REPOSITORY, is_local, named_image, repository
 from microcluster.jobs.plan import NO_CHECKPOINTS, DataPlan, Metric, Plan, World
+from microcluster.jobs.ranks import Program, by_mpirun
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar.example import (
     CONFIGURATIONS,
@@ -19,28 +18,30 @@ from microcluster.jobs.texar.example import (
     FORGET_BIAS,
     LARGEST_BYTES,
     LAYERS,
+    ORIGINAL_VOCABULARY,
     TEXTS,
     TRAIN,
     exchanged_numbers,
-    parameters,
 )
 
 BASE = "nvcr.io/nvidia/tensorflow:19.09-py3"
 """The first of NVIDIA's images with Python 3.6, which Texar 0.2.4 needs; it has TensorFlow 1.14 and Horovod."""
 COMMIT = "0cce879591833a46ab844a9d5565383b270f1b15"
 """Of github.com/asyml/texar: the tag v0.2.4, of 2019-11-18."""
+STAND_IN_RELEASE = "stand-in 0.1.0"
 SOURCE = PinnedSource(
     program="Texar",
+    name="Texar 0.2.4",
     variable="TEXAR_SOURCE",
     repository="https://github.com/asyml/texar",
     commit=COMMIT,
-    release="0.2.4",
     content="dc78cd263d27",
     parts=("LICENSE", "texar", "examples/distributed_gpu"),
     folder="Texar",
+    stand_in=STAND_IN_RELEASE,
 )
-STAND_IN_RELEASE = "stand-in 0.1.0"
-EXAMPLE_FOLDER, STAND_IN_FOLDER = "/opt/texar/examples/distributed_gpu", "/opt/microcluster/language-model"
+PROGRAM_FOLDERS = {None: "/opt/texar/examples/distributed_gpu", STAND_IN_RELEASE: "/opt/microcluster/language-model"}
+"""By what trains in the local training image."""
 SCRIPT = "lm_ptb_distributed.py"
 MODULE = "language_model"
 """The configuration's name for an import: none of the example's own modules, which lie beside the script, is called so."""
@@ -63,10 +64,6 @@ ONLY_STAND_IN = (
 )
 LOCAL_TEXTS = ("debian-en", "debian-en-10000")
 """For our own program, and for Texar itself."""
-VALID_WORDS = {"ptb": 73_760, "debian-en-10000": 4_700}
-"""Of the shortest text of each. Where it gives a step, the words of an epoch, 929,589 and 68,723, give ten, and by a tenth of
-them lm_ptb_distributed.py divides."""
-EPOCHS = "epochs"
 
 
 def _number(at_least: float, at_most: float) -> Any:
@@ -97,96 +94,91 @@ class Job(Section):
     @classmethod
     def defaults(cls, sections: Sections, hardware: Hardware) -> dict[str, Origin]:
         """Return what follows from the image and the configuration; what is invalid is left for the validation."""
-        job, local = sections["job"], is_local(named_image(sections))
-        held = SOURCE.among(hardware.local_programs) if local else None
-        ours = job.get("trainer") == STAND_IN or not held
-        original = f"not set: {held} in the local training image, {NO_CHECKPOINT}" if held else ORIGINAL
-        found = {
-            "job.config": Origin("tiny" if local else "small", IMAGE),
-            "job.dataset": Origin(LOCAL_TEXTS[not ours], f"{IMAGE} and job.trainer") if local else Origin("ptb", IMAGE),
-            "job.trainer": Origin(STAND_IN, ONLY_STAND_IN) if local and not held else Origin(None, original),
-        }
-        config = CONFIGURATIONS.get(str(job.get("config", found["job.config"].value)))
-        values = dataclasses.asdict(config) if config else {}
-        if values:
-            found["job.maxSteps"] = Origin(values.pop(EPOCHS), f"{CONFIG}; a step is an epoch")
-        return found | {f"job.{to_camel(name)}": Origin(value, CONFIG) for name, value in values.items()}
+        job, local, held = sections["job"], is_local(named_image(sections)), SOURCE.among(hardware.local_programs)
+        config, dataset, trainer = Origin("small", IMAGE), Origin("ptb", IMAGE), Origin(None, ORIGINAL)
+        if local:
+            config, trainer = Origin("tiny", IMAGE), Origin(STAND_IN, ONLY_STAND_IN)
+            if held:
+                trainer = Origin(None, f"not set: {held} in the local training image, {NO_CHECKPOINT}")
+            ours, whole = LOCAL_TEXTS
+            is_ours = STAND_IN in (trainer.value, job.get("trainer"))
+            dataset = Origin(ours if is_ours else whole, f"{IMAGE} and job.trainer")
+        found = {"job.config": config, "job.dataset": dataset, "job.trainer": trainer}
+        chosen = CONFIGURATIONS.get(str(job.get("config", config.value)))
+        if chosen:
+            found["job.maxSteps"] = Origin(chosen.epochs, f"{CONFIG}; a step is an epoch")
+            values = {name: value for name, value in vars(chosen).items() if name != "epochs"}
+            found |= {f"job.{to_camel(name)}": Origin(value, CONFIG) for name, value in values.items()}
+        return found
 
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what contradicts the cluster and the container; a preview may name a base on which the image cannot be built."""
         job, image = sections["job"], named_image(sections)
+        local, is_ours = is_local(image), job.get("trainer") == STAND_IN
         found = _problems_of_batch(job.get("globalBatch"), hardware.ranks)
-        if is_local(image):
-            return found if job.get("trainer") == STAND_IN else found + _problems_of_words(job) + _problems_of_text(job)
-        found += _problems_of_text(job)
-        if job.get("trainer") == STAND_IN:
+        if not (local and is_ours):
+            found += _problems_of_text(job)
+        few, enough = LOCAL_TEXTS
+        if local and not is_ours and job.get("dataset") == few:
+            found.append(
+                f"job/dataset: Texar trains on exactly 10,000 different words, and {few} has 1,000; use {enough}, or trainer: stand-in"
+            )
+        if is_ours and not local:
             found.append(f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds it; leave trainer out")
-        if job.get("dataset") in LOCAL_TEXTS:
+        if job.get("dataset") in LOCAL_TEXTS and not local:
             found.append(
                 f"job/dataset: only the local training image ({LOCAL_REPOSITORY}) holds {job['dataset']}; use ptb"
             )
-        base = BASE.partition(":")[0]
-        if ordering and f"{base.partition('/')[0]}/{repository(image)}" == base and image != BASE and "@" not in image:
+        if ordering and repository(image) == repository(BASE) and image != BASE and "@" not in image:
             found.append(
                 f"container/image: {image} has not the Python and TensorFlow for which templates/texar/Dockerfile pins the job's "
                 f"packages; use {BASE}"
             )
         return found
 
-    @property
-    def _is_ours(self) -> bool:
-        """Whether our own language model trains, which writes checkpoints, and not Texar itself."""
-        return self.trainer == STAND_IN
-
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
-        data, text = self._data(world), TEXTS[self.dataset]
-        local = is_local(world.image or "")
-        trainer = (world.trainer or STAND_IN_RELEASE) if local else SOURCE.name
-        folder = EXAMPLE_FOLDER if not local else LOCAL_PROGRAM_FOLDER if world.trainer else STAND_IN_FOLDER
-        program = ("env", f"PYTHONPATH={world.path}", "python", SCRIPT, "--config", MODULE, "--data_path", data.folder)
-        checkpoints = ("--checkpoint_dir", world.logdir) if self._is_ours else ()
-        # Our own program goes on from the newest checkpoint by itself.
-        ranks = mpirun.on_every_rank(world, (*world.noted, *program, *checkpoints))
-        exchanged = GRADIENT_BYTES * exchanged_numbers(self.hidden_size, text.words)
-        size = CHECKPOINT_BYTES * parameters(self.hidden_size, text.words) if self._is_ours else 0
+        text, data, is_ours = TEXTS[self.dataset], self._data(world), self.trainer == STAND_IN
+        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
+        words = ("env", f"PYTHONPATH={world.path}", "python", SCRIPT, "--config", MODULE, "--data_path", data.folder)
+        checkpoints, size, exchanged = NO_CHECKPOINTS, 0, exchanged_numbers(self.hidden_size, text.words)
+        if is_ours:  # It goes on from the newest checkpoint by itself.
+            words += ("--checkpoint_dir", world.logdir)
+            checkpoints, size = "tensorflow", CHECKPOINT_BYTES * (exchanged + self.hidden_size * text.words)
+        program = Program(words, words, "python", CONFIG_FILE, model_bytes=GRADIENT_BYTES * exchanged)
         return Plan(
             title=(
                 f"LSTM language model {self.config}, {LAYERS} layers of {self.hidden_size}, on {self.dataset}, batch "
                 f"{self.global_batch} over all ranks"
             ),
             trainer=trainer,
-            program_folder=folder,
+            program_folder=PROGRAM_FOLDERS.get(world.trainer, LOCAL_PROGRAM_FOLDER),
             config_file=CONFIG_FILE,
-            files={CONFIG_FILE: _configuration(self)},
-            identity={"config": _configuration(self.model_copy(update={"max_steps": 0})), "data": data.id},
-            processes=ranks,
-            resume_processes=ranks,
-            collective=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, exchanged, mpirun.WORLD)),
+            files={CONFIG_FILE: render("texar/language_model.py.j2", job=self, layers=LAYERS, forget_bias=FORGET_BIAS)},
             reader="texar",
-            checkpoints="tensorflow" if self._is_ours else NO_CHECKPOINTS,
+            checkpoints=checkpoints,
             checkpoint_files=(
                 "of our own language model only: .index (where each tensor lies), .meta (the graph), .data (the weights)"
             ),
-            ranks=world.ranks,
-            dockerfile=render("texar/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=not local),
+            dockerfile=render("texar/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare),
             data=data,
             metrics=METRICS,
             unit="epoch",
             result="test_perplexity",
             # A loss follows each epoch, and its evaluation, which names its step, right after it.
             print_steps=1,
-            model_bytes=exchanged,
+            model_bytes=program.model_bytes,
             checkpoint_bytes=size,
             learning_rate=self._learning_rate,
+            **by_mpirun(world, program),
         )
 
     def _data(self, world: World) -> DataPlan:
         """Return the three files; Texar itself insists on the number of different words."""
         text = TEXTS[self.dataset]
         brought = f"-{world.data_id}" if world.data_id else ""
-        words = (TRAIN, text.words) if text.exactly and not self._is_ours else None
+        words = (TRAIN, text.words) if text.words == ORIGINAL_VOCABULARY and self.trainer != STAND_IN else None
         folder = f"{world.mount_point}/{text.folder}{brought}"
         return DataPlan(world.data_id or self.dataset, folder, FILES, text.recipe, LARGEST_BYTES, words=words)
 
@@ -195,31 +187,16 @@ class Job(Section):
         return self.learning_rate * self.decay_rate ** max(epoch - 1 - self.decay_start, 0)
 
 
-def _configuration(job: Job) -> str:
-    return render("texar/language_model.py.j2", job=job, layers=LAYERS, forget_bias=FORGET_BIAS)
-
-
-def _problems_of_words(job: Mapping[str, Any]) -> list[str]:
-    """Texar itself asserts the number of different words."""
-    few, enough = LOCAL_TEXTS
-    if job.get("dataset") != few:
-        return []
-    return [
-        f"job/dataset: Texar trains on exactly 10,000 different words, and {few} has 1,000; use {enough}, or trainer: stand-in"
-    ]
-
-
 def _problems_of_text(job: Mapping[str, Any]) -> list[str]:
     """Refuse what leaves Texar's program without a step."""
-    batch, length = job.get("globalBatch"), job.get("sequenceLength")
-    words = VALID_WORDS.get(str(job.get("dataset")))
-    if not words or type(batch) is not int or type(length) is not int or batch < 1 or length < 1:
+    text, batch, length = TEXTS.get(str(job.get("dataset"))), job.get("globalBatch"), job.get("sequenceLength")
+    if not text or not text.valid_words or type(batch) is not int or type(length) is not int or batch < 1:
         return []
-    longest = words // batch - 1
+    longest = text.valid_words // batch - 1
     if length <= longest:
         return []
     return [
-        f"job/sequenceLength: {length} words with globalBatch {batch} leave no step in the {words} words by which Texar's "
+        f"job/sequenceLength: {length} words with globalBatch {batch} leave no step in the {text.valid_words} words by which Texar's "
         f"program is evaluated; with this batch at most {longest}, or use a smaller batch"
     ]
 
