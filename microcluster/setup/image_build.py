@@ -6,7 +6,7 @@ import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -65,32 +65,30 @@ def input_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
 
 
+def _inputs(folder: Path, added: Mapping[str, bytes]) -> Iterator[tuple[str, bool, bytes]]:
+    """Yield name in the context, whether it can be executed, and content of every input of an image, in their order."""
+    for path in input_files(folder):
+        yield str(path.relative_to(folder)), bool(path.stat().st_mode & 0o100), path.read_bytes()
+    for name in sorted(added):
+        yield name, False, added[name]
+
+
 def input_hash(folder: Path, parents: str, added: Mapping[str, bytes]) -> str:
     """Hash names, modes and contents below ``folder``, the parents' hashes and the added files."""
     digest = hashlib.sha256(parents.encode())
-    for path in input_files(folder):
-        executable = bool(path.stat().st_mode & 0o100)
-        digest.update(f"\0{path.relative_to(folder)}\0{executable}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    for name, content in sorted(added.items()):
-        digest.update(f"\0{name}\0".encode() + hashlib.sha256(content).digest())
+    for name, executable, content in _inputs(folder, added):
+        digest.update(f"\0{name}\0{executable}\0".encode())
+        digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()[:HASH_DIGITS]
 
 
 def write_context(folder: Path, added: Mapping[str, bytes], target: IO[bytes]) -> None:
     """Write the build context as a tar; equal inputs give equal bytes, for Docker's layer cache."""
     with tarfile.open(fileobj=target, mode="w") as archive:
-        for path in input_files(folder):
-            mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
-            _add(archive, str(path.relative_to(folder)), path.read_bytes(), mode)
-        for name, content in sorted(added.items()):
-            _add(archive, name, content, 0o644)
-
-
-def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = len(content), mode
-    archive.addfile(entry, io.BytesIO(content))
+        for name, executable, content in _inputs(folder, added):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755 if executable else 0o644
+            archive.addfile(entry, io.BytesIO(content))
 
 
 def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
@@ -110,16 +108,19 @@ def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
 
 def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple[str, ...]:
     """Return the argv that writes the Debian described in ``folder`` to ``archive``."""
-    suite, usual = ((of / "suite").read_text().strip() for of in (folder, FOLDER / "base"))
-    packages = ",".join((folder / "packages").read_text().split())
-    dpkg = [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
-    apt = [f"--aptopt={option}" for option in apt_options(tool_output(("apt-config", "dump")))]
-    # The host's mirrors have other releases of Debian too.
-    sources = apt_sources(suite) or [line.replace(f" {usual}", f" {suite}") for line in apt_sources(usual)]
-    sources_list.write_text("\n".join([*sources, ""]))
-    named = [str(sources_list)] if sources else []  # By default mmdebstrap uses Debian's own.
-    options = ("--variant=minbase", f"--include={packages}", *dpkg, *apt, f"--customize-hook={NO_HOST_KEYS}")
-    return ("mmdebstrap", *options, suite, str(archive), *named)
+    suite = (folder / "suite").read_text().strip()
+    sources = apt_sources(suite)
+    if not sources:  # The host's mirrors have other releases of Debian too.
+        usual = (FOLDER / "base" / "suite").read_text().strip()
+        sources = [line.replace(f" {usual}", f" {suite}") for line in apt_sources(usual)]
+    options = ["--variant=minbase", f"--include={','.join((folder / 'packages').read_text().split())}"]
+    options += [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
+    options += [f"--aptopt={option}" for option in apt_options(tool_output(("apt-config", "dump")))]
+    argv = ["mmdebstrap", *options, f"--customize-hook={NO_HOST_KEYS}", suite, str(archive)]
+    if sources:  # By default mmdebstrap uses Debian's own.
+        sources_list.write_text("".join(f"{line}\n" for line in sources))
+        argv.append(str(sources_list))
+    return tuple(argv)
 
 
 def build_dockerfile(client: docker.DockerClient, image: Image, log: Path) -> None:
