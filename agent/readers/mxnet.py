@@ -4,11 +4,11 @@ A step is an epoch. Up to 1.3 a line has ``Batch [40]``, from 1.4 on ``Batch [20
 are added up over all workers; accuracies are the first worker's, which says them of its own share of the data.
 """
 
-from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, metric, number, speaker_of
+from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns, speaker_of
 
 FIRST = "worker 0"
 LOSSES = ("cross-entropy", "nll-loss")
-EPOCH = r"Epoch\[" + COUNT + r"\] "
+EPOCH = r"Epoch\[COUNT\] "
 
 
 class Reader(RankReader):
@@ -64,10 +64,12 @@ class Reader(RankReader):
         return [metric("validation_" + name.replace("-", "_"), step, value)]
 
 
-SPEED = [(EPOCH + r"Batch \[(?:\d{1,18}-)?" + COUNT + r"\]\s+Speed: " + NUMBER + r" samples/sec", Reader.batch)]
-OF_FIRST = [
-    (EPOCH + r"Train-([\w-]+)=" + NUMBER, Reader.trained_figure),
-    (EPOCH + r"Time cost=" + NUMBER, Reader.epoch_over),
-    (EPOCH + r"Validation-([\w-]+)=" + NUMBER, Reader.validated),
-    (r"Loaded model \S+?_" + COUNT + r"\.params", event_with("restored", "step", int)),
-]
+SPEED = patterns([(EPOCH + r"Batch \[(?:\d{1,18}-)?COUNT\]\s+Speed: NUMBER samples/sec", Reader.batch)])
+OF_FIRST = patterns(
+    [
+        (EPOCH + r"Train-([\w-]+)=NUMBER", Reader.trained_figure),
+        (EPOCH + r"Time cost=NUMBER", Reader.epoch_over),
+        (EPOCH + r"Validation-([\w-]+)=NUMBER", Reader.validated),
+        (r"Loaded model \S+?_COUNT\.params", event_with("restored", "step", int)),
+    ]
+)

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.readers.ranks import COUNT, NUMBER, PATTERNS, TAG, RankReader, event_alone, event_with, number
+from agent.readers.ranks import PATTERNS, TAG, RankReader, event_alone, event_with, number, patterns
 
 SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:")
 """A sentence that is printed beside its translation, on every rank at each batch of an evaluation."""
@@ -26,22 +26,24 @@ class Reader(RankReader):
         return [{"event": "time", "step": self.step, "seconds_per_step": round(seconds, 3)}]
 
 
-OWN_PATTERNS = [
-    # A release of 2018 has "loss: x, time per step = ..." or "loss = x" on the line of the step.
-    (
-        r"[Gg]lobal step " + COUNT + r":(?:(?![Gg]lobal step).)*?(?<!Validation )[Ll]oss(?::| =) " + NUMBER,
-        Reader.train,
-    ),
-    (r"time per step = " + COUNT + ":" + COUNT + r":(\d{1,18}(?:\.\d{1,3})?)", Reader.time),
-    (r"Running evaluation on a validation set", event_alone("evaluation")),
-    (r"Validation loss: " + NUMBER, event_with("validation", "loss", number)),
-    (r"Eval BLUE score: " + NUMBER, event_with("bleu", "score", number)),
-    (r"Starting training from scratch", event_alone("started")),
-    (r"Restored checkpoint from \S*?(?:model\.ckpt|-step)-" + COUNT, event_with("restored", "step", int)),
-    (r"\*\*\* Finished training", event_alone("finished")),
-    (r"Avg time per step: " + NUMBER + "s", event_with("average_seconds_per_step", "value", number)),
-    (r"Avg objects per second: " + NUMBER, event_with("average_objects_per_second", "value", number)),
-    (r"Total trainable parameters: " + COUNT, event_with("parameters", "value", int)),
-    (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
-    (r"\*\*\* (OpenSeq2Seq .+ through our compatibility module)", event_with("trainer", "value", str)),
-]
+OWN_PATTERNS = patterns(
+    [
+        # A release of 2018 has "loss: x, time per step = ..." or "loss = x" on the line of the step.
+        (
+            r"[Gg]lobal step COUNT:(?:(?![Gg]lobal step).)*?(?<!Validation )[Ll]oss(?::| =) NUMBER",
+            Reader.train,
+        ),
+        (r"time per step = COUNT:COUNT:(\d{1,18}(?:\.\d{1,3})?)", Reader.time),
+        (r"Running evaluation on a validation set", event_alone("evaluation")),
+        (r"Validation loss: NUMBER", event_with("validation", "loss")),
+        (r"Eval BLUE score: NUMBER", event_with("bleu", "score")),
+        (r"Starting training from scratch", event_alone("started")),
+        (r"Restored checkpoint from \S*?(?:model\.ckpt|-step)-COUNT", event_with("restored", "step", int)),
+        (r"\*\*\* Finished training", event_alone("finished")),
+        (r"Avg time per step: NUMBERs", event_with("average_seconds_per_step")),
+        (r"Avg objects per second: NUMBER", event_with("average_objects_per_second")),
+        (r"Total trainable parameters: COUNT", event_with("parameters", "value", int)),
+        (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
+        (r"\*\*\* (OpenSeq2Seq .+ through our compatibility module)", event_with("trainer", "value", str)),
+    ]
+)

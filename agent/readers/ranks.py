@@ -52,9 +52,9 @@ class RankReader:
         """Return the events of a line without its tags."""
         return self.matches(text, PATTERNS)
 
-    def matches(self, text, patterns):
+    def matches(self, text, table):
         """Return the events of all (pattern, what makes events of a match), in the order of the text."""
-        found = [(match.start(), take, match) for pattern, take in patterns for match in re.finditer(pattern, text)]
+        found = [(match.start(), take, match) for pattern, take in table for match in pattern.finditer(text)]
         return [event for _, take, match in sorted(found, key=lambda one: one[0]) for event in take(self, match)]
 
     def explains(self, line):
@@ -120,19 +120,26 @@ def event_alone(event):
     return lambda reader, match: [{"event": event}]
 
 
-def event_with(event, key, kind):
+def event_with(event, key="value", kind=number):
     return lambda reader, match: [{"event": event, key: kind(match.group(1))}]
 
 
-PATTERNS = [
-    # Rank and exit code stand on two lines.
-    (r"process rank " + COUNT + r" with PID \d+ on node (\S+) exited on signal " + COUNT, RankReader.killed),
-    (r"Process name: \[\[\d+,\d+\]," + COUNT + r"\]", RankReader.failed),
-    (r"MPI_ABORT was invoked on rank " + COUNT, RankReader.failed),
-    (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
-    (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", event_with("node-lost", "node", str)),
-    # NCCL says the same of shared memory, which is no disk.
-    (r"(?i)(?<!fallocate failed : )No space left on device", event_alone("disk-full")),
-    # Horovod up to 0.17, of ranks that keep the others waiting.
-    (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
-]
+def patterns(rows):
+    """Return [(pattern, what makes events of a match)], in which the words COUNT and NUMBER stand for a group with one."""
+    return [(re.compile(text.replace("COUNT", COUNT).replace("NUMBER", NUMBER)), take) for text, take in rows]
+
+
+PATTERNS = patterns(
+    [
+        # Rank and exit code stand on two lines.
+        (r"process rank COUNT with PID \d+ on node (\S+) exited on signal COUNT", RankReader.killed),
+        (r"Process name: \[\[\d+,\d+\],COUNT\]", RankReader.failed),
+        (r"MPI_ABORT was invoked on rank COUNT", RankReader.failed),
+        (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
+        (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", event_with("node-lost", "node", str)),
+        # NCCL says the same of shared memory, which is no disk.
+        (r"(?i)(?<!fallocate failed : )No space left on device", event_alone("disk-full")),
+        # Horovod up to 0.17, of ranks that keep the others waiting.
+        (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
+    ]
+)

@@ -8,7 +8,7 @@ examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/job
 import math
 import re
 
-from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, metric, number, rank_of
+from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns, rank_of
 
 LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
 """What the two loggers put before a line."""
@@ -73,14 +73,16 @@ def loss(perplexity):
     return value if isinstance(value, str) or value <= 0 else round(math.log(value), 6)
 
 
-OWN_PATTERNS = [
-    (r"\d\.\d{3} perplexity: " + NUMBER + " speed: " + COUNT + " wps", Reader.under_way),
-    (r"epoch time elapsed: (\d+(?:\.\d+)?)", Reader.passed),
-    (r"Epoch: " + COUNT + " Train Perplexity: " + NUMBER, Reader.trained_epoch),
-    (r"Epoch: " + COUNT + " Valid Perplexity: " + NUMBER, Reader.validated),
-    (r"Test Perplexity: " + NUMBER, Reader.tested),
-    # Of our own program, and of what runs Texar's locally.
-    (r"Restored checkpoint from \S*?model\.ckpt-" + COUNT, Reader.restored),
-    (r"(stand-in language model, not Texar(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
-    (r"\*\*\* (Texar .+ through our compatibility module)", event_with("trainer", "value", str)),
-]
+OWN_PATTERNS = patterns(
+    [
+        (r"\d\.\d{3} perplexity: NUMBER speed: COUNT wps", Reader.under_way),
+        (r"epoch time elapsed: (\d+(?:\.\d+)?)", Reader.passed),
+        (r"Epoch: COUNT Train Perplexity: NUMBER", Reader.trained_epoch),
+        (r"Epoch: COUNT Valid Perplexity: NUMBER", Reader.validated),
+        (r"Test Perplexity: NUMBER", Reader.tested),
+        # Of our own program, and of what runs Texar's locally.
+        (r"Restored checkpoint from \S*?model\.ckpt-COUNT", Reader.restored),
+        (r"(stand-in language model, not Texar(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
+        (r"\*\*\* (Texar .+ through our compatibility module)", event_with("trainer", "value", str)),
+    ]
+)
