@@ -7,7 +7,6 @@ the folder on a drive that all nodes mount, or nothing, and the folder of the ma
 import fcntl
 import json
 import os
-import resource
 import socket
 import struct
 import subprocess
@@ -69,12 +68,6 @@ def free_bytes(path):
     return room.f_bavail * room.f_frsize
 
 
-def memlock_bytes():
-    """Return how much memory a process here may lock; None for any amount."""
-    soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
 def why_not_free(address, port):
     """Return why nobody could listen there, or an empty text."""
     with socket.socket() as probe:
@@ -116,7 +109,6 @@ def main(interface, *where):
         "gpus": gpus(),
         "free_bytes": free_bytes(folder),
         "shm_free_bytes": free_bytes("/dev/shm"),
-        "memlock_bytes": memlock_bytes(),
         "data": sums and sums[:12],
         "port": why_not_free(address, int(port)) if address else "",
         "drive": why_silent(shared) if shared else "",

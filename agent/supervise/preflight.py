@@ -39,8 +39,6 @@ DRIVER_STOP = 384
 """NVIDIA's images of 2019 run on Tesla cards with 384.111 too, which is older than what is installed."""
 SHM_BYTES_OF_RANK = 128 << 20
 """NCCL's buffers between ranks of one machine: up to 16 rings of 4 MB both ways. Docker's default of 64 MB ends in "No space left"."""
-MEMLOCK_NOTE_BYTES = 8 << 20
-"""A container without --ulimit has 64 kB on Ubuntu 18.04; with sockets NCCL locks little, so that this stops nothing."""
 GPUS = "gpus"
 """Among the versions of a rank: how many GPUs its framework sees; None for a framework that needs none."""
 MIB_PER_GB = 15 * 64
@@ -272,13 +270,9 @@ def _gpus(name, facts, wanted):
 def _room(name, facts, wanted):
     free, needed = facts["free_bytes"], wanted.disk_bytes
     shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.slots
-    memlock = facts["memlock_bytes"]
-    locked = "unlimited" if memlock is None else _size(memlock)
-    little = memlock is not None and memlock < MEMLOCK_NOTE_BYTES
     return [
         row("disk", name, _size(free) + " free", _size(needed), _if(free < needed)),
         row("/dev/shm", name, _size(shm) + " free", _size(shm_needed), _if(shm < shm_needed)),
-        row("locked memory", name, locked, _size(MEMLOCK_NOTE_BYTES), NOTE if little else OK),
     ]
 
 
@@ -305,6 +299,4 @@ def _bandwidth(one, ordered):
 
 
 def _size(count):
-    if count >= 1e9:
-        return "{:.1f} GB".format(count / 1e9)
-    return "{:.0f} MB".format(count / 1e6) if count >= 1e6 else "{:.0f} kB".format(count / 1e3)
+    return "{:.1f} GB".format(count / 1e9) if count >= 1e9 else "{:.0f} MB".format(count / 1e6)

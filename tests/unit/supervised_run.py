@@ -44,7 +44,6 @@ FACTS = {
     "gpus": [],
     "free_bytes": 1 << 40,
     "shm_free_bytes": 1 << 30,
-    "memlock_bytes": None,
     "data": "abc",
     "port": "",
 }

@@ -89,17 +89,11 @@ def test_another_image_on_one_node_stops_the_run():
     [
         (found(second={"clock_off_s": 5.0}), ("clock", "gpu-1")),
         (found(first={"gpus": [{**GPU, "driver": "410.79"}] * 2}), ("driver", "gpu-0")),
-        (found(second={"memlock_bytes": 64 << 10}), ("locked memory", "gpu-1")),
         (found(bandwidth=[sends(600.0)]), ("bandwidth", "gpu-0 to gpu-1")),
     ],
 )
 def test_what_is_only_worth_knowing_is_noted(what, row):
     assert verdicts(what)[row] == "note"
-
-
-def test_a_limit_of_some_kilobytes_is_shown_as_such():
-    rows = preflight.judge(found(second={"memlock_bytes": 64 << 10}), SimpleNamespace(**WANTED))
-    assert [row["found"] for row in rows if row["check"] == "locked memory"] == ["unlimited", "66 kB"]
 
 
 def test_a_clock_that_may_only_look_wrong_for_a_slow_answer_is_left_alone():
