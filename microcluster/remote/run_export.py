@@ -14,19 +14,7 @@ from microcluster.remote.host import Host
 
 COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, longer on a busy disk."""
-
 EVENT_FILES = (event_summary.EVENTS, "samples.jsonl")
-SCRIPTS = (".py", ".sh")
-WORKING_FILES = (
-    "ballast",
-    "staging.json",
-    "word",
-    "gathered.json",
-    "gathered.json.lock",
-    "not_loaded.json",
-    event_summary.FILE,
-)
-"""Files in the run's folder that are ours, and not results of the run."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +73,7 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
         events=tuple(event for found, _ in parsed for event in found),
         config=launcher.read(f"{folder}/{plan.config_file}") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
-        files=tuple(_files(launcher, folder, plan.config_file)),
+        files=tuple(_files(launcher, folder)),
         data=tuple(_data(launcher, plan.data)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
@@ -106,20 +94,13 @@ def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
     return json.loads(launcher.run(argv, timeout_s=COUNT_TIMEOUT_S).stdout)
 
 
-def _files(launcher: Host, folder: str, config: str) -> Iterator[tuple[str, int]]:
-    """List the run's results, without our programs."""
-    inner = ("(", "-path", f"{folder}/agent", "-o", "-name", "still", ")", "-prune")
-    argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
-    listed = launcher.run(argv, accept=(0, 1)).stdout
-    for line in sorted(listed.splitlines(), key=lambda line: line.partition(" ")[2]):
-        size, _, path = line.partition(" ")
-        if path == config or not _is_ours(path):
-            yield path, int(size)
-
-
-def _is_ours(path: str) -> bool:
-    """Whether a file of the run's folder is ours."""
-    return "/" not in path and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
+def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
+    """List the run's files, without the agent and without what it copies while it grows."""
+    left_out = ("(", "-path", f"{folder}/agent", "-o", "-name", "still", ")", "-prune")
+    argv = ("find", folder, *left_out, "-o", "-type", "f", "-printf", "%P %s\\n")
+    for line in sorted(launcher.run(argv, accept=(0, 1)).stdout.splitlines()):
+        path, _, size = line.rpartition(" ")
+        yield path, int(size)
 
 
 def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:

@@ -87,11 +87,12 @@ def test_the_learning_rate_is_read_from_the_event_files_of_all_attempts(folder):
     assert read(folder).learning_rate == ((1, 0.25), (11, 0.5))
 
 
-def test_our_own_programs_are_not_among_the_runs_files(folder):
-    for name in ("config.py", "job.log", "data.sh", "supervisor.pid", "ballast", "logdir/model.ckpt-1.index"):
+def test_the_agent_and_what_it_copies_are_not_among_the_runs_files(folder):
+    for name in ("config.py", "still/progress.jsonl", "logdir/model.ckpt-1.index"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("x")
-    assert [path for path, _ in read(folder).files] == ["config.py", "job.json", "job.log", "logdir/model.ckpt-1.index"]
+    found = dict(read(folder).files)
+    assert (list(found), found["config.py"]) == (["config.py", "job.json", "logdir/model.ckpt-1.index"], 1)
 
 
 def test_what_is_no_event_among_the_lines_is_passed_over(folder):
