@@ -162,12 +162,14 @@ def take_over(run, node, brought):
     spoilt = set(whose.get(name, name) for name in files if hash_of(os.path.join(brought, name)) != files[name][1])
     sound = [name for name in sorted(files) if whose.get(name, name) not in spoilt]
     lists = ["logdir/" + name for name in checkpoints_in(run).lists]
-    if all(name.startswith(STILL) or name in lists for name in sound):
+    records = [name for name in sound if name.startswith(STILL)]
+    parts = [name for name in sound if name not in records]
+    if not set(parts) - set(lists):
         raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
-    for name in (name for name in sound if name.startswith(STILL)):
+    for name in records:
         go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
     # The checkpoint last: once it is here, nobody asks for this copy again.
-    for name in (name for name in sound if not name.startswith(STILL)):
+    for name in parts:
         home = os.path.join(run, name)
         # A list of checkpoints that is here is newer than the copied one.
         if not (name in lists and os.path.exists(home)):

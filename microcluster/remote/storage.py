@@ -1,13 +1,13 @@
 """Where data lies: a data disk, formatted only if it is proved empty, or a network drive, proved to be the same on every host."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.plain_text import note
 from core.waiting import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
-from microcluster.remote.errors import Completed, RemoteError
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.system import ensure_commands
 
@@ -207,7 +207,7 @@ def _by_kernel(root: Host, mount: Mount, password: str) -> None:
     uid, gid = _ids(root, mount.user)
     options = f"credentials={CREDENTIALS},uid={uid},gid={gid},rw,nofail,_netdev"
     _ensure_fstab(root, mount.mount_point, f"{mount.source} {mount.mount_point} cifs {options} 0 0")
-    _until_mounted(root, mount, lambda: _run(root, ("mount", mount.mount_point)))
+    _until_it_answers(root, mount, ("mount", mount.mount_point))
 
 
 def _by_rclone(root: Host, mount: Mount, password: str) -> None:
@@ -218,17 +218,17 @@ def _by_rclone(root: Host, mount: Mount, password: str) -> None:
     uid, gid = _ids(root, mount.user)
     share = ("--config", RCLONE, f"drive:{mount.drive.share}")
     # The mount itself succeeds with a wrong password and fails at the first file.
-    _until_mounted(root, mount, lambda: _run(root, ("rclone", "lsd", "--retries", "1", *share)))
+    _until_it_answers(root, mount, ("rclone", "lsd", "--retries", "1", *share))
     root.run(("rclone", "mount", *share, mount.mount_point, "--uid", uid, "--gid", gid, *RCLONE_OPTIONS))
 
 
-def _until_mounted(root: Host, mount: Mount, attempt: Callable[[], Completed]) -> None:
-    """Repeat until the drive answers; a refused password ends it at once."""
+def _until_it_answers(root: Host, mount: Mount, argv: Sequence[str]) -> None:
+    """Repeat a command until the drive answers; a refused password ends it at once."""
     doing, last = f"mounting drive {mount.drive.id} ({mount.source}) on {root}", ""
 
     def done() -> bool:
         nonlocal last
-        ended = attempt()
+        ended = root.run(argv, timeout_s=MOUNT_TIMEOUT_S, accept=range(256))
         last = (ended.stdout + ended.stderr).strip()
         if any(sign in last for sign in REFUSED):
             raise RemoteError(
@@ -243,10 +243,6 @@ def _until_mounted(root: Host, mount: Mount, attempt: Callable[[], Completed]) -
         raise RemoteError(
             f"{doing}: {last or 'no answer'}. See that it exists, then run the same command again."
         ) from late
-
-
-def _run(root: Host, argv: Sequence[str]) -> Completed:
-    return root.run(argv, timeout_s=MOUNT_TIMEOUT_S, accept=range(256))
 
 
 def _ids(root: Host, user: str) -> tuple[str, str]:
