@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from agent import spec
-from agent.checkpoints import checkpoints_in, written_files
+from agent.checkpoints import being_written, checkpoints_in
 from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files
 from agent.machine import read_json, write_whole
 
@@ -35,7 +35,7 @@ def gather(run, kept, *nodes):
                 there = listed(run, node)
                 if kept != OVER:
                     forget(checkpoints, gathered, node, there, int(kept))
-                names = wanted(checkpoints, there, 0 if kept == OVER else written_files.STABLE_S)
+                names = wanted(checkpoints, there, 0 if kept == OVER else being_written.STABLE_S)
                 bring(run, node, names)
             except CopyFailed as error:
                 silent.append(error.args[0])
@@ -106,9 +106,9 @@ def same(path):
 
 
 def listed(run, node):
-    """Return what lies in a node's log folder, see `agent.checkpoints.written_files`; the node need not have this program yet."""
+    """Return what lies in a node's log folder, see `agent.checkpoints.being_written`; the node need not have this program yet."""
     argv = ["python", "-", os.path.join(run, "logdir")]
-    return json.loads(ask(run, node, "list", argv, inspect.getsource(written_files)).splitlines()[-1])
+    return json.loads(ask(run, node, "list", argv, inspect.getsource(being_written)).splitlines()[-1])
 
 
 VERBS = {"gather": gather, "give": give}

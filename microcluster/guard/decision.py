@@ -1,4 +1,7 @@
-"""What a guard does next: what is rented and what runs go in, one verdict comes out; reads no clock and touches nothing."""
+"""What a guard does next: what is rented and what runs go in, one verdict comes out; reads no clock and touches nothing.
+
+What counts as idle is decided on the machines: `agent/supervise/idle.py`.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -242,7 +242,7 @@ class OwnProgram(Section):
             files={CONFIG_FILE: self._config(world), **{f"program/{file.name}": file.text for file in world.texts}},
             reader=READERS.get(self.progress, "pattern"),
             reader_options={} if self.progress in READERS else {"pattern": self.progress},
-            checkpoints="files" if self.checkpoints else NO_CHECKPOINTS,
+            checkpoints="file_formats" if self.checkpoints else NO_CHECKPOINTS,
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
             imports=self._imports(world, program, command),

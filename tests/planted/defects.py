@@ -246,18 +246,18 @@ RESULTS = (
     Defect(
         "checkpoint is one file",
         "parts of the newest checkpoint are deleted",
-        "agent/checkpoints/files.py",
+        "agent/checkpoints/file_formats.py",
         "return sorted(self.by_step().get(self.part_of(name)[0], {}))",
         "return [name]",
-        "tests/unit/test_agent_checkpoint_files.py::test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together",
+        "tests/unit/test_agent_file_formats.py::test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together",
     ),
     Defect(
         "torn zip counts as whole",
         "a run goes on from it again and again",
-        "agent/checkpoints/files.py",
+        "agent/checkpoints/file_formats.py",
         "zipfile.ZipFile(path).close()",
         "pass",
-        "tests/unit/test_agent_checkpoint_files.py::test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used",
+        "tests/unit/test_agent_file_formats.py::test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used",
     ),
     Defect(
         "silent machine has no copy",

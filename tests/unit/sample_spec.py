@@ -7,7 +7,7 @@ from typing import Any
 from agent import spec
 
 NOTHING = ["true"]
-MODELS = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+MODELS = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
 """Of a program of the user's own."""
 VALUES: dict[str, Any] = {
     **dict.fromkeys(spec.FIELDS),

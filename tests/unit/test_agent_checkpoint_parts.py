@@ -8,10 +8,10 @@ import sys
 
 import pytest
 import sample_spec
-from test_agent_checkpoint_files import save
+from test_agent_file_formats import save
 from test_remote_download_run import ASKED
 
-from agent.checkpoints.files import Format
+from agent.checkpoints.file_formats import Format
 from agent.checkpoints.parts import OVER
 from agent.checkpoints.replica import MARK
 from microcluster.jobs.rendering import render
@@ -34,7 +34,9 @@ def nodes(tmp_path, monkeypatch):
             for rank in ranks:
                 save(folder / "logdir", f"step-{step}/rank{rank}.pt", f"{step} {rank}".encode())
     shutil.copytree(AGENT, here / "agent")
-    sample_spec.write(here, checkpoints="files", checkpoint_options={"pattern": PATTERN}, ssh=["sh", "-c", ssh, "ssh"])
+    sample_spec.write(
+        here, checkpoints="file_formats", checkpoint_options={"pattern": PATTERN}, ssh=["sh", "-c", ssh, "ssh"]
+    )
     return here, there
 
 

@@ -108,7 +108,7 @@ def test_any_output_keeps_a_run_without_steps_alive(folder):
 def test_new_checkpoints_keep_a_run_alive_that_prints_nothing(folder):
     hurry(folder, "supervise/health_rules.py", "START_S = 1800.0", "START_S = 5.0")
     saves = f"for n in $(seq 12); do echo x > {folder}/new; mv {folder}/new {folder}/logdir/m-$n.npy; sleep 0.5; done"
-    pattern = {"checkpoints": "files", "checkpoint_options": {"pattern": r"m-(?P<step>\d+)\.npy"}}
+    pattern = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"m-(?P<step>\d+)\.npy"}}
     assert carry_out(folder, train=["sh", "-c", f"{saves}; exit 3"], stall_s=5, **pattern).cause == "training"
 
 

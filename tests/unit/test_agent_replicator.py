@@ -130,7 +130,7 @@ def test_the_parts_that_another_machine_has_written_are_gathered_and_copied_with
             f"echo $1 >> {folder}/gathered; [ ! -e {step} ] || {{ {save_part('rank1.pt')}; }}",
             "gather",
         ],
-        checkpoints="files",
+        checkpoints="file_formats",
         checkpoint_options={"pattern": r"step-(?P<step>\d+)"},
     )
     carry_out(folder)

@@ -18,7 +18,7 @@ JOB = {
 }
 
 
-OWN = {**JOB, "exit_code_decides": True, "checkpoints": "files"}
+OWN = {**JOB, "exit_code_decides": True, "checkpoints": "file_formats"}
 
 
 def seen(**changes):

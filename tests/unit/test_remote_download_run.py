@@ -100,7 +100,7 @@ def test_records_and_curves_are_downloaded_and_our_own_files_are_not(tmp_path: P
     assert set(listed(tmp_path, *wanted, "supervisor.lock", "logdir/.attempt")) == wanted
 
 
-OWN = {"checkpoints": "files", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)\.pt"}}
+OWN = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)\.pt"}}
 
 
 def test_small_files_of_the_log_folder_are_downloaded_though_nobody_has_named_them(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_pattern_matches_at_any_depth_where_it_says_so(pattern: str) -> None:
 
 
 def test_another_node_lists_its_part_of_the_first_nodes_newest_checkpoint_and_no_records(tmp_path: Path) -> None:
-    parts = {"checkpoints": "files", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)/rank\d\.pt"}}
+    parts = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)/rank\d\.pt"}}
     names = ("job.log", "logdir/step-8/rank2.pt", "logdir/step-9/rank2.pt", "logdir/ranks.csv")
     found = listed(tmp_path, *names, asked={"first": False, "step": 8}, **parts)
     assert found == {"logdir/step-8/rank2.pt": "newest checkpoint", "logdir/ranks.csv": "small file"}

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from agent.checkpoints import files, written_files
+from agent.checkpoints import being_written, file_formats
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def folder(tmp_path):
 
 
 def checkpoints(folder, pattern=r"saved/model-(?P<step>\d+)\.pt"):
-    return files.Format(str(folder), {"pattern": pattern})
+    return file_formats.Format(str(folder), {"pattern": pattern})
 
 
 def save(folder, name, content=b"weights", age_s=100.0):
@@ -59,7 +59,7 @@ def test_the_newest_is_the_one_of_the_highest_step(folder):
     ids=["in place a moment ago", "in place long ago", "renamed", "the clock was set back"],
 )
 def test_a_file_rests_once_it_was_renamed_or_written_long_ago(written_at, changed_at, rests):
-    assert written_files.is_at_rest(written_at, changed_at, now=1000) is rests
+    assert being_written.is_at_rest(written_at, changed_at, now=1000) is rests
 
 
 def test_a_file_that_is_open_is_being_written_and_whole_once_it_is_closed(folder):

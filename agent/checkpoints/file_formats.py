@@ -16,7 +16,7 @@ import zipfile
 from collections import Counter
 
 from agent.checkpoints import Checkpoints
-from agent.checkpoints.written_files import being_written
+from agent.checkpoints.being_written import being_written
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """How a zip begins, as torch.save writes it too, and endings of files that are one."""
@@ -107,11 +107,8 @@ class Format(Checkpoints):
 
 def flaw(path, is_checkpoint):
     """Return what is wrong with a file by what its format says, or an empty text."""
-    name, ending, size = (
-        os.path.basename(path),
-        os.path.splitext(path)[1] or os.path.basename(path),
-        os.path.getsize(path),
-    )
+    name, size = os.path.basename(path), os.path.getsize(path)
+    ending = os.path.splitext(name)[1] or name
     if not size:
         return "is empty" if is_checkpoint or ending in WEIGHTS else ""
     try:
