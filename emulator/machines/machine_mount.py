@@ -13,7 +13,7 @@ from emulator.machines.spec import MachineError, MachineSpec, Share
 GATE = "gate"
 CLOUD_CONFIG = "#cloud-config"
 MEMORY_MIB = {"Tesla P100-PCIE-16GB": 16280, "Tesla V100-PCIE-16GB": 16160}
-DRIVER, CUDA = "440.118.02", "10.2"
+DRIVER = "440.118.02"
 
 
 def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str, pip_conf: str = "") -> dict[str, str]:
@@ -70,8 +70,6 @@ def _gpu(spec: MachineSpec, index: int) -> dict[str, object]:
         "index": index,
         "name": f"{spec.gpu_model} (emulated)",
         "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{spec.guest_id}/{index}')}",
-        "memory_mib": memory_mib,
+        "memory.total": memory_mib,
         "driver_version": DRIVER,
-        "cuda_version": CUDA,
-        "bus_id": f"00000000:{0xAF + index:02X}:00.0",
     }

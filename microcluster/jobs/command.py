@@ -10,8 +10,7 @@ from pydantic import Field
 
 from microcluster.jobs.own_program import OwnProgram, Words
 from microcluster.jobs.plan import Plan, Process, World
-from microcluster.jobs.ranks import commands
-from microcluster.jobs.torchrun import environment
+from microcluster.jobs.ranks import commands, environment
 
 ROLE = "rank"
 PORT = 48125

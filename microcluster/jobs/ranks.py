@@ -47,6 +47,15 @@ def commands(world: World, program: Program, started_by: str) -> dict[str, Argv]
     return {"processes": noted + program.words, "resume_processes": noted + program.resumed, "collective": probe}
 
 
+def environment(world: World) -> dict[str, str]:
+    """Return what every process gets beside its own variables and the run's mark, where mpirun does not start it.
+
+    torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late.
+    """
+    cards = {f"{library}_SOCKET_IFNAME": world.interface for library in ("GLOO", "NCCL", "TP")}
+    return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+
+
 def on_every_slot(world: World) -> Argv:
     """Return the address of each rank where every slot has one."""
     return tuple(address for address in world.addresses for _ in range(world.slots))

@@ -10,7 +10,7 @@ from typing import Literal
 from agent import spec
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.plan import Plan, Process, World
-from microcluster.jobs.ranks import commands, on_every_slot
+from microcluster.jobs.ranks import commands, environment, on_every_slot
 
 ROLE = "torchrun-agent"
 PORT = 48123
@@ -39,12 +39,3 @@ class Job(OwnScript):
             argvs = [(*start, str(node), *where, *command) for node in range(nodes)]
             started[name] = [Process(ROLE, node, argv, given) for node, argv in enumerate(argvs)]
         return replace(plan, **started, ranks=on_every_slot(world), stop_order=(ROLE,), meeting_port=PORT)
-
-
-def environment(world: World) -> dict[str, str]:
-    """Return what every agent and rank gets beside its own environment and the run's mark.
-
-    torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late.
-    """
-    cards = {f"{library}_SOCKET_IFNAME": world.interface for library in ("GLOO", "NCCL", "TP")}
-    return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}

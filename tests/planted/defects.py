@@ -203,7 +203,7 @@ STOP = (
     Defect(
         "torchrun's output is buffered",
         "a healthy run is ended as stalled",
-        "microcluster/jobs/torchrun.py",
+        "microcluster/jobs/ranks.py",
         '"LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}',
         '"LC_ALL": "C.UTF-8"}',
         "tests/unit/test_jobs_torchrun.py::test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes",
