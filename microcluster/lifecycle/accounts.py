@@ -16,7 +16,9 @@ def open_account(name: str, key_file: str | None) -> OpenedAccount:
     Raises:
         ProviderError: with a sentence for the person.
     """
-    return _provider(name).open_account(key_file, kept())
+    opened = OpenedAccount(_provider(name).account_of(key_file, kept()))
+    opened.identity()
+    return opened
 
 
 def why_no_key(name: str, key_file: str | None, exported: Mapping[str, str] | None = None) -> str | None:
@@ -26,7 +28,7 @@ def why_no_key(name: str, key_file: str | None, exported: Mapping[str, str] | No
         exported: the variables that whoever opens it has; by default those of this command.
     """
     try:
-        _provider(name).check_key(key_file, kept() if exported is None else exported)
+        _provider(name).account_of(key_file, kept() if exported is None else exported)
     except ProviderError as missing:
         return str(missing)
     return None

@@ -1,7 +1,7 @@
 """The engine's calls, handed to the resources; every failure leaves as a sentence, with the id if there is one."""
 
 import functools
-import math
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from providers.rental.errors import CallError, PartialFailure, ProviderError
 from providers.rental.order import Log, Operation, Session
 from providers.rental.redaction import redacted
 from providers.rental.resource import Managed
-from providers.rental.spec import UNKNOWN, Problem, Values
+from providers.rental.spec import UNKNOWN, Values
 
 LOG_TIMEOUT_S = 5.0
+VERSION = "0.1.0"
 TIME_SCALE = "timeScale"
-ENGINES_OWN = ("version", "pluginDownloadURL", "__internal")
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  # The engine's mark of a secret, not one.
 
@@ -31,17 +31,11 @@ SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  # The engine's mark o
 class Vendor:
     """What the servicer has to know of a vendor."""
 
-    name: str
     resources: Sequence[Managed]
-    open_market: Callable[[str | None, threading.Event, float], Market]
-    """Makes the account from the file of its key, the engine's wish to stop, and the unit of all waits; it calls nobody yet."""
+    account_of: Callable[[str | None, Mapping[str, str], threading.Event, float], Market]
+    """Makes the account from the file of its key, the environment, the engine's wish to stop, and the unit of all waits."""
     key_file: str
     """The setting that names the file of the key."""
-    credential_names: tuple[str, ...]
-    """What a person may take for a setting, and holds a secret."""
-    where_instead: str
-    """Where a key belongs, as a sentence."""
-    version: str = "0.1.0"
 
     def resource(self, token: str) -> Managed:
         """Return the resource of a type."""
@@ -54,35 +48,8 @@ class Vendor:
 
     def session(self, settings: Values, stop: threading.Event) -> Session:
         """Remember the settings; the first operation that needs the account opens it, so that a preview needs none."""
-        scale, key_file = self.time_scale(settings), settings.get(self.key_file)
-        return Session(lambda: self.open_market(key_file, stop, scale), scale, stop)
-
-    def problems(self, settings: Values) -> list[Problem]:
-        """Say which settings are none."""
-        return [self._problem(key) for key in settings if key not in (self.key_file, TIME_SCALE, *ENGINES_OWN)]
-
-    def time_scale(self, settings: Values) -> float:
-        """Read the unit of all waits, in seconds; 1 unless it is set.
-
-        Raises:
-            ProviderError: it is no number above 0.
-        """
-        value = settings.get(TIME_SCALE)
-        try:
-            scale = float(value if value not in (None, "") else 1)
-        except ValueError:
-            scale = 0
-        if not 0 < scale < math.inf:
-            raise ProviderError(
-                f"reading {self.name}:{TIME_SCALE}: '{value}' is no number above 0. Correct the stack file."
-            )
-        return scale
-
-    def _problem(self, key: str) -> Problem:
-        if key in self.credential_names:
-            # The engine prints the value of a property that fails, so that a key is refused without naming its property.
-            return Problem("", f"{self.name}:{key} does not belong into a stack file. {self.where_instead}")
-        return Problem(key, f"is no setting of this provider; it has {self.key_file}, {TIME_SCALE}")
+        scale, key_file = float(settings.get(TIME_SCALE) or 1), settings.get(self.key_file)
+        return Session(lambda: self.account_of(key_file, os.environ, stop, scale), scale, stop)
 
 
 class EngineLog:
@@ -153,13 +120,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
         """Tell the version."""
-        return plugin_pb2.PluginInfo(version=self._vendor.version)
+        return plugin_pb2.PluginInfo(version=VERSION)
 
     @truthful
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
-        """Refuse settings that are none, above all keys, which never belong into a stack file."""
-        found = self._vendor.problems(to_python(request.news))
-        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(found))
+        """Accept the settings: the program, which runs before, has refused what is none."""
+        return provider_pb2.CheckResponse(inputs=request.news)
 
     @truthful
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
@@ -177,7 +143,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Check(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Judge the inputs; they are stored as they came."""
         found = self._resource(request).check(to_python(request.news), to_python(request.olds))
-        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(found))
+        failures = [provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in found]
+        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
     @truthful
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
@@ -272,10 +239,6 @@ def _partial_failure(context: grpc.ServicerContext, request: Any, error: Partial
 def _kind(key: str, olds: Mapping[str, Any], news: Mapping[str, Any], *, replacing: bool) -> int:
     name = "ADD" if key not in olds else "DELETE" if key not in news else "UPDATE"
     return getattr(provider_pb2.PropertyDiff, f"{name}_REPLACE" if replacing else name)
-
-
-def _failures(problems: list[Problem]) -> list[provider_pb2.CheckFailure]:
-    return [provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in problems]
 
 
 def _check_known(request: Any, inputs: Values) -> None:

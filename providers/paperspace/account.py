@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from core.home import NOBODYS, Owner
 from providers.paperspace import bills, credentials, views
-from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
+from providers.paperspace.api import ADMIN, LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
 from providers.paperspace.specs import LedgerSpec, full_name, owner_of
 from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
 from providers.rental.account import (
@@ -26,17 +26,15 @@ from providers.rental.account import (
     Quote,
     Resource,
 )
-from providers.rental.errors import AccountError, CallError, ProviderError
+from providers.rental.errors import AccountError, ProviderError
 from providers.rental.journal import Journal
-from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList
+from providers.rental.wire import Row, SharedList, at
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"
 PATHS = {MACHINE: MACHINES, NETWORK: NETWORKS, DRIVE: DRIVES, SCRIPT: SCRIPTS, CLAIM: SCRIPTS}
-ADMIN = "Team settings > Members > the user > Admin"
 CLAIM_TEXT = "#!/bin/sh\n# The name of this script says which computer orders for the stack; no machine runs it.\n"
 
 
@@ -58,29 +56,19 @@ class Paperspace(Market):
         self.api = api
         self.secrets = (api.credentials.api_key,)
         self._lists = {path: self._shared(path) for path in (MACHINES, NETWORKS, DRIVES, SCRIPTS)}
-        self._session: Row | None = None
-        self._lock = threading.Lock()
 
     def whoami(self) -> Identity:
         """Ask once who we are; the first proof that the key is valid."""
-        session, key = self.session(), self.api.credentials
+        session, key = self.session, self.api.credentials
         team, user = session["team"], session.get("user") or {}
         who = str(user.get("email") or user.get("id") or "the key's user")
         return Identity(str(team["id"]), str(team.get("namespace") or ""), who, key.endpoint, key.is_local)
 
-    def session(self) -> Row:
-        """Ask once for the key's user and team."""
-        with self._lock:
-            if self._session is None:
-                self._session = self._ask_session()
-            return self._session
-
     def hidden(self) -> str | None:
         """Say why this user is shown only what was assigned to it."""
-        session = self.session()
-        for membership in (session.get("user") or {}).get("teamMemberships") or []:
+        for membership in at(self.session, "user.teamMemberships") or []:
             # A number in one place may be a text in the other.
-            is_here = str((membership.get("team") or {}).get("id")) == str(session["team"].get("id"))
+            is_here = str(at(membership, "team.id")) == self.whoami().account_id
             if is_here and not (membership.get("isAdmin") or membership.get("isOwner")):
                 return (
                     f"{self.whoami().username} is a member of team {self.whoami().name} and no admin, so machines, "
@@ -88,16 +76,6 @@ class Paperspace(Market):
                     f"Use an admin's key, or have the user made one ({ADMIN}), and run the command again."
                 )
         return None
-
-    def check_sees_all(self, doing: str) -> None:
-        """Refuse to believe in an absence, or to order, with a user who is not shown everything.
-
-        Raises:
-            ProviderError: the text says what is missing, and where it is granted.
-        """
-        hidden = self.hidden()
-        if hidden:
-            raise ProviderError(f"{doing}: {hidden}")
 
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
         """List what bears stack and mark, or any mark. A static address has no name: it goes with its machine."""
@@ -178,14 +156,14 @@ class Paperspace(Market):
         name = full_name(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
         # Whatever is ordered first makes it: in the journal it has a name of its own.
         of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
-        what, order = f"the claim of {owner}", Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})
-        adopt_or_order(of_stack, self, OrderRequest(CLAIM, owner, what, CLAIM, order))
+        request = OrderRequest(CLAIM, owner, CLAIM, Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT}))
+        adopt_or_order(of_stack, self, request)
 
         def look() -> Claim | Pending:
             unlisted = Pending("waits for the account's list of startup scripts, which has to show the claim")
             return self.claim(owner) or unlisted
 
-        return op.wait_until(what, look, 2 * self.settled_s)
+        return op.wait_until(request.what, look, 2 * self.settled_s)
 
     @property
     def clock_ahead_s(self) -> float:
@@ -198,11 +176,7 @@ class Paperspace(Market):
 
     def end(self, resource: Resource) -> Pending | None:
         """Delete something; a machine has to be off first, and a network empty."""
-        try:
-            return self._end_machine(resource) if resource.kind == MACHINE else self._delete(resource)
-        except ApiError as error:
-            error.grant = ADMIN
-            raise
+        return self._end_machine(resource) if resource.kind == MACHINE else self._delete(resource)
 
     def release_address(self, machine_id: str, address: str | None) -> None:
         """Release the static addresses of a machine, and the one that it was last seen with unless another machine has it now."""
@@ -258,7 +232,9 @@ class Paperspace(Market):
         # Not the API's own filter by name: how it matches is not documented, and what it hides would be ordered again.
         return SharedList(lambda owner: [row for row in self.api.list(path) if owner_of(row.get("name")) == owner])
 
-    def _ask_session(self) -> Row:
+    @cached_property
+    def session(self) -> Row:
+        """The key's user and team, for which is asked once."""
         asked = f"opening the account at {self.api.credentials.endpoint}"
         source = f"the key file or {credentials.VARIABLE}"
 
@@ -266,8 +242,7 @@ class Paperspace(Market):
             return self.api.read("/auth/session", attempts=attempts, expect=dict | None)
 
         found = self.api.opened(ask, asked, source, "python -m emulator start paperspace")
-        team = found.get("team") if found else None
-        if not isinstance(team, dict) or not team.get("id"):
+        if not at(found, "team.id"):
             # The API answers a key that it does not know with null and status 200.
             raise AccountError(
                 f"{asked}: the API does not know this key. Check {source}; a key is shown once, so that a lost one has to be made anew in the console."
@@ -275,24 +250,18 @@ class Paperspace(Market):
         return found
 
 
-def open_account(key_file: str | None = None, exported: Mapping[str, str] = os.environ) -> OpenedAccount:
-    """Open the account that the key belongs to, and prove that it answers.
+def account_of(
+    key_file: str | None,
+    exported: Mapping[str, str] = os.environ,
+    stop: threading.Event | None = None,
+    time_scale: float = 1.0,
+) -> Paperspace:
+    """Return the account of a key; nobody is called yet.
 
     Raises:
-        ProviderError: with a sentence for the person.
+        CredentialsError: there is no key that could open it.
     """
-    return OpenedAccount(_opened(key_file, exported))
-
-
-def _opened(key_file: str | None, exported: Mapping[str, str]) -> Paperspace:
-    market = Paperspace(Api(credentials.load(key_file, exported), threading.Event()))
-    market.whoami()
-    return market
-
-
-def check_key(key_file: str | None, exported: Mapping[str, str]) -> None:
-    """Raise ProviderError where there is no key that could open the account."""
-    credentials.load(key_file, exported)
+    return Paperspace(Api(credentials.load(key_file, exported), stop, time_scale))
 
 
 def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: str, owner: Owner) -> str:
@@ -301,7 +270,9 @@ def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: 
     Raises:
         ProviderError: the drive is gone, or not this stack's, or its password cannot stand in a file of credentials.
     """
-    found = _opened(key_file, exported).api.find(DRIVES, drive_id)
+    market = account_of(key_file, exported)
+    market.whoami()
+    found = market.api.find(DRIVES, drive_id)
     doing = f"reading the password of drive {drive_id}"
     if found is None:
         raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")
@@ -313,12 +284,3 @@ def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: 
     if not isinstance(password, str) or not password or not password.isprintable():
         raise ProviderError(f"{doing}: the account shows none that a file of credentials can hold. Ask the vendor.")
     return password
-
-
-def advice(error: CallError) -> str | None:
-    """Say what a person does after a refusal, if there is more to say than that the stack file is wrong."""
-    if error.is_forbidden:
-        return f"Use the key of an admin of the team ({ADMIN}), or ask the vendor whether the team's limit is reached."
-    if error.is_gone:
-        return "Something that it names is gone: run 'pulumi up --refresh'."
-    return None

@@ -1,7 +1,6 @@
 """Calls to the REST API v1: a time limit on each, reads tried again after transient faults, everything else sent exactly once."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -9,7 +8,6 @@ from urllib.parse import quote
 
 import requests
 
-from providers.paperspace.credentials import Credentials
 from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, UNREADABLE, CallError
 from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
 
@@ -28,11 +26,18 @@ REFUSING = {400, 401, 403, 404, 405, 409, 412, 413, 422, 429}
 OPEN_CODES = {"TIMEOUT", "CLIENT_CLOSED_REQUEST", "INTERNAL_SERVER_ERROR"}
 """The service's own codes that leave open whether the call was carried out."""
 
+ADMIN = "Team settings > Members > the user > Admin"
+
 ReadPage = Callable[..., dict[str, Any]]
 
 
 class ApiError(CallError):
     """The API refused a call or did not answer it."""
+
+    grant = ADMIN
+    when_forbidden = (
+        f"Use the key of an admin of the team ({ADMIN}), or ask the vendor whether the team's limit is reached."
+    )
 
     @property
     def is_gone(self) -> bool:
@@ -72,9 +77,7 @@ class Api(Wire):
     """One account's API."""
 
     fault = ApiError
-
-    def __init__(self, credentials: Credentials, stop: threading.Event, time_scale: float = 1.0) -> None:
-        super().__init__(credentials, stop, time_scale, CALLS_PER_SECOND)
+    per_second = CALLS_PER_SECOND
 
     def connect(self) -> requests.Session:
         """Make the session of one thread."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from core.home import Owner
-from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace, advice
+from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace
 from providers.paperspace.specs import DriveSpec, PrivateNetwork, SharedDrive, full_name
 from providers.paperspace.views import DRIVE, NETWORK
 from providers.rental.account import OrderRequest, Resource
@@ -30,10 +30,8 @@ class _Good(Rented):
         return OrderRequest(
             self.KIND,
             owner,
-            f"{self.KIND} {spec.name} of {owner}",
             spec.name,
             order,
-            advice=advice,
             is_billed=True,
             sold=spec.model_dump_json(by_alias=True),
         )

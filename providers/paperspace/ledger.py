@@ -79,7 +79,7 @@ def _has_room(market: Paperspace, machine_type: str, region: str) -> bool:
 
 def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
     """Refuse where the team's own limit would leave a part of the cluster unordered."""
-    limit = market.session()["team"].get("maxMachines")
+    limit = market.session["team"].get("maxMachines")
     present = len(market.api.list(MACHINES))
     if isinstance(limit, int | float) and not isinstance(limit, bool) and present + missing > limit:
         raise ProviderError(

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Home, Owner
 from providers.paperspace import views
-from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace, advice
+from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace
 from providers.paperspace.api import ApiError
 from providers.paperspace.ledger import full_region
 from providers.paperspace.specs import Machine, MachineSpec, full_name
@@ -67,10 +67,9 @@ class Machines(Rented):
         return OrderRequest(
             MACHINE,
             owner,
-            f"machine {spec.hostname} of {owner}",
             spec.hostname,
             order,
-            advice=lambda error: advice(error) or full_region(market, owner.stack, spec),
+            advice=lambda error: error.advice or full_region(market, owner.stack, spec),
             hostname=spec.hostname,
             is_billed=True,
             sold=spec.model_dump_json(by_alias=True, include={"machine_type", "disk_gb", "public_ip_type"}),
@@ -204,9 +203,7 @@ def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, 
     """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it."""
     label = f"{BOOT}{spec.hostname}"
     content = {"name": full_name(label, owner), "script": script_text(spec, owner, key), "isRunOnce": True}
-    order, what = Order(SCRIPTS, content), f"startup script of {spec.hostname} of {owner}"
-    request = OrderRequest(SCRIPT, owner, what, label, order, advice=advice, is_billed=True)
-    made = adopt_or_order(op, market, request)
+    made = adopt_or_order(op, market, OrderRequest(SCRIPT, owner, label, Order(SCRIPTS, content), is_billed=True))
     if isinstance(made, str):
         return made
     if not made.row.get("assignedMachineIds"):

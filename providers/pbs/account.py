@@ -17,7 +17,6 @@ from microcluster.remote.host import Host
 from microcluster.remote.openssh import login_host
 from providers.rental.account import Account, Extension, Identity, Resource
 from providers.rental.errors import AccountError, ProviderError
-from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
 JOB, CURRENCY = "job", "node hours"
@@ -85,19 +84,21 @@ class Queue(Account):
             raise ProviderError(f"ending job {resource.id}: {'; '.join(still)}. Run the same command again.")
 
 
-def open_account(config_file: str | None, exported: Mapping[str, str]) -> OpenedAccount:
-    """Open the account on the login host that the file names, and prove that it answers."""
-    path = _named(config_file)
+def account_of(config_file: str | None, exported: Mapping[str, str]) -> Queue:
+    """Return the account on the login host that the file names; nobody is called yet.
+
+    Raises:
+        ProviderError: it names none.
+    """
+    if config_file is None or not Path(config_file).is_file():
+        raise ProviderError(
+            f"opening the site: {config_file or 'pbs:sshConfig of the stack file'} is no file. Write an OpenSSH configuration whose "
+            "first Host is the login host, with HostName, User and IdentityFile."
+        )
+    path = Path(config_file)
     is_emulated = path.parent.name == EMULATED and path.is_relative_to(Home.of().root)
     with _reading("the login host"):
-        opened = Queue(login_host(str(path), None), is_emulated=is_emulated)
-    opened.whoami()
-    return OpenedAccount(opened)
-
-
-def check_key(config_file: str | None, exported: Mapping[str, str]) -> None:
-    """Raise ProviderError where no login host is named."""
-    _named(config_file)
+        return Queue(login_host(config_file, None), is_emulated=is_emulated)
 
 
 def charge(record: Mapping[str, Any], number: int, now: datetime, *, is_running: bool) -> Charge:
@@ -134,15 +135,6 @@ def charge(record: Mapping[str, Any], number: int, now: datetime, *, is_running:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _named(config_file: str | None) -> Path:
-    if config_file is None or not Path(config_file).is_file():
-        raise ProviderError(
-            f"opening the site: {config_file or 'pbs:sshConfig of the stack file'} is no file. Write an OpenSSH configuration whose "
-            "first Host is the login host, with HostName, User and IdentityFile."
-        )
-    return Path(config_file)
 
 
 @contextmanager

@@ -45,7 +45,6 @@ class Quote:
 
     per_hour: Decimal | None
     source: str
-    currency: str = "USD"
 
 
 @dataclass(frozen=True)
@@ -153,15 +152,13 @@ class OrderRequest:
 
     kind: str
     owner: Owner
-    what: str
-    """The subject of the sentences, for example ``guest gpu-0 of v100-1f3a9c42``."""
     name: str
     """What tells it from others of its kind and owner, for example its host name."""
     order: Any = field(repr=False)
     """The vendor's order, as it is prepared and sent; it may hold a private host key."""
     look: Callable[[], Found] | None = None
     """Looks whether it is there, where it has no name of its own."""
-    advice: Callable[[CallError], str | None] = lambda error: None
+    advice: Callable[[CallError], str | None] = lambda error: error.advice
     """Says what a person does after a refusal, if there is more to say than that the stack file is wrong."""
     hostname: str | None = None
     """For machines: what orders and charges that name nothing else are recognized by."""
@@ -175,6 +172,11 @@ class OrderRequest:
     """What a price list needs to know of it, kept in the journal for accounts that show no bill."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """What the program wants to know of it and nobody can read back."""
+
+    @property
+    def what(self) -> str:
+        """Name it in a sentence, for example ``guest gpu-0 of v100-1f3a9c42``."""
+        return f"{self.kind} {self.name} of {self.owner}"
 
 
 @dataclass(frozen=True)
@@ -267,6 +269,16 @@ class Account(ABC):
     def hidden(self) -> str | None:
         """Say why something may be billed that this user does not see; None if it sees all."""
         return None
+
+    def check_sees_all(self, doing: str) -> None:
+        """Refuse to believe in an absence, or to order, with a user who is not shown everything.
+
+        Raises:
+            ProviderError: the text says what is missing, and where it is granted.
+        """
+        hidden = self.hidden()
+        if hidden:
+            raise ProviderError(f"{doing}: {hidden}")
 
 
 class Market(Account):

@@ -63,6 +63,8 @@ class CallError(ProviderError):
 
     grant = ""
     """The command or the place where a person grants what this user may not do."""
+    when_forbidden = ""
+    """What a person does whose user may not order it, as a sentence."""
 
     def __init__(self, call: str, code: str, text: str, status: int = 0) -> None:
         """Args:
@@ -75,6 +77,13 @@ class CallError(ProviderError):
     def next_step(self) -> str:
         """Say what a person does about it."""
         return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
+
+    @property
+    def advice(self) -> str | None:
+        """Say what a person does after an order was refused, if there is more to say than that the stack file is wrong."""
+        if self.is_gone:
+            return "Something that it names is gone: run 'pulumi up --refresh'."
+        return self.when_forbidden if self.is_forbidden else None
 
 
 class OrderWithoutId(CallError):

@@ -188,9 +188,7 @@ class _Cleaning:
             return Pending(f"the account's list of charges does not show {machine} {', '.join(unlisted)} yet")
         still_open = [f"{row.id} ({row.host}, {row.rate})" for row in found.rows if row.is_open and not row.is_kept]
         if not still_open:
-            hidden = self._market.hidden()
-            if hidden:
-                raise ProviderError(f"proving that nothing is billed any more: {hidden}")
+            self._market.check_sees_all("proving that nothing is billed any more")
             return found
         if self._is_settled():
             raise ProviderError(

@@ -39,6 +39,14 @@ Row = dict[str, Any]
 _of_thread = threading.local()
 
 
+def at(row: Mapping[str, Any] | None, path: str) -> Any:
+    """Read what stands deep in an answer, for example ``billingItem.order.id``; None where a part of the way is not there."""
+    found: Any = row
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
 class Moved(Exception):
     """The list was another one by the time of the next page."""
 
@@ -48,12 +56,14 @@ class Wire(ABC):
 
     fault: type[CallError]
     """The vendor's own error, which knows what its codes mean."""
+    per_second: float
+    """So many calls at most are sent in a second of the account's time."""
 
-    def __init__(self, credentials: Any, stop: threading.Event, time_scale: float, per_second: float) -> None:
+    def __init__(self, credentials: Any, stop: threading.Event | None = None, time_scale: float = 1.0) -> None:
         self.credentials = credentials
-        self._stop, self._time_scale = stop, time_scale
+        self._stop, self._time_scale = stop or threading.Event(), time_scale
         self._local = threading.local()
-        self._limiter = RateLimiter(per_second / time_scale)
+        self._limiter = RateLimiter(self.per_second / time_scale)
         self.clock_ahead_s = 0.0
         """How far this computer's clock is ahead of the account's, by its newest answer."""
 

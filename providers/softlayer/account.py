@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from core.home import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
@@ -22,17 +23,24 @@ from providers.rental.account import (
     Resource,
 )
 from providers.rental.errors import OrderWithoutId, ProviderError
-from providers.rental.opened_account import OpenedAccount
 from providers.rental.order import Operation
 from providers.rental.receipt import Charge
 from providers.rental.wire import Row, SharedList
 from providers.softlayer import billing, credentials, views
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, made_id
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, SEEING, Api, made_id
 from providers.softlayer.billing import BILL_MASK, ORDER_MASK
 from providers.softlayer.errors import ApiError
 from providers.softlayer.specs import GROUP, GUEST, KEY, LedgerSpec, Order, image_container
 
+OBJECTS = {KEY: ("Security_Ssh_Key", views.KEY_MASK), GROUP: ("Network_SecurityGroup", views.GROUP_MASK)}
+"""What reads one by its id."""
 OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
+LISTS = {
+    GUEST: ("Account", "getVirtualGuests", {"mask": views.GUEST_MASK, "filter": OF_GUESTS}),
+    KEY: ("Account", "getSshKeys", {"mask": views.KEY_MASK}),
+    GROUP: ("Network_SecurityGroup", "getAllObjects", {"mask": views.GROUP_MASK}),
+}
+"""What lists all of a kind."""
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
 CLAIM_NOTES = re.compile(rf" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$")
@@ -53,57 +61,47 @@ class SoftLayer(Market):
             "getAllTopLevelBillingItems", BILL_MASK, "allTopLevelBillingItems.domainName", billing.is_under
         )
         self._keys = SharedList(self._key_of_id)
-        self._identity: Identity | None = None
-        self._lock = threading.Lock()
 
     def whoami(self) -> Identity:
         """Ask once who we are; the first proof that the key is valid."""
-        with self._lock:
-            if self._identity is None:
-                self._identity = self._ask_identity()
-            return self._identity
+        return self._identity
 
     def hidden(self) -> str | None:
         """Say why machines may be billed that this user does not see."""
-        return self.api.hidden()
+        lacking = self.api.lacking(SEEING)
+        return f"machines that this user does not see may run and be billed, as {lacking}" if lacking else None
 
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
         """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
         if owner is not None and kind == GUEST:
-            guests = [views.resource(row) for row in self.guest_list.under(owner)]
-            # One stands for all: each look at the user's rights is a call.
-            for guest in [each for each in guests if not each.is_alive and not each.is_billed][:1]:
-                self.api.check_to_see(guest.id)
-            return guests
-        kinds = [kind] if kind else [GUEST, *views.OTHERS, views.ITEM]
+            return self._believed([views.resource(row) for row in self.guest_list.under(owner)])
+        kinds = [kind] if kind else [*LISTS, views.ITEM]
         with ThreadPoolExecutor(len(kinds)) as pool:
             found = [each for listed in pool.map(self._list, kinds) for each in listed]
         return [each for each in found if each.owner is not None and owner in (None, each.owner)]
 
     def _list(self, kind: str) -> list[Resource]:
-        if kind == GUEST:
-            return [views.resource(row) for row in self._listed("getVirtualGuests", views.GUEST_MASK, OF_GUESTS)]
         if kind == views.ITEM:
             return [billing.as_resource(row) for row in billing.other_items(self.api)]
-        mask, view = views.OTHERS[kind][1:]
-        if kind == KEY:
-            return [view(row) for row in self._listed("getSshKeys", mask)]
-        return [view(row) for row in self.api.read_all("Network_SecurityGroup", "getAllObjects", mask=mask)]
+        service, method, options = LISTS[kind]
+        return [views.VIEWS[kind](row) for row in self.api.read_all(service, method, **options)]
 
-    def _check_cancelled(self, guest: Resource) -> None:
-        """Take no guest for cancelled because this user sees no billing items."""
-        if not guest.is_alive and not guest.is_billed:
-            self.api.check_to_see(guest.id)
+    def _believed(self, guests: list[Resource]) -> list[Resource]:
+        """Take none for cancelled because this user sees no charges; one stands for all, as each look at the rights is a call."""
+        doubtful = [each.id for each in guests if not each.is_alive and not each.is_billed]
+        if doubtful:
+            self.check_sees_all(f"looking for guest {doubtful[0]}")
+        return guests
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read a guest, a key or a group by its id."""
         if kind == GUEST:
             return self._find_guest(object_id, owner, fresh=fresh, max_age_s=max_age_s)
-        service, mask, view = views.OTHERS[kind]
+        service, mask = OBJECTS[kind]
         row = self.api.find(service, object_id, mask)
         if row is None and fresh and kind == GROUP:
             return Pending(f"the account does not show {kind} {object_id} yet, as it was made only now")
-        return view(row) if row else None
+        return views.VIEWS[kind](row) if row else None
 
     def prepare(self, op: Operation, request: OrderRequest) -> Order:
         """Write an order, for a user who can see and cancel what it makes: rights may have changed since the ledger's check.
@@ -218,9 +216,7 @@ class SoftLayer(Market):
             raise
         if row is None:
             return self._missing(guest_id, owner, fresh=fresh, max_age_s=max_age_s)
-        guest = views.resource(row)
-        self._check_cancelled(guest)
-        return guest
+        return self._believed([views.resource(row)])[0]
 
     def guest(self, guest_id: str, owner: Owner, max_age_s: float = 0.0) -> Row | None:
         """Read one guest by its id, or above 0 from the list that all waiters share, if that shows it."""
@@ -245,7 +241,7 @@ class SoftLayer(Market):
         waiting = [each for each in self.orders(owner, max_age_s) if each.is_waiting and not each.is_shown]
         if waiting:
             return Pending(f"{hidden}, and {waiting[0].described}")
-        self.api.check_to_see(guest_id)
+        self.check_sees_all(f"looking for guest {guest_id}")
         return None
 
     def _keys_of(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
@@ -276,7 +272,8 @@ class SoftLayer(Market):
 
         return SharedList(fetch)
 
-    def _ask_identity(self) -> Identity:
+    @cached_property
+    def _identity(self) -> Identity:
         key = self.api.credentials
 
         def ask(attempts: int) -> Row:
@@ -288,23 +285,21 @@ class SoftLayer(Market):
         return Identity(str(found["id"]), name, key.username, key.endpoint, key.is_local)
 
 
-def open_account(config_file: str | None = None, exported: Mapping[str, str] = os.environ) -> OpenedAccount:
-    """Open the account that the key belongs to, and prove that it answers.
+def account_of(
+    config_file: str | None,
+    exported: Mapping[str, str] = os.environ,
+    stop: threading.Event | None = None,
+    time_scale: float = 1.0,
+) -> SoftLayer:
+    """Return the account of a key; nobody is called yet.
 
     Args:
         exported: where SL_USERNAME and SL_API_KEY are looked for when no file is named.
 
     Raises:
-        ProviderError: with a sentence for the person.
+        CredentialsError: there is no key that could open it.
     """
-    market = SoftLayer(Api(credentials.load(config_file, exported), threading.Event()))
-    market.whoami()
-    return OpenedAccount(market)
-
-
-def check_key(config_file: str | None, exported: Mapping[str, str]) -> None:
-    """Raise ProviderError where there is no key that could open the account."""
-    credentials.load(config_file, exported)
+    return SoftLayer(Api(credentials.load(config_file, exported), stop, time_scale))
 
 
 def claim_notes(owner: Owner, journal: str, extended: str = "") -> str:

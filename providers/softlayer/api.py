@@ -50,13 +50,12 @@ RIGHTS = {
     "CUSTOMER_SSH_KEY_MANAGEMENT": "Manage SSH Keys",
     "MANAGE_SECURITY_GROUPS": "Manage Security Groups",
     "PORT_CONTROL": "Manage Port Control",
-    "HOSTNAME_EDIT": "Edit Hostname/Domain",
     "REMOTE_MANAGEMENT": "IPMI Remote Management",
     VIEW: "View Virtual Server Details",
     BILLS: "View Account Summary",
     ALL_DEVICES: "access to all virtual servers, also to new ones",
 }
-"""What an `up` and its `down` need: orders, larger disks, cancellations, keys, groups, port speeds, notes and restarts.
+"""What an `up` and its `down` need: orders, cancellations, keys, groups, port speeds and restarts.
 
 The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
 Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
@@ -70,9 +69,10 @@ class Api(Wire):
     """One account's API."""
 
     fault = ApiError
+    per_second = CALLS_PER_SECOND
 
-    def __init__(self, credentials: Credentials, stop: threading.Event, time_scale: float = 1.0) -> None:
-        super().__init__(credentials, stop, time_scale, CALLS_PER_SECOND)
+    def __init__(self, credentials: Credentials, stop: threading.Event | None = None, time_scale: float = 1.0) -> None:
+        super().__init__(credentials, stop, time_scale)
         self._users = SharedList(lambda _: [self.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)])
 
     def connect(self) -> SoftLayer.BaseClient:
@@ -141,51 +141,24 @@ class Api(Wire):
         Raises:
             ProviderError: the text names what is missing, and where it is granted.
         """
-        missing = self._missing(RIGHTS)
-        if missing:
-            raise ProviderError(
-                f"checking the rights of {self._user}: it lacks {_named(missing)}. Nothing was ordered. {self._grant(missing)}"
-            )
+        lacking = self.lacking(RIGHTS)
+        if lacking:
+            raise ProviderError(f"checking the rights of the key: nothing was ordered, as {lacking}")
 
-    def check_to_see(self, guest_id: str) -> None:
-        """Refuse to take a guest for gone because a user who does not see all guests does not see it.
-
-        Raises:
-            ProviderError: the text names what is missing, and where it is granted.
-        """
-        missing = self._missing(SEEING)
-        if missing:
-            raise ProviderError(
-                f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {self._user} lacks "
-                f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {self._grant(missing)}"
-            )
-
-    def hidden(self) -> str | None:
-        """Say why machines may be billed that this user does not see; None if it sees all."""
-        missing = self._missing(SEEING)
-        if not missing:
-            return None
-        return f"{self._user} lacks {_named(missing)}, so machines that it does not see may be billed. {self._grant(missing)}"
-
-    def _missing(self, needed: Iterable[str]) -> list[str]:
-        """Ask which rights the user lacks now, as one may be taken away while a command runs; the master user has all."""
-        user = self._users.under("the key's user")[0]
-        if user.get("isMasterUserFlag"):
-            return []
+    def lacking(self, needed: Iterable[str]) -> str | None:
+        """Say which rights the user lacks now, as one may be taken away while a command runs; the master user has all."""
+        user, username = self._users.under("the key's user")[0], self.credentials.username
         has = {str(each.get("keyName")) for each in user.get("permissions") or []}
         if user.get("hasFullVirtualGuestAccessFlag"):
             has.add(ALL_DEVICES)
-        return [each for each in needed if each not in has]
-
-    @property
-    def _user(self) -> str:
-        return f"user {self.credentials.username} at {self.credentials.endpoint}"
-
-    def _grant(self, missing: Iterable[str]) -> str:
+        missing = [each for each in needed if each not in has]
+        if user.get("isMasterUserFlag") or not missing:
+            return None
+        named = ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
         wanted = " ".join(f"-p {each}" for each in missing)
         return (
-            f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {self.credentials.username} --enable {wanted}') "
-            "and run the command again."
+            f"user {username} at {self.credentials.endpoint} lacks {named}. Have it granted ({PORTAL}, or 'slcli user "
+            f"edit-permissions {username} --enable {wanted}') and run the command again."
         )
 
 
@@ -198,10 +171,6 @@ def made_id(answer: Any, call: str) -> str:
     if isinstance(answer, Mapping) and str(answer.get("id") or "").isdigit():
         return str(answer["id"])
     raise ApiError(f"calling {call}", UNREADABLE, "the answer names no id")
-
-
-def _named(missing: Iterable[str]) -> str:
-    return ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
 
 
 def in_order(service: str, method: str, key: str, tree: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -43,6 +43,8 @@ KNOWN_TEXTS = {
 class ApiError(CallError):
     """The API refused a call or did not answer it."""
 
+    when_forbidden = "Have this user granted the right, or use another one, and run the command again."
+
     @property
     def is_gone(self) -> bool:
         """Tell whether the object does not exist; REST loses the code and keeps the text."""
@@ -94,12 +96,3 @@ class ApiError(CallError):
         """Tell whether the account refused the key itself."""
         known = ("invalid api token", "invalid username", "invalid credential", "token has expired", "api key")
         return self.code in ("401", "HTTP 401") or any(words in self.text.lower() for words in known)
-
-
-def advice(error: CallError) -> str | None:
-    """Say what a person does after a refusal, if there is more to say than that the stack file is wrong."""
-    if error.is_gone:
-        return "Something that it names is gone: run 'pulumi up --refresh'."
-    if error.is_forbidden:
-        return "Have this user granted the right, or use another one, and run the command again."
-    return None

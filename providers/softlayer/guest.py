@@ -14,7 +14,8 @@ from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented, public_line
 from providers.rental.spec import Values
-from providers.softlayer import specs, views
+from providers.rental.wire import at
+from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError
 from providers.softlayer.specs import GUEST, GuestSpec, VirtualGuest
@@ -35,12 +36,6 @@ class Guests(Rented):
         | {"backendRouterId", "privateVlanId", "sshKeyIds"}
     )
     LATER = ("publicSecurityGroupIds", "privateSecurityGroupIds")
-    # GPU guests with large images take some 20 minutes; the vendor's own tools allow 90.
-
-    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
-        """Price a new guest by the catalog; a living one keeps what it has."""
-        price = None if old else specs.catalog_price(inputs)
-        return {"pricePerHour": price} if price else super().known_outputs(inputs, old)
 
     def lasting(self, market: SoftLayer, owner: Owner, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Derive the public host key from the user data that the guest was ordered with."""
@@ -56,7 +51,8 @@ class Guests(Rented):
     ) -> Resource:
         """Wait until the guest is ready, and give it what no order carries."""
         guest = building.wait().row
-        _label(market, spec, guest, _notes(building.sought.owner, spec.hostname))
+        if views.tags(guest) != set(spec.tags):
+            market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest["id"]))
         _set_port_speed(market, spec, guest)
         return views.resource(attach_groups(op, market, guest, spec))
 
@@ -66,12 +62,9 @@ class Guests(Rented):
         for key in self.LATER:
             if set(live.get(key) or ()) == set(inputs.get(key) or ()):
                 live.pop(key, None)
-        tags, notes = views.tags(found.row), str(found.row.get("notes") or "")
+        tags = views.tags(found.row)
         if tags != set(inputs.get("tags") or ()):
             live["tags"] = sorted(tags)
-        if notes != _notes(found.owner, str(inputs["hostname"])):
-            # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
-            live["notes"] = notes
         return live
 
 
@@ -95,20 +88,9 @@ def _host_key(market: SoftLayer, guest_id: str) -> str | None:
     return next((key for key in map(public_part, values) if key), None)
 
 
-def _label(market: SoftLayer, spec: GuestSpec, guest: Guest, notes: str) -> None:
-    if views.tags(guest) != set(spec.tags):
-        market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest["id"]))
-    if guest.get("notes") != notes:
-        market.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(guest["id"]))
-
-
-def _notes(owner: Owner, hostname: str) -> str:
-    return f"{owner.notes} {hostname}"
-
-
 def _set_port_speed(market: SoftLayer, spec: GuestSpec, guest: Guest) -> None:
     for side, (name, _) in SIDES.items():
-        if (guest.get(side) or {}).get("maxSpeed") not in (None, spec.port_speed_mbps):
+        if at(guest, f"{side}.maxSpeed") not in (None, spec.port_speed_mbps):
             method = f"set{name}NetworkInterfaceSpeed"
             market.api.ensure("Virtual_Guest", method, spec.port_speed_mbps, id=int(guest["id"]))
 
@@ -120,14 +102,14 @@ def changes(guest: Mapping[str, Any], spec: GuestSpec) -> list[tuple[str, str, i
     """
     planned = []
     for side, (_, attribute) in SIDES.items():
-        component = guest.get(side) or {}
-        if not component.get("id"):
+        component = at(guest, f"{side}.id")
+        if not component:
             continue
-        wanted, attached = getattr(spec, attribute), views.groups(component)
+        wanted, attached = getattr(spec, attribute), views.groups(guest, side)
         new = [each for each in wanted if each not in attached]
         old = [each for each in attached if each not in wanted]
-        planned += [("attachNetworkComponents", each, component["id"]) for each in new]
-        planned += [("detachNetworkComponents", each, component["id"]) for each in old]
+        planned += [("attachNetworkComponents", each, component) for each in new]
+        planned += [("detachNetworkComponents", each, component) for each in old]
     return planned
 
 
@@ -149,7 +131,7 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
 
     found = op.wait_until(f"the security groups of {views.described(guest)}", look)
     bare = [
-        side for side, (_, attribute) in SIDES.items() if getattr(spec, attribute) and not views.groups(guest.get(side))
+        side for side, (_, attribute) in SIDES.items() if getattr(spec, attribute) and not views.groups(guest, side)
     ]
     if bare:
         # The first group ever of an interface takes effect only after a restart.

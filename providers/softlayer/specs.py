@@ -17,7 +17,6 @@ from providers.rental.account import OrderRequest
 from providers.rental.errors import CallError
 from providers.rental.resource import HostKey
 from providers.rental.spec import Declared, Mark, Spec
-from providers.softlayer.errors import advice
 
 GROUPS_PER_INTERFACE = 5
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
@@ -113,10 +112,9 @@ class GuestSpec(Hardware):
         return OrderRequest(
             GUEST,
             owner,
-            f"guest {self.hostname} of {owner}",
             self.hostname,
             Order("Virtual_Guest", "createObject", template, self.image_id),
-            advice=lambda error: where_else(owner.stack, self, error) or advice(error),
+            advice=lambda error: where_else(owner.stack, self, error) or error.advice,
             hostname=self.hostname,
             is_billed=True,
             key_ids=self.ssh_key_ids,
@@ -132,7 +130,6 @@ class VirtualGuest(Declared):
     private_ip: pulumi.Output[str]
     host_key: pulumi.Output[str]
     """The public part of the ssh host key that its order carried."""
-    price_per_hour: pulumi.Output[str]
     provision_date: pulumi.Output[str]
     account_id: pulumi.Output[str]
 
@@ -242,7 +239,7 @@ class GroupSpec(Spec):
     def request(self, owner: Owner) -> OrderRequest:
         """Write down a group without its rules."""
         order = Order("Network_SecurityGroup", "createObject", self.head(owner))
-        return OrderRequest(GROUP, owner, f"security group {self.name}", self.name, order, advice=advice)
+        return OrderRequest(GROUP, owner, self.name, order)
 
 
 class SecurityGroup(Declared):

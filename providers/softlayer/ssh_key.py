@@ -10,7 +10,6 @@ from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
 from providers.softlayer.account import SoftLayer, claim_notes
-from providers.softlayer.errors import advice
 from providers.softlayer.specs import KEY, KeySpec, Order, SshKey, key_material
 from providers.softlayer.views import KEY_MASK, as_key
 
@@ -29,11 +28,9 @@ class Keys(Rented):
         return OrderRequest(
             KEY,
             owner,
-            f"ssh key {spec.label}",
             spec.label,
             Order("Security_Ssh_Key", "createObject", template),
             look=lambda: look(op.market(), spec, owner),
-            advice=advice,
             is_unique=True,
         )
 

@@ -27,10 +27,10 @@ from microcluster.config import stack as config
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import decided
+from microcluster.lifecycle.accounts import open_account
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
-from providers.pbs.account import open_account
 from tests.integration.conftest import ROOT
 from tools.product import free_port, write_settings
 
@@ -201,7 +201,7 @@ def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_st
 
 
 def test_the_receipt_counts_the_node_hours_of_every_submission(site):
-    account = open_account(str(site.facts.account_config_file), {})
+    account = open_account("pbs", str(site.facts.account_config_file))
     charges = account.charges(home.Owner(STACK, site.facts.mark))
     assert len(charges) == 3 and account.is_emulated
     assert all(not row.is_open and row.so_far > 0 and row.currency == "node hours" for row in charges)

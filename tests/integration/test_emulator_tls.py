@@ -37,10 +37,10 @@ def environment(monkeypatch):
 def test_the_clients_file_leads_to_it_and_names_the_authority(emulator):
     key = load(str(emulator.config_file))
     assert key.endpoint == emulator.endpoint and key.endpoint.startswith("https://")
-    account = accounts.open_account(str(emulator.config_file), {})
-    assert account.identity().username == "local"
+    account = accounts.account_of(str(emulator.config_file))
+    assert account.whoami().username == "local"
     client = SoftLayer.create_client_from_env(config_file=str(emulator.config_file), verify=key.authority)
-    assert client.call("Account", "getObject")["id"] == int(account.identity().account_id)
+    assert client.call("Account", "getObject")["id"] == int(account.whoami().account_id)
 
 
 def test_slcli_needs_the_authority_in_its_environment(emulator, monkeypatch):

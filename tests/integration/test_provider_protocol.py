@@ -2,7 +2,6 @@
 
 import time
 
-import grpc
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
@@ -33,7 +32,6 @@ def test_a_preview_of_a_create_needs_no_account_and_passes_unknowns_through(driv
     shown = driver.create("VirtualGuest", "gpu-0", GUEST, preview=True)
     assert shown.id == ""
     assert shown.outputs["sshKeyIds"] == [UNKNOWN]
-    assert float(shown.outputs["pricePerHour"]) > 1
     assert "publicIp" not in shown.outputs
 
 
@@ -61,22 +59,6 @@ def test_a_replaced_guest_is_deleted_first(driver):
     old = Resource("VirtualGuest", "gpu-0", "101", {**GUEST, "backendRouterId": "1"}, {})
     answer = driver.diff(old, {**old.inputs, "flavor": "AC2_16X120X100"})
     assert (list(answer.replaces), answer.deleteBeforeReplace) == (["flavor"], True)
-
-
-@pytest.mark.parametrize("key", ["apiKey", "username", "password"])
-def test_a_key_in_the_stack_file_is_refused_without_showing_it_and_so_is_an_unknown_setting(driver, key):
-    news = to_struct({key: "very-secret", "colour": "red"})
-    failures = driver.stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=news)).failures
-    reasons = {failure.property: failure.reason for failure in failures}
-    assert set(reasons) == {"", "colour"}
-    assert "0600 file" in reasons[""]
-    assert "very-secret" not in str(reasons)
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "inf"])
-def test_a_time_scale_that_is_none_is_refused(driver, value):
-    with pytest.raises(grpc.RpcError, match="softlayer:timeScale"):
-        driver.stub.Configure(provider_pb2.ConfigureRequest(args=to_struct({"timeScale": value})))
 
 
 def test_changed_settings_never_replace_the_provider(driver):

@@ -30,7 +30,7 @@ def test_no_code_outside_the_registry_names_an_account() -> None:
 def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_withheld(name: str) -> None:
     account = account_of(name)
     opened = import_module(f"providers.{name}.account")
-    assert callable(opened.open_account) and callable(opened.check_key)
+    assert callable(opened.account_of)
     assert import_module(f"components.{name}").Cluster
     assert name in VENDORS
     assert set(ACCOUNTS[name]) <= set(secret_env.NAMES)

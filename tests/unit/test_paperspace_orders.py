@@ -211,7 +211,7 @@ def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, tea
     }
     op = renter.operation("Machine", {"hostname": "claim"})
     order = Order("/startup-scripts", claim)
-    made = OrderRequest("claim", renter.owner, "the claim", "claim", order)
+    made = OrderRequest("claim", renter.owner, "claim", order)
     submit(op, renter.market, made, order)  # And then the process was killed.
     network(team, Renter(team.key_file, public_key))
     assert len(team.names("scripts")) == 1

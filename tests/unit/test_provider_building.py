@@ -32,7 +32,7 @@ class Shown(SoftLayer):
 
     def __init__(self, guest=None, *listed) -> None:
         self.seen, self.listed, self.secrets = guest, list(listed), ()
-        self.api = SimpleNamespace(check_to_see=lambda guest_id: None)
+        self.api = SimpleNamespace(lacking=lambda needed: None)
         self.order_list = SimpleNamespace(under=lambda *_: self.listed)
         self.guest_list = SimpleNamespace(under=lambda *_: [])
         self.items: list[dict] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from providers.rental.errors import AccountError
-from providers.softlayer.account import open_account
+from providers.softlayer.account import account_of
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError
@@ -96,7 +96,7 @@ def test_a_key_in_the_path_of_the_address_is_not_shown_when_nobody_answers(home)
     path = home / "named.conf"
     path.write_text(f"{WHOLE}endpoint_url = http://127.0.0.1:9/{KEY}/v3.1/\n")
     with pytest.raises(AccountError, match="opening the account") as refused:
-        open_account(str(path))
+        account_of(str(path)).whoami()
     assert KEY not in str(refused.value)
 
 

@@ -1,5 +1,7 @@
 """What the account's record of a guest means."""
 
+from decimal import Decimal
+
 import pytest
 
 from providers.rental.account import Pending
@@ -35,7 +37,7 @@ def transaction(name: str, **more) -> dict:
 
 
 def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
-    assert views.readiness(READY) is READY
+    assert views.unready(READY) is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
     ],
 )
 def test_anything_less_is_pending_and_says_why_and_how_long_that_usually_takes(change, state):
-    assert views.readiness({**READY, **change}) == state
+    assert views.unready({**READY, **change}) == state
 
 
 @pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
@@ -89,5 +91,5 @@ def test_the_vlan_is_read_back_beside_its_router():
 
 
 def test_the_price_is_that_of_the_whole_billing_item_and_what_is_not_shown_is_no_output():
-    assert views.outputs(READY)["pricePerHour"] == "4.4"
-    assert set(views.outputs({"id": 101}).values()) == {None}
+    assert views.resource(READY).per_hour == Decimal("4.4")
+    assert set(views.resource({"id": 101}).outputs.values()) == {None}
