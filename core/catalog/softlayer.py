@@ -48,7 +48,6 @@ DATA_DISK_SIZES_GB = (
     2000,
 )
 
-MAX_DATA_DISKS = 4  # Five disks in all; the first is the flavor's boot disk.
 
 # Reference codes, newest first. Others are sold too (Ubuntu 16.04, Debian 9, RHEL, Windows), but we know how to install driver and container
 # runtime on this one only.

@@ -12,18 +12,13 @@ from providers.paperspace.views import MACHINE
 from providers.rental import resource
 from providers.rental.errors import ProviderError
 from providers.rental.order import Operation
-from providers.rental.spec import Values, problems
+from providers.rental.spec import Values
 
 
 class Ledgers(resource.Ledger):
     """The account as a stack uses it."""
 
     DECLARED = Ledger
-
-    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
-        """Price the cluster, which needs no account."""
-        known = super().known_outputs(inputs, old)
-        return known if problems(LedgerSpec, inputs) else {**known, **_price(LedgerSpec.model_validate(inputs))}
 
     def checked(self, op: Operation, market: Paperspace, spec: LedgerSpec, old: Values) -> dict[str, Any]:
         """Check the key, the offer and the room."""
@@ -35,7 +30,7 @@ class Ledgers(resource.Ledger):
             if full:
                 raise ProviderError(f"checking the account for {spec.stack}: nothing was ordered. {full}")
             _check_limit(market, spec, missing)
-        return {"accountId": market.whoami().account_id, **_price(spec)}
+        return {"accountId": market.whoami().account_id, **resource.priced(spec.prices())}
 
 
 def check_template(market: Paperspace, template_id: str, machine_type: str) -> None:
@@ -86,8 +81,3 @@ def _check_limit(market: Paperspace, spec: LedgerSpec, missing: int) -> None:
             f"checking the account for {spec.stack}: its team may have {limit:g} machines, it has {present}, and {missing} more "
             "are to be ordered. Nothing was ordered. Ask the vendor for a higher limit, or delete machines that nobody needs."
         )
-
-
-def _price(spec: LedgerSpec) -> dict[str, str]:
-    prices = spec.prices()
-    return {"pricePerHour": f"{prices.per_hour:f}", "priceSource": prices.source}

@@ -21,31 +21,9 @@ LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 """Without a dot, which ends it."""
 
 
-def _not_kept(name: str) -> str:
-    if name.startswith(KEPT):
-        raise ValueError(f"begins with {KEPT}, which is put before the name of what stays")
-    return name
-
-
-def _sold(what: str, choices: object) -> pydantic.AfterValidator:
-    """Refuse what the price list does not know: it could be ordered at any price."""
-
-    def check(value: object) -> object:
-        if value not in (None, *choices):
-            known = ", ".join(str(each) for each in choices)
-            raise ValueError(f"{value} is no {what} of the price list of {catalog.AS_OF}; it has {known}")
-        return value
-
-    return pydantic.AfterValidator(check)
-
-
-Name = Annotated[
-    str, pydantic.StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"), pydantic.AfterValidator(_not_kept)
-]
+Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$")]
 """A label of a host name."""
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
-MachineType = Annotated[str, _sold("machine type", catalog.MACHINE_TYPES)]
-DiskGb = Annotated[int, _sold("disk size", catalog.DISKS)]
 PublicIp = Literal["static", "dynamic", "none"]
 
 
@@ -53,7 +31,7 @@ class InRegion(Spec):
     """Inputs of what stands in a region."""
 
     mark: Mark
-    region: Annotated[str, _sold("region", catalog.REGIONS)]
+    region: str
     """A slug: ``ny2``, ``ca1`` or ``ams1``."""
 
 
@@ -61,16 +39,16 @@ class LedgerSpec(InRegion):
     """What the whole cluster will be, so that it can be checked and priced before the first order."""
 
     stack: str
-    machine_type: MachineType
+    machine_type: str
     template_id: ObjectId
     nodes: int = pydantic.Field(ge=1, le=64)
-    disk_gb: DiskGb
+    disk_gb: int
     public_ip_type: PublicIp = "dynamic"
-    drive_gb: Annotated[int | None, _sold("drive size", catalog.DRIVES)] = None
+    drive_gb: int | None = None
     """The size of the shared drive; None without one."""
 
     def prices(self) -> Prices:
-        """Price it by the list; the fields take only what that knows."""
+        """Price it by the list, which has every size that a stack file may name."""
         return catalog.prices(self.machine_type, self.nodes, self.disk_gb, self.public_ip_type, self.drive_gb)
 
 
@@ -78,7 +56,6 @@ class Ledger(Declared):
     """The account as this stack uses it: checked before the first order, proven clean after the last deletion."""
 
     TOKEN, SPEC = "paperspace:index:Ledger", LedgerSpec
-    account_id: pulumi.Output[str]
     price_per_hour: pulumi.Output[str]
     """Of the whole cluster while it is on, a decimal as text; disks, addresses, network and drive are in it."""
     price_source: pulumi.Output[str]
@@ -100,14 +77,13 @@ class PrivateNetwork(Declared):
     TOKEN, SPEC = "paperspace:index:PrivateNetwork", NetworkSpec
     subnet: pulumi.Output[str]
     """For example ``10.64.21.0/24``."""
-    account_id: pulumi.Output[str]
 
 
 class DriveSpec(InRegion):
     """A network drive that the machines of one private network can mount."""
 
     name: Name
-    size_gb: Annotated[int, _sold("drive size", catalog.DRIVES)]
+    size_gb: int
     network_id: ObjectId
     keep: bool = False
     """Leave it, with what is on it, when the stack is destroyed."""
@@ -121,16 +97,15 @@ class SharedDrive(Declared):
     """Of the drive's server on the private network."""
     share: pulumi.Output[str]
     username: pulumi.Output[str]
-    account_id: pulumi.Output[str]
 
 
 class MachineSpec(InRegion):
     """One hourly machine, ordered once, with a startup script of its own."""
 
     hostname: Name
-    machine_type: MachineType
+    machine_type: str
     template_id: ObjectId
-    disk_gb: DiskGb
+    disk_gb: int
     network_id: ObjectId
     public_key: str
     """The stack's public ssh key, which may log in as ``paperspace``; the host key follows from its private part."""
@@ -153,7 +128,6 @@ class Machine(Declared):
     private_ip: pulumi.Output[str]
     host_key: pulumi.Output[str]
     """The public part of the ssh host key that its startup script writes."""
-    account_id: pulumi.Output[str]
 
 
 @dataclass(frozen=True)

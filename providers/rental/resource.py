@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from core.catalog.prices import Prices
 from core.home import Owner, owner_in_domain
 from providers.rental import sweep
-from providers.rental.account import Market, OrderRequest, Pending, Resource
+from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource
 from providers.rental.closing import close
 from providers.rental.errors import PartialFailure, ProviderError, WaitError
 from providers.rental.order import Operation, adopt_or_order
@@ -179,6 +180,14 @@ class Ledger(Managed):
     The account is checked before the first order and proven clean after the last cancellation.
     """
 
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Price the cluster by the dated list, which needs no account."""
+        known = super().known_outputs(inputs, old)
+        if problems(self.DECLARED.SPEC, inputs):
+            return known
+        prices = self.DECLARED.SPEC.model_validate(inputs).prices()
+        return {**known, **priced(prices)} if prices else known
+
     @abstractmethod
     def checked(self, op: Operation, market: Any, spec: Any, old: Values) -> dict[str, Any]:
         """Check the account for all that is to come, order nothing, and return the outputs."""
@@ -207,6 +216,12 @@ class Ledger(Managed):
         owner = Owner(str(inputs.get("stack") or op.stack), str(inputs["mark"]))
         found = sweep.clean(op, op.market(old.get("accountId")), owner)
         op.log.info(as_lines(found, owner.mark))
+
+
+def priced(found: Prices | Quote) -> dict[str, str]:
+    """Write down what the whole cluster costs an hour, as text; empty where nobody knows."""
+    price = "" if found.per_hour is None else f"{found.per_hour:f}"
+    return {"pricePerHour": price, "priceSource": found.source}
 
 
 def check_adoptable(found: Resource, spec: Spec, later: Sequence[str] = (), flaws: Sequence[str] = ()) -> None:

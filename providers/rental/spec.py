@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import pulumi
 import pydantic
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What stands for a value that a preview cannot know yet."""
@@ -73,6 +73,8 @@ class Declared(pulumi.CustomResource):
 
     TOKEN: ClassVar[str]
     SPEC: ClassVar[type[Spec]]
+    account_id: pulumi.Output[str]
+    """Of whom it is rented: the key of another account is refused."""
 
     def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None = None) -> None:
         """Args:
@@ -85,7 +87,7 @@ class Declared(pulumi.CustomResource):
     @classmethod
     def outputs(cls) -> list[str]:
         """Name the outputs, which are not inputs as well."""
-        return [name for name in cls.__annotations__ if name not in ("TOKEN", "SPEC")]
+        return ["account_id", *cls.__annotations__]
 
     @classmethod
     def output_keys(cls) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class Declared(pulumi.CustomResource):
 
     def translate_output_property(self, prop: str) -> str:
         """Turn the wire's ``hostKey`` into ``host_key``."""
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in prop)
+        return to_snake(prop)
 
     def translate_input_property(self, prop: str) -> str:
         """Turn ``host_key`` into the wire's ``hostKey``."""

@@ -14,6 +14,7 @@ from providers.rental import receipt
 from providers.rental.account import OrderStatus, Quote, Resource
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
+from providers.rental.wire import at
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 from providers.softlayer.specs import GuestSpec, LedgerSpec, guest_template, lost_of, where_else
@@ -32,7 +33,6 @@ CHARGE_MASK = (
     f"children{PART_MASK},activeAssociatedGuestDiskBillingItems{PART_MASK}]"
 )
 
-Item = Mapping[str, Any]
 Row = Mapping[str, Any]
 STATUS_MASK = "mask[id,status]"
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
@@ -73,16 +73,17 @@ def quote(api: Any, spec: LedgerSpec, router: str | None = None, count: int = 1)
             f"verifying the order of {count} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
             f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
         ) from error
-    hourly, monthly = (_total(answer, f"Recurring{unit}") / count * spec.nodes for unit in ("Hourly", "Monthly"))
+
+    def of_all(unit: str) -> Decimal:
+        asked = answer.get(f"postTaxRecurring{unit}") or answer.get(f"preTaxRecurring{unit}")
+        return dollars(asked) * spec.nodes / count
+
+    monthly = of_all("Monthly")
     more = f", and {monthly.normalize():f} a month for what it bills by the month" if monthly else ""
     currency = str(answer.get("currencyShortName") or "USD")
     if currency != "USD":  # Everything else is in dollars, and nobody tells the rate between the two.
-        return Quote(None, f"{ACCOUNT_PRICE} is in {currency}", currency)
-    return Quote(hourly.normalize() or None, f"{ACCOUNT_PRICE}{more}", currency)
-
-
-def _total(answer: Mapping[str, Any], what: str) -> Decimal:
-    return Decimal(str(answer.get(f"postTax{what}") or answer.get(f"preTax{what}") or 0))
+        return Quote(None, f"{ACCOUNT_PRICE} is in {currency}")
+    return Quote(of_all("Hourly").normalize() or None, f"{ACCOUNT_PRICE}{more}")
 
 
 def charges(account: Any, owner: Owner, known_guests: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
@@ -129,7 +130,16 @@ def as_resource(row: Row) -> Resource:
 def _guests_now(account: Any, owner: Owner, known: Iterable[str]) -> list[dict[str, Any]]:
     """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
     listed = {str(each["id"]) for each in account.guest_list.under(owner) if each.get("billingItem")}
-    found = _read_each(partial(_guest_now, account, owner), {*listed, *known})
+
+    def read(guest_id: str) -> Row | None:
+        try:
+            return account.guest(guest_id, owner)
+        except ApiError as error:
+            if not error.is_unready:
+                raise
+            return None  # Too fresh to be shown; whoever ordered it has it in the journal.
+
+    found = _read_each(read, {*listed, *known})
     return [guest for guest in found if owner_in_domain(guest.get("domain")) == owner]
 
 
@@ -137,15 +147,6 @@ def _read_each(read: Callable[[str], Row | None], ids: Iterable[str]) -> list[Ro
     """Read things one by one, as they are at this moment; what is not shown is left out."""
     with ThreadPoolExecutor(WORKERS) as pool:
         return [row for row in pool.map(read, sorted(set(ids))) if row]
-
-
-def _guest_now(account: Any, owner: Owner, guest_id: str) -> dict[str, Any] | None:
-    try:
-        return account.guest(guest_id, owner)
-    except ApiError as error:
-        if error.is_unready:
-            return None  # Too fresh to be shown; whoever ordered it has it in the journal.
-        raise
 
 
 def listed(api: Api, owner: Owner) -> list[Row]:
@@ -199,11 +200,11 @@ def _of_hours(row: Row) -> Decimal:
     Source: SoftLayer_Billing_Item's reference, by which `hoursUsed` counts "this billing period", and people's items, whose
     `cycleStartDate` is the last billing day. Parts that were replaced in an earlier period are in no list any more.
     """
-    fee, children = "hourlyRecurringFee", row.get("children") or []
-    parts = [*children, *_floating_disks(row)]
-    below = sum((dollars(part.get(fee)) * _hours_before({**row, **part}) for part in parts), Decimal(0))
-    own = whole(row, fee) - sum((dollars(part.get(fee)) for part in parts), Decimal(0))
-    return whole(row, "currentHourlyCharge") + own * _hours_before(row) + below
+    fee = "hourlyRecurringFee"
+    parts = [*(row.get("children") or []), *_floating_disks(row)]
+    own = {fee: whole(row, fee) - _sum(parts, fee)}
+    before = sum(dollars(part.get(fee)) * _hours_before({**row, **part}) for part in [own, *parts])
+    return whole(row, "currentHourlyCharge") + before
 
 
 def _hours_before(row: Row) -> int:
@@ -230,36 +231,40 @@ def dated(text: Any) -> datetime | None:
 
 def _described(row: Row) -> str:
     """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
-    flavor = ((row.get("orderItem") or {}).get("preset") or {}).get("keyName")
+    flavor = at(row, "orderItem.preset.keyName")
     return f"{flavor}, disks and port" if flavor else str(row.get("description") or "")
 
 
-def per_hour(item: Item) -> Decimal:
+def per_hour(item: Row) -> Decimal:
     """Add up what a billing item and its children cost an hour; a monthly one has no price by the hour, but costs as well."""
     if item.get("hourlyFlag") is False:
         return (whole(item, "recurringFee") / HOURS_OF_A_MONTH).quantize(Decimal("0.0001"))
     return whole(item, "hourlyRecurringFee")
 
 
-def rate(item: Item) -> str:
+def rate(item: Row) -> str:
     """Say the price of a billing item by the unit in which it is billed."""
     is_hourly = bool(item.get("hourlyFlag"))
     return receipt.rate(per_hour(item) if is_hourly else whole(item, "recurringFee"), "USD", hourly=is_hourly)
 
 
-def whole(item: Item, amount: str) -> Decimal:
+def whole(item: Row, amount: str) -> Decimal:
     """Read an amount of an item with everything below it.
 
     A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
     Nor does it speak for a disk that is none of its children.
     """
-    own = dollars(item.get(amount))
-    below = sum((dollars(child.get(amount)) for child in item.get("children") or []), Decimal(0))
-    disks = sum((dollars(disk.get(amount)) for disk in _floating_disks(item)), Decimal(0))
-    return (own if own >= below else own + below) + disks
+    own, below = dollars(item.get(amount)), _sum(item.get("children") or [], amount)
+    if own < below:
+        own += below
+    return own + _sum(_floating_disks(item), amount)
 
 
-def _floating_disks(item: Item) -> list[Row]:
+def _sum(items: Iterable[Row], amount: str) -> Decimal:
+    return sum((dollars(each.get(amount)) for each in items), Decimal(0))
+
+
+def _floating_disks(item: Row) -> list[Row]:
     """List the disks of a guest's item that are not among its children.
 
     The vendor has both relations, and says of the associated items that they need not be children (the reference of
@@ -307,7 +312,7 @@ def is_over(order: Row, items: Sequence[Row]) -> bool:
 
 def may_be_of(order: Row, hostname: str, since: datetime) -> bool:
     """Tell whether something of this host name is in the order, and whether it was placed since then."""
-    placed = datetime.fromisoformat(str(order["createDate"])) if order.get("createDate") else since
+    placed = dated(order.get("createDate")) or since
     is_named = any(item.get("hostName") == hostname for item in order.get("items") or [])
     return is_named and placed >= since - CLOCKS_DIFFER_BY
 
@@ -317,7 +322,7 @@ def open_without_guest(items: Sequence[Row], listed: Sequence[Row]) -> list[str]
 
     SoftLayer_Billing_Item names no guest (only its subtype for guests has ``resourceTableId``), but a guest names its item.
     """
-    claimed = {str((guest.get("billingItem") or {}).get("id")) for guest in listed}
+    claimed = {str(at(guest, "billingItem.id")) for guest in listed}
     return [str(each["id"]) for each in items if not each.get("cancellationDate") and str(each["id"]) not in claimed]
 
 
@@ -333,7 +338,7 @@ def is_under(item: Row, owner: Owner) -> bool:
 
 def order_of(item: Row) -> Row:
     """Return the order that a billing item came from, as far as it names one."""
-    return (item.get("orderItem") or {}).get("order") or {}
+    return at(item, "orderItem.order") or {}
 
 
 def _status(order: Row) -> str:

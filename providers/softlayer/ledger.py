@@ -1,8 +1,7 @@
 """The Ledger resource: what an account is checked for before the first order, with the one router of the cluster."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from core.catalog import softlayer as catalog
@@ -13,7 +12,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
 from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
-from providers.softlayer import billing, specs
+from providers.softlayer import billing
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
 from providers.softlayer.specs import GUEST, Ledger, LedgerSpec
@@ -33,16 +32,13 @@ class Ledgers(resource.Ledger):
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""
-        price = specs.catalog_price(inputs)
-        known = {"pricePerHour": price, "priceSource": catalog.PRICE_SOURCE, "currency": "USD"} if price else {}
-        router = inputs.get("backendRouterId")
-        same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
-        if old and not router and same_vlan and old.get("datacenter") == inputs.get("datacenter"):
-            router = old.get("backendRouterId")
-        if router:
-            known["backendRouterId"] = router
-        kept = {"accountId": old["accountId"]} if "accountId" in old else {}
-        return {**kept, **known}
+        known = super().known_outputs(inputs, old)
+        is_same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
+        if inputs.get("backendRouterId"):
+            known["backendRouterId"] = inputs["backendRouterId"]
+        elif not is_same_vlan or old.get("datacenter") != inputs.get("datacenter"):
+            known.pop("backendRouterId", None)
+        return known
 
     def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
         """Let the account price the cluster where there is a key and an answer comes soon; the catalog does otherwise."""
@@ -52,7 +48,7 @@ class Ledgers(resource.Ledger):
         try:
             spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
             quote = _answered(PREVIEW_LIMIT_S, lambda: billing.quote(op.market(account_id).api, spec))
-            return known | _priced(quote)
+            return known | resource.priced(quote)
         except CredentialsError:
             why = "there is no key"
         except (ProviderError, ArithmeticError) as error:
@@ -76,7 +72,7 @@ class Ledgers(resource.Ledger):
         return {
             "accountId": market.whoami().account_id,
             "backendRouterId": chosen,
-            **_priced(quote),
+            **resource.priced(quote),
         }
 
 
@@ -86,24 +82,10 @@ def _answered(limit_s: float, ask: Callable[[], Quote]) -> Quote:
     Raises:
         ProviderError: there is none yet, or what the call raised.
     """
-    done: Future[Quote] = Future()
-
-    def call() -> None:
-        try:
-            done.set_result(ask())
-        except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=call, daemon=True).start()
     try:
-        return done.result(limit_s)
+        return ThreadPoolExecutor(1).submit(ask).result(limit_s)
     except TimeoutError as late:
         raise ProviderError(f"it did not answer within {limit_s:g} s.") from late
-
-
-def _priced(quote: Quote) -> dict[str, Any]:
-    price = "" if quote.per_hour is None else f"{quote.per_hour:f}"
-    return {"pricePerHour": price, "priceSource": quote.source, "currency": quote.currency}
 
 
 def _check_room(op: Operation, market: SoftLayer, missing: int) -> None:

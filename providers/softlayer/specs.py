@@ -2,8 +2,7 @@
 
 import base64
 import binascii
-import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
@@ -12,13 +11,13 @@ import pydantic
 import yaml
 
 from core.catalog import softlayer as catalog
+from core.catalog.prices import Prices
 from core.home import Owner, owner_in_domain
 from providers.rental.account import OrderRequest
 from providers.rental.errors import CallError
 from providers.rental.resource import HostKey
 from providers.rental.spec import Declared, Mark, Spec
 
-GROUPS_PER_INTERFACE = 5
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
@@ -46,18 +45,12 @@ class Hardware(Spec):
     flavor: str
     os: str | None = None
     image_id: ObjectId | None = None
-    data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
+    data_disks_gb: tuple[int, ...] = ()
     port_speed_mbps: int
     backend_router_id: ObjectId | None = None
     """The router to insist on; without it the Ledger chooses one and keeps it."""
     private_vlan_id: ObjectId | None = None
     """The VLAN to insist on, which brings its router."""
-
-    @pydantic.model_validator(mode="after")
-    def _one_place(self) -> Self:
-        if self.backend_router_id is not None and self.private_vlan_id is not None:
-            raise ValueError("name either backendRouterId or privateVlanId, and not both")
-        return self
 
 
 class GuestSpec(Hardware):
@@ -67,39 +60,12 @@ class GuestSpec(Hardware):
     hostname: Name
     domain: str
     ssh_key_ids: tuple[ObjectId, ...] = ()
-    public_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
-    private_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
+    public_security_group_ids: tuple[ObjectId, ...] = ()
+    private_security_group_ids: tuple[ObjectId, ...] = ()
     tags: tuple[str, ...] = ()
 
-    @pydantic.field_validator("data_disks_gb")
-    @classmethod
-    def _sold(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        odd = [size for size in sizes if size not in catalog.DATA_DISK_SIZES_GB]
-        if odd:
-            raise ValueError(
-                f"no disk of {odd[0]} GB is sold; one of {', '.join(map(str, catalog.DATA_DISK_SIZES_GB))}"
-            )
-        return sizes
-
     @pydantic.model_validator(mode="after")
-    def _sold_there(self) -> Self:
-        flavor = catalog.FLAVORS.get(self.flavor)
-        if flavor is None:
-            raise ValueError(f"no flavor {self.flavor} is in the catalog of {catalog.AS_OF}")
-        if self.datacenter not in flavor.datacenters:
-            raise ValueError(
-                f"{self.flavor} is not sold in {self.datacenter}; it is in {', '.join(flavor.datacenters)}"
-            )
-        if self.data_disks_gb and not flavor.san:
-            raise ValueError(
-                f"{self.flavor} has local disks, to which no SAN disk of {self.data_disks_gb[0]} GB can be added"
-            )
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _one_system(self) -> Self:
-        if (self.os is None) == (self.image_id is None):
-            raise ValueError("name either os or imageId, and not both")
+    def _marked(self) -> Self:
         owner = owner_in_domain(self.domain)
         if owner is None or owner.mark != self.mark:
             raise ValueError(f"the domain {self.domain} is not that of owner mark {self.mark}")
@@ -131,7 +97,6 @@ class VirtualGuest(Declared):
     host_key: pulumi.Output[str]
     """The public part of the ssh host key that its order carried."""
     provision_date: pulumi.Output[str]
-    account_id: pulumi.Output[str]
 
 
 class LedgerSpec(Hardware):
@@ -140,6 +105,10 @@ class LedgerSpec(Hardware):
     mark: Mark
     stack: str
     nodes: int = pydantic.Field(ge=1, le=64)
+
+    def prices(self) -> Prices | None:
+        """Price it by the catalog."""
+        return catalog.prices(self.flavor, self.data_disks_gb, self.port_speed_mbps, self.nodes)
 
     def planned(self, router: str | None, count: int) -> list[GuestSpec]:
         """Describe nodes to come, as far as their order can be verified before keys and groups exist."""
@@ -157,14 +126,12 @@ class Ledger(Declared):
     """The account as this stack uses it: checked before the first order, proven clean after the last cancellation."""
 
     TOKEN, SPEC = "softlayer:index:Ledger", LedgerSpec
-    account_id: pulumi.Output[str]
     backend_router_id: pulumi.Output[str]
     """The one router behind which every guest is ordered; stable once chosen."""
     price_per_hour: pulumi.Output[str]
     """Of the whole cluster, a decimal as text."""
     price_source: pulumi.Output[str]
     """Who says so: the dated catalog in a preview, else the account."""
-    currency: pulumi.Output[str]
 
 
 class KeySpec(Spec):
@@ -186,7 +153,6 @@ class SshKey(Declared):
     """A public key of the account."""
 
     TOKEN, SPEC = "softlayer:index:SshKey", KeySpec
-    account_id: pulumi.Output[str]
 
 
 class RuleSpec(Spec):
@@ -199,16 +165,6 @@ class RuleSpec(Spec):
     remote_cidr: str | None = None
     remote_self: bool = False
     """The remote side is any other member of this group."""
-
-    @pydantic.model_validator(mode="after")
-    def _sensible(self) -> Self:
-        if self.remote_cidr is not None:
-            if self.remote_self:
-                raise ValueError("name either remoteCidr or remoteSelf")
-            ipaddress.ip_network(self.remote_cidr)
-        if self.protocol is None and self.port_min is not None:
-            raise ValueError("ports need a protocol")
-        return self
 
     def template(self, group_id: int) -> dict[str, Any]:
         """Write the rule as the API takes it."""
@@ -246,7 +202,6 @@ class SecurityGroup(Declared):
     """A security group with all of its rules."""
 
     TOKEN, SPEC = "softlayer:index:SecurityGroup", GroupSpec
-    account_id: pulumi.Output[str]
 
 
 def key_material(line: str) -> bytes | None:
@@ -308,16 +263,6 @@ def image_container(container: dict[str, Any], template: Template, image: dict[s
         "imageTemplateId": image["id"],
         "virtualGuests": [{**guest, "blockDeviceTemplateGroup": {"globalIdentifier": image["globalIdentifier"]}}],
     }
-
-
-def catalog_price(inputs: Mapping[str, Any]) -> str | None:
-    """Price guests by the catalog, a decimal as text; None where a preview cannot know."""
-    try:
-        disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
-        price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))
-        return None if price is None else f"{price * int(inputs.get('nodes', 1)):f}"
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def where_else(stack: str, spec: GuestSpec, error: CallError) -> str | None:

@@ -57,7 +57,7 @@ MONEY = (
         "the price of one machine is shown for all",
         "a preview shows half of what is billed",
         "providers/softlayer/billing.py",
-        "/ count * spec.nodes",
+        "* spec.nodes / count",
         "/ count",
         "tests/integration/test_live_prices.py::test_a_preview_with_a_key_shows_the_account_s_price_of_all_nodes",
     ),

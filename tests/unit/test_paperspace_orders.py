@@ -10,7 +10,6 @@ import pytest
 
 from core.home import Owner
 from emulator.paperspace import billing
-from providers.paperspace.__main__ import PAPERSPACE
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
 from providers.rental.account import OrderRequest
@@ -314,23 +313,6 @@ def test_a_full_region_is_refused_with_the_regions_that_have_room(home, team_of)
     net = network(team, renter)
     with pytest.raises(ProviderError, match=r"nothing was ordered. ny2 has no P4000x2 at the moment. ca1"):
         renter.create("Machine", networkId=net)
-
-
-@pytest.mark.parametrize(
-    ("kind", "wrong"),
-    [
-        *(
-            ("Machine", {"machineType": "P4000x3"}),
-            ("Machine", {"diskGb": 60}),
-            ("Machine", {"publicIpType": "floating"}),
-        ),
-        *(("SharedDrive", {"sizeGb": 60}), ("Ledger", {"driveGb": 60}), ("PrivateNetwork", {"region": "lon1"})),
-    ],
-)
-def test_what_the_price_list_does_not_know_is_refused_before_the_account_is_asked(home, kind, wrong):
-    renter = Renter(home / "no-key", "ssh-ed25519 AAAA")
-    resource = PAPERSPACE.resource(f"paperspace:index:{kind}")
-    assert [each.key for each in resource.check(renter.inputs(kind, **wrong), {})] == list(wrong)
 
 
 @pytest.mark.parametrize(
