@@ -1,9 +1,11 @@
 """What the clusters of all accounts have in common: their arguments, their outputs, their facts and their steps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pulumi
 from pulumi_command import local
@@ -39,11 +41,46 @@ class TrainingClusterArgs:
         return replace(self.decided[0], job=None, data=None, texts=(), run=None, prediction=None, guard=None)
 
     @property
-    def image_facts(self) -> ClusterFacts:
-        """Those that image distribution needs, without the hosts."""
-        known, owner = self.decided[0], self.owner
-        keys = {"key_file": owner.key_file, "rank_key_file": owner.rank_key_file}
-        return ClusterFacts(stack=known.stack, mark=owner.mark, container=known.container, **keys)
+    def whole_order(self) -> dict[str, Any]:
+        """The inputs of the ledger of an account that sells, which checks and prices all of it before any part is ordered."""
+        cluster = self.stack.cluster
+        return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **cluster.order()}
+
+
+class Node(pulumi.ComponentResource):
+    """A rented machine of a cluster, with the steps over ssh that go when it goes; the module of each account has its own."""
+
+    machine: Any
+    """The provider's resource."""
+    host: pulumi.Output[Host]
+    facts: pulumi.Output[ClusterFacts]
+    """Those for a step on this node alone."""
+    ready: pulumi.Resource
+
+    def __init__(self, kind: str, name: str, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(f"microcluster:index:{kind}", name, {}, opts)
+        self._called = name
+        # Never two machines of one name at a time: quota, and adoption by mark needs a unique name.
+        self.alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
+
+    def hold(self, machine: Any, hostname: str, args: TrainingClusterArgs) -> None:
+        """Take its machine, whose addresses are known later."""
+        self.machine = machine
+        known = pulumi.Output.all(machine.id, machine.public_ip, machine.private_ip, machine.host_key)
+        self.host = known.apply(lambda values: Host(hostname, *values))
+        self.facts = completed(replace(args.facts, container=None), hosts=(self.host,))
+
+    def step(
+        self,
+        what: str,
+        verb: str,
+        facts: pulumi.Input[ClusterFacts],
+        *more_triggers: pulumi.Input[str],
+        after: Sequence[pulumi.Resource] = (),
+    ) -> local.Command:
+        """Declare that a step has run on this node."""
+        own = pulumi.ResourceOptions(parent=self, deleted_with=self.machine, depends_on=after)
+        return step(f"{self._called}-{what}", verb, facts, [self.machine.id, *more_triggers], own)
 
 
 class TrainingCluster(pulumi.ComponentResource):
@@ -57,9 +94,15 @@ class TrainingCluster(pulumi.ComponentResource):
     ready: list[pulumi.Resource]
     """Resources that a job waits for."""
 
-    def __init__(self, name: str, stack: Stack, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("microcluster:index:TrainingCluster", name, {}, opts)
-        self._section = stack.cluster
+    def __init__(self, name: str, args: TrainingClusterArgs) -> None:
+        super().__init__("microcluster:index:TrainingCluster", name, {})
+        self._section, self._known = args.stack.cluster, args.facts
+
+    def hold(self, ledger: Any, nodes: Sequence[Node]) -> None:
+        """Take its nodes, and the price that the ledger gives for all of them."""
+        self.facts = completed(self._known, hosts=tuple(node.host for node in nodes))
+        self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
+        self.machine_ids = [node.machine.id for node in nodes]
 
     @property
     def costs(self) -> pulumi.Output[list[str]]:
@@ -99,6 +142,11 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     )
 
 
+def completed(facts: pulumi.Input[ClusterFacts], **later: Any) -> pulumi.Output[ClusterFacts]:
+    """Fill in facts of which some are known only later."""
+    return pulumi.Output.all(facts, later).apply(lambda known: replace(known[0], **known[1]))
+
+
 def _container_of(stack: Stack, section: ContainerSection) -> Container:
     """Return the container for the remote steps."""
     key_file = _registry_key_file(stack, section)
@@ -122,7 +170,7 @@ def _registry_key_file(stack: Stack, container: ContainerSection) -> Path | None
 def step(
     name: str,
     verb: str,
-    facts: pulumi.Input[str],
+    facts: pulumi.Input[ClusterFacts],
     triggers: list[pulumi.Input[str]],
     opts: pulumi.ResourceOptions,
     *,
@@ -133,11 +181,7 @@ def step(
     Args:
         undo: the step that runs on removal; it must not fail for an unreachable machine.
     """
-    run = f"{_FAB} step.{verb}"
-    return local.Command(
-        name,
-        local.CommandArgs(
-            create=run, update=run, delete=f"{_FAB} step.{undo}" if undo else None, stdin=facts, triggers=triggers
-        ),
-        opts=opts,
-    )
+    run, undone = f"{_FAB} step.{verb}", f"{_FAB} step.{undo}" if undo else None
+    stdin = pulumi.Output.from_input(facts).apply(lambda known: known.to_json())
+    declared = local.CommandArgs(create=run, update=run, delete=undone, stdin=stdin, triggers=triggers)
+    return local.Command(name, declared, opts=opts)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, step
+from components.cluster import TrainingCluster, TrainingClusterArgs, completed, step
 from microcluster.jobs.plan import NO_CHECKPOINTS
 
 UNPLANNED = "no prediction: this model on this hardware was never timed"
@@ -33,14 +33,14 @@ class TrainingJob(pulumi.ComponentResource):
     facts: pulumi.Output[str]
     """JSON of the cluster facts for the operator's verbs."""
 
-    def __init__(self, name: str, args: TrainingJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("microcluster:index:TrainingJob", name, {}, opts)
+    def __init__(self, name: str, args: TrainingJobArgs) -> None:
+        super().__init__("microcluster:index:TrainingJob", name, {})
         decided, plan = args.of.decided
         self.run = str(decided.run)
-        own = {name: getattr(decided, name) for name in ("job", "data", "texts", "run", "prediction", "guard")}
-        self.facts = pulumi.Output.all(args.cluster.facts, args.cluster.price_per_hour).apply(
-            lambda known: replace(known[0], **own, per_hour=float(known[1]) if known[1] else None).to_json()
-        )
+        per_hour = args.cluster.price_per_hour.apply(lambda price: float(price) if price else None)
+        known = args.cluster.facts.apply(lambda facts: replace(decided, hosts=facts.hosts, drive=facts.drive))
+        facts = completed(known, per_hour=per_hour)
+        self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
         self.plan = "; ".join((expected.summary if expected else UNPLANNED, *plan.not_shown))
         self.at_risk = expected.stake if expected else UNPLANNED
@@ -50,5 +50,5 @@ class TrainingJob(pulumi.ComponentResource):
             pulumi.log.warn(expected.warning, self)
         # The old run must end before the new one starts: both need the same GPUs.
         after = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
-        step(f"{name}-run", "start-job", self.facts, [self.run, *args.cluster.machine_ids], after, undo="stop-job")
+        step(f"{name}-run", "start-job", facts, [self.run, *args.cluster.machine_ids], after, undo="stop-job")
         self.register_outputs({"run": self.run})

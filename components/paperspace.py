@@ -1,11 +1,11 @@
 """A cluster at Paperspace: machines on one private network with a shared drive; the processes run on the machines."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, step
-from microcluster.jobs.cluster_facts import Drive, Host
+from components.cluster import Node, TrainingCluster, TrainingClusterArgs, completed, step
+from microcluster.jobs.cluster_facts import Drive
 from providers.paperspace.specs import (
     DriveSpec,
     Ledger,
@@ -30,68 +30,48 @@ class PreparedMachineArgs:
     drive: pulumi.Output[Drive] | None
 
 
-class PreparedMachine(pulumi.ComponentResource):
+class PreparedMachine(Node):
     """A machine with its own firewall, logins by key and the mounted drive."""
 
-    machine: Machine
-    host: pulumi.Output[Host]
-    ready: pulumi.Resource
-
-    def __init__(self, name: str, args: PreparedMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("microcluster:index:PreparedMachine", name, {}, opts)
-        # Never two machines of one name at a time: quota, and adoption by mark needs a unique name.
-        alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
-        self.machine = machine = Machine(f"{name}-machine", machine_spec(args), alone)
-        known = pulumi.Output.all(machine.id, machine.public_ip, machine.private_ip, machine.host_key)
-        self.host = known.apply(lambda values: Host(args.hostname, *values))
-        own = pulumi.ResourceOptions(parent=self, deleted_with=machine)
-        facts = pulumi.Output.all(self.host, args.network.subnet, args.drive).apply(
-            lambda known: replace(args.cluster.facts, hosts=(known[0],), private_subnet=known[1], drive=known[2])
-        )
-        stdin = facts.apply(lambda node: replace(node, drive=None).to_json())
-        self.ready = step(f"{name}-prepared", "prepare-machine", stdin, [machine.id], own)
+    def __init__(self, name: str, args: PreparedMachineArgs, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("PreparedMachine", name, opts)
+        self.hold(Machine(f"{name}-machine", machine_spec(args), self.alone), args.hostname, args.cluster)
+        alone = completed(self.facts, private_subnet=args.network.subnet)
+        self.ready = self.step("prepared", "prepare-machine", alone)
         if args.drive is not None:
-            after = pulumi.ResourceOptions(parent=self, deleted_with=machine, depends_on=[self.ready])
-            mounted = facts.apply(lambda node: node.to_json())
+            mounted = completed(alone, drive=args.drive)
             drive_id = args.drive.apply(lambda drive: drive.id)
-            self.ready = step(f"{name}-mounted", "mount-drive", mounted, [machine.id, drive_id], after)
-        self.register_outputs({"machineId": machine.id, "privateAddress": machine.private_ip})
+            self.ready = self.step("mounted", "mount-drive", mounted, drive_id, after=[self.ready])
+        self.register_outputs({"machineId": self.machine.id, "privateAddress": self.machine.private_ip})
 
 
 class Cluster(TrainingCluster):
     """Machines, their network and their drive."""
 
-    def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        stack, owner, cluster = args.stack, args.owner, args.stack.cluster
-        super().__init__(name, stack, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        whole = LedgerSpec.declare(mark=owner.mark, stack=stack.name, nodes=cluster.nodes, **cluster.order())
-        ledger = Ledger(f"{name}-ledger", whole, child)
+    def __init__(self, name: str, args: TrainingClusterArgs) -> None:
+        super().__init__(name, args)
+        cluster, child = args.stack.cluster, pulumi.ResourceOptions(parent=self)
+        ledger = Ledger(f"{name}-ledger", LedgerSpec.declare(**args.whole_order), child)
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
-        common = {"mark": owner.mark, "region": cluster.region, "keep": cluster.keep_drive}
+        common = {"mark": args.owner.mark, "region": cluster.region, "keep": cluster.keep_drive}
         network = PrivateNetwork(f"{name}-network", NetworkSpec.declare(name=NETWORK, **common), after)
         drive = None
         if cluster.drive_gb:
             wanted = DriveSpec.declare(name=DRIVE, size_gb=cluster.drive_gb, network_id=network.id, **common)
             shared = SharedDrive(f"{name}-drive", wanted, after)
-            facts_of_drive = pulumi.Output.all(shared.id, shared.address, shared.share, shared.username)
-            drive = facts_of_drive.apply(lambda values: Drive(*values))
+            known = pulumi.Output.all(shared.id, shared.address, shared.share, shared.username)
+            drive = known.apply(lambda values: Drive(*values))
         nodes = [
             PreparedMachine(f"{name}-{host}", PreparedMachineArgs(args, host, network, drive), after)
-            for host in stack.cluster.hostnames
+            for host in cluster.hostnames
         ]
-        hosts = pulumi.Output.all(*(node.host for node in nodes))
-        self.facts = pulumi.Output.all(hosts, drive).apply(
-            lambda known: replace(args.facts, hosts=tuple(known[0]), drive=known[1])
-        )
-        self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
-        self.machine_ids = [node.machine.id for node in nodes]
+        self.hold(ledger, nodes)
         self.ready = [node.ready for node in nodes]
         if drive is not None:
+            self.facts = completed(self.facts, drive=drive)
             own = pulumi.ResourceOptions(parent=self, depends_on=self.ready)
-            stdin = self.facts.apply(lambda facts: facts.to_json())
-            self.ready = [step(f"{name}-compared", "compare-drive", stdin, self.machine_ids, own)]
+            self.ready = [step(f"{name}-compared", "compare-drive", self.facts, self.machine_ids, own)]
         self.register_outputs({"pricePerHour": self.price_per_hour})
 
 

@@ -8,17 +8,14 @@ from components.cluster import TrainingCluster, TrainingClusterArgs, step
 class Cluster(TrainingCluster):
     """The nodes that the queue will grant to the run."""
 
-    def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args.stack, opts)
+    def __init__(self, name: str, args: TrainingClusterArgs) -> None:
+        super().__init__(name, args)
         child = pulumi.ResourceOptions(parent=self)
         # Their addresses are known to the queue's job alone, when it starts.
-        facts = args.facts
-        self.facts = pulumi.Output.from_input(facts)
-        self.price_per_hour, self.price_source = (
-            pulumi.Output.from_input(""),
-            pulumi.Output.from_input(args.stack.cluster.counted),
-        )
+        self.facts = pulumi.Output.from_input(args.facts)
+        self.price_per_hour = pulumi.Output.from_input("")
+        self.price_source = pulumi.Output.from_input(args.stack.cluster.counted)
         self.machine_ids = []
         # Deleted after the run's own step, and also where that was killed before it was known: whatever has the mark goes.
-        self.ready = [step(f"{name}-queue", "check-queue", facts.to_json(), [], child, undo="leave-queue")]
+        self.ready = [step(f"{name}-queue", "check-queue", self.facts, [], child, undo="leave-queue")]
         self.register_outputs({"queue": args.stack.cluster.queue})

@@ -23,18 +23,18 @@ CACHE = Home.of().cache
 PAID_PART = """
 import pulumi
 from microcluster.config import stack as config
-from components.softlayer import key_spec, ledger_spec, network_args
-from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec
-from providers.softlayer.specs import Ledger, SshKey, VirtualGuest
+from components.cluster import TrainingClusterArgs
+from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
+from providers.softlayer.specs import Ledger, LedgerSpec, SshKey, VirtualGuest
 
 stack = config.load()
-owner = config.owner(stack.name)
-ledger = Ledger("ledger", ledger_spec(stack, owner))
+args = TrainingClusterArgs(stack, config.owner(stack.name))
+ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
-key = SshKey("key", key_spec(stack, owner), after)
-network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
+key = SshKey("key", key_spec(args), after)
+network = PrivateNetwork("network", args, ledger.backend_router_id, after)
 for host in stack.cluster.hostnames:
-    VirtualGuest(f"{host}-guest", guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), after)
+    VirtualGuest(f"{host}-guest", guest_spec(GpuNodeArgs(args, host, key.id, network)), after)
 """
 
 

@@ -349,7 +349,7 @@ def test_the_key_of_a_member_orders_nothing_and_takes_nothing_for_gone(home, tea
 def test_a_member_is_known_by_the_number_of_the_team_whether_it_comes_as_a_number_or_as_a_text():
     market = Paperspace(SimpleNamespace(credentials=Credentials("a-key")))
     membership = {"team": {"id": 7}, "isAdmin": False, "isOwner": False}
-    market.session = lambda: {"team": {"id": "7", "namespace": "t"}, "user": {"teamMemberships": [membership]}}
+    market.session = {"team": {"id": "7", "namespace": "t"}, "user": {"teamMemberships": [membership]}}
     assert "no admin" in market.hidden()
 
 

@@ -2,19 +2,20 @@
 
 import pulumi
 
-from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec, ledger_spec, network_args
+from components.cluster import TrainingClusterArgs
+from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
 from microcluster.config import stack as config
-from providers.softlayer.specs import Ledger, SshKey, VirtualGuest
+from providers.softlayer.specs import Ledger, LedgerSpec, SshKey, VirtualGuest
 
 
 def main() -> None:
     """Declare the ledger, the key, the network and the guests of the stack."""
     stack = config.load()
-    owner = config.owner(stack.name)
-    ledger = Ledger("ledger", ledger_spec(stack, owner))
+    args = TrainingClusterArgs(stack, config.owner(stack.name))
+    ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
     after = pulumi.ResourceOptions(depends_on=[ledger])
-    key = SshKey("key", key_spec(stack, owner), after)
-    network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
+    key = SshKey("key", key_spec(args), after)
+    network = PrivateNetwork("network", args, ledger.backend_router_id, after)
     alone = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
     for host in stack.cluster.hostnames:
-        VirtualGuest(host, guest_spec(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), alone)
+        VirtualGuest(host, guest_spec(GpuNodeArgs(args, host, key.id, network)), alone)
