@@ -4,13 +4,12 @@ What lives is dated by the account; of what has ended the journal knows what was
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from core.catalog import paperspace as catalog
-from core.catalog.prices import Part
 from core.home import Owner
 from providers.paperspace import views
 from providers.paperspace.views import DRIVE, MACHINE, NETWORK
@@ -51,23 +50,13 @@ def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resour
                 made, gone = views.of_name(events, "create") or {}, views.of_name(events, "deactivate") or {}
                 opened = views.moment(made.get("dtCreated")) or opened
                 closed = views.moment(gone.get("dtFinished") or gone.get("dtCreated")) or closed
-            yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=_sold(kind, intent.sold)), closed
-
-
-def _sold(kind: str, text: str) -> Mapping[str, Any]:
-    """Read what was ordered; of an order of an older version the journal holds bare words."""
-    if text.startswith("{"):
-        return json.loads(text)
-    if kind == DRIVE:
-        return {"sizeGb": int(text or 0)}
-    machine_type, disk_gb, address = [*text.split(), "", "0", "none"][:3]
-    return {"machineType": machine_type, "diskGb": int(disk_gb), "publicIpType": address}
+            yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=json.loads(intent.sold)), closed
 
 
 def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> list[Charge]:
     """Charge for each part of it from its beginning on."""
     opened, found = resource.since or now, []
-    for category, part in _parts(resource).items():
+    for category, part in views.parts_of(resource).items():
         is_part, rate = category != resource.kind, part.rate
         charge = Charge(
             id=f"{resource.id}/{category}" if is_part else resource.id,
@@ -88,13 +77,3 @@ def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> li
         )
         found.append(charge)
     return found
-
-
-def _parts(resource: Resource) -> Mapping[str, Part]:
-    shown, name = resource.inputs, resource.called
-    if resource.kind == MACHINE:
-        return catalog.machine_parts(name, shown["machineType"], shown["diskGb"], shown["publicIpType"])
-    if resource.kind == NETWORK:
-        return {NETWORK: Part(name, "private network", catalog.NETWORK)}
-    rate = catalog.DRIVES.get(shown["sizeGb"], catalog.FREE)
-    return {DRIVE: Part(name, f"drive of {shown['sizeGb']} GB", rate)}

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from core.catalog import paperspace as catalog
-from core.catalog.prices import Rate
+from core.catalog.prices import Part
 from providers.paperspace.specs import read_name
 from providers.rental.account import EXTENSION, Claim, OrderStatus, Pending, Resource
 
@@ -39,39 +39,39 @@ def machine(row: Row, events: Sequence[Row] = ()) -> Resource:
     Args:
         events: its machine events, as far as they were asked for.
     """
-    state, shown = str(row.get("state")), machine_inputs(row)
-    parts = catalog.machine_parts("", shown["machineType"], shown["diskGb"], shown["publicIpType"])
-    price = sum((part.rate.per_hour for part in parts.values()), Decimal(0))
-    by_list = f"{price} USD an hour by the price list of {catalog.AS_OF}"
-    return _resource(
+    state = str(row.get("state"))
+    return _billed(
         MACHINE,
         row,
-        is_billed=True,
-        per_hour=price,
-        price=by_list if shown["machineType"] in catalog.MACHINE_TYPES else "the price of its type",
         work=None if state in (OFF, *ON) or is_stuck(row, events) else state,
         is_built=state != PROVISIONING,
         order=failed_creation(events),
         unready=_unready(row, state, events),
         rename=f"pspace machine update {row['id']} --name HOSTNAME.",
-        inputs=shown,
+        # Template and startup script are not shown.
+        inputs={
+            "region": _region(row),
+            "machineType": str(row.get("machineType")),
+            "diskGb": round(number(row.get("storageTotal")) / GIB),
+            "networkId": str(row.get("networkId")),
+            "publicIpType": str(row.get("publicIpType")),
+        },
         outputs={"publicIp": row.get("publicIp") or None, "privateIp": row.get("privateIp") or None},
     )
 
 
 def network(row: Row) -> Resource:
     """Read a network."""
-    return _good(NETWORK, row, catalog.NETWORK, {}, {"subnet": subnet(row)})
+    return _billed(NETWORK, row, inputs=_named_inputs(row), outputs={"subnet": subnet(row)})
 
 
 def drive(row: Row) -> Resource:
     """Read a drive, without its password."""
-    size = size_gb(row)
     address, share = mount_point(row)
-    outputs = {"address": address, "share": share, "username": str(row.get("username") or "")}
     shown = {key: value for key, value in row.items() if key != "password"}
-    inputs = {"sizeGb": size, "networkId": str(row.get("networkId"))}
-    return _good(DRIVE, shown, catalog.DRIVES.get(size, catalog.FREE), inputs, outputs)
+    inputs = {**_named_inputs(row), "sizeGb": size_gb(row), "networkId": str(row.get("networkId"))}
+    outputs = {"address": address, "share": share, "username": str(row.get("username") or "")}
+    return _billed(DRIVE, shown, inputs=inputs, outputs=outputs)
 
 
 def script(row: Row) -> Resource:
@@ -90,41 +90,40 @@ VIEWS: Mapping[str, Callable[[Row], Resource]] = {
 }
 
 
-def _good(kind: str, row: Row, rate: Rate, inputs: Row, outputs: Row) -> Resource:
-    found = _resource(kind, row)
-    own = {"name": found.short_name, "region": _region(row), "keep": found.is_kept}
-    by_list = f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}"
-    return replace(
-        found,
-        is_billed=True,
-        per_hour=rate.per_hour,
-        price="the price of its size" if rate is catalog.FREE else by_list,
-        inputs={**own, **inputs},
-        outputs=outputs,
-    )
+def parts_of(found: Resource) -> Mapping[str, Part]:
+    """Return by its category what is billed for a thing, by its inputs; what the price list does not know is free by it."""
+    shown, name = found.inputs, found.called
+    if found.kind == MACHINE:
+        return catalog.machine_parts(name, shown["machineType"], shown["diskGb"], shown["publicIpType"])
+    if found.kind == NETWORK:
+        return {NETWORK: Part(name, "private network", catalog.NETWORK)}
+    size = shown["sizeGb"]
+    return {DRIVE: Part(name, f"drive of {size} GB", catalog.DRIVES.get(size, catalog.FREE))}
+
+
+def _billed(kind: str, row: Row, **more: Any) -> Resource:
+    found = _resource(kind, row, is_billed=True, **more)
+    rates = [part.rate for part in parts_of(found).values()]
+    per_hour = sum((rate.per_hour for rate in rates), Decimal(0))
+    price = f"{per_hour} USD an hour by the price list of {catalog.AS_OF}"
+    return replace(found, per_hour=per_hour, price="the price of its size" if catalog.FREE in rates else price)
+
+
+def _named_inputs(row: Row) -> dict[str, Any]:
+    named = read_name(row.get("name"))
+    return {"name": named.label, "region": _region(row), "keep": named.is_kept} if named else {}
 
 
 def _resource(kind: str, row: Row, **more: Any) -> Resource:
     """Read what everything in the account has."""
     named = read_name(row.get("name"))
-    owned = {"short_name": named.label, "is_kept": named.is_kept} if named else {}
+    owned = {"owner": named.owner, "short_name": named.label, "is_kept": named.is_kept} if named else {"owner": None}
     shown = {"since": moment(row.get("dtCreated")), "row": row, **owned, **more}
-    return Resource(kind, str(row["id"]), str(row.get("name") or ""), named.owner if named else None, **shown)
+    return Resource(kind, str(row["id"]), str(row.get("name") or ""), **shown)
 
 
 def _region(row: Row) -> str:
     return catalog.slug(str(row.get("region") or ""))
-
-
-def machine_inputs(row: Row) -> dict[str, Any]:
-    """Read the ordered properties that the account shows; template and startup script are not among them."""
-    return {
-        "region": _region(row),
-        "machineType": str(row.get("machineType")),
-        "diskGb": round(number(row.get("storageTotal")) / GIB),
-        "networkId": str(row.get("networkId")),
-        "publicIpType": str(row.get("publicIpType")),
-    }
 
 
 def subnet(row: Row) -> str | None:

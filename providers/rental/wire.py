@@ -146,8 +146,19 @@ class Wire(ABC):
             raise
 
     def whole(self, call: str, read: Callable[[], list[Row]]) -> list[Row]:
-        """Read a list until its pages fit together: it must never read as "nothing left"."""
-        return read_whole(call, read, self.fault, lambda: self._stop.wait(FIRST_PAUSE_S * self._time_scale))
+        """Read a list anew as long as it raises ``Moved``: it must never read as "nothing left".
+
+        Raises:
+            CallError: its pages do not fit together.
+        """
+        why = ""
+        for _ in range(READINGS):
+            try:
+                return read()
+            except Moved as moved:
+                why = str(moved)
+            self._stop.wait(FIRST_PAUSE_S * self._time_scale)
+        raise self.fault(call, "truncated list", f"{why}, {READINGS} times")
 
     def error(self, call: str, code: str, text: str, status: int = 0) -> CallError:
         """Say what went wrong without the key; after too many calls everybody pauses."""
@@ -161,23 +172,6 @@ class Wire(ABC):
         if not hasattr(self._local, "client"):
             self._local.client = self.connect()
         return self._local.client
-
-
-def read_whole(call: str, read: Callable[[], list[Row]], fault: type[CallError], pause: Callable[[], Any]) -> list[Row]:
-    """Read a list anew as long as it raises ``Moved``.
-
-    Raises:
-        CallError: its pages do not fit together.
-    """
-    why = ""
-    for reading in range(READINGS):
-        if reading:
-            pause()
-        try:
-            return read()
-        except Moved as moved:
-            why = str(moved)
-    raise fault(call, "truncated list", f"{why}, {READINGS} times")
 
 
 class RateLimiter:
