@@ -83,7 +83,7 @@ def test_a_guest_whose_cancellation_is_refused_keeps_its_firewall():
     account = Refusing("Access Denied. ", primaryNetworkComponent=worn)
     with pytest.raises(ProviderError, match="still billed"):
         close(account)
-    assert views.groups(account.guest()["primaryNetworkComponent"]) == ["8"]
+    assert views.groups(account.guest(), "primaryNetworkComponent") == ["8"]
 
 
 def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():
