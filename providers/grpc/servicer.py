@@ -129,9 +129,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @truthful
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
-        """Never replace: it would replace every resource."""
-        found = changed(to_python(request.old_inputs), to_python(request.news))
-        return provider_pb2.DiffResponse(changes=_changes(found), diffs=found)
+        """Never replace: it would replace every resource. What changed the engine finds itself."""
+        return provider_pb2.DiffResponse()
 
     @truthful
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
@@ -150,35 +149,30 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Compare old inputs with new ones."""
         resource = self._resource(request)
-        olds, news = to_python(request.old_inputs), to_python(request.news)
-        found = changed(olds, news)
-        kinds = {key: _kind(key, olds, news, replacing=key in resource.REPLACE_ON) for key in found}
+        found = changed(to_python(request.old_inputs), to_python(request.news))
         return provider_pb2.DiffResponse(
-            changes=_changes(found),
+            changes=provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE,
             diffs=found,
             replaces=[key for key in found if key in resource.REPLACE_ON],
             deleteBeforeReplace=True,
-            detailedDiff={key: provider_pb2.PropertyDiff(kind=kind, inputDiff=True) for key, kind in kinds.items()},
-            hasDetailedDiff=True,
         )
 
     @truthful
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Adopt or order."""
-        resource, inputs = self._resource(request), to_python(request.properties)
+        (resource, op), inputs = self._begun(request, context), to_python(request.properties)
         if request.preview:
-            known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, {})}
+            known = {**inputs, **resource.previewed(op, inputs, {})}
             return provider_pb2.CreateResponse(properties=to_struct(known))
         _check_known(request, inputs)
-        made = resource.create(self._operation(request, context, resource), inputs)
+        made = resource.create(op, inputs)
         return provider_pb2.CreateResponse(id=made.resource_id, properties=to_struct({**inputs, **made.outputs}))
 
     @truthful
     def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
         """Tell the truth about one object; an empty id means that it is gone."""
-        resource, inputs = self._resource(request), to_python(request.inputs)
-        old = to_python(request.properties)
-        live = resource.read(self._operation(request, context, resource), request.id, inputs, old)
+        resource, op = self._begun(request, context)
+        live = resource.read(op, request.id, to_python(request.inputs), to_python(request.properties))
         if live is None:
             return provider_pb2.ReadResponse()
         properties = to_struct({**live.inputs, **live.outputs})
@@ -187,20 +181,19 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Finish, or change in place."""
-        resource, inputs, old = self._resource(request), to_python(request.news), to_python(request.olds)
+        (resource, op), inputs, old = self._begun(request, context), to_python(request.news), to_python(request.olds)
         if request.preview:
-            known = {**inputs, **resource.previewed(self._operation(request, context, resource), inputs, old)}
+            known = {**inputs, **resource.previewed(op, inputs, old)}
             return provider_pb2.UpdateResponse(properties=to_struct(known))
         _check_known(request, inputs)
-        outputs = resource.update(self._operation(request, context, resource), request.id, inputs, old)
+        outputs = resource.update(op, request.id, inputs, old)
         return provider_pb2.UpdateResponse(properties=to_struct({**inputs, **outputs}))
 
     @truthful
     def Delete(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Cancel, and prove it."""
-        resource, old = self._resource(request), to_python(request.properties)
-        inputs = to_python(request.old_inputs) or old
-        resource.delete(self._operation(request, context, resource), request.id, inputs, old)
+        (resource, op), old = self._begun(request, context), to_python(request.properties)
+        resource.delete(op, request.id, to_python(request.old_inputs) or old, old)
         return empty_pb2.Empty()
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
@@ -211,14 +204,14 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def _resource(self, request: Any) -> Managed:
         return self._vendor.resource(request.type or request.urn.split("::")[2].rsplit("$", 1)[-1])
 
-    def _operation(self, request: Any, context: grpc.ServicerContext, resource: Managed) -> Operation:
-        return Operation(
-            urn=request.urn,
-            session=self._session,
-            log=self._log.of(request.urn),
-            limit_s=getattr(request, "timeout", 0) or resource.TIMEOUT_S,
-            engine_lives=lambda: context.is_active() and not self._engine_is_gone(),
-        )
+    def _begun(self, request: Any, context: grpc.ServicerContext) -> tuple[Managed, Operation]:
+        resource = self._resource(request)
+        limit_s = getattr(request, "timeout", 0) or resource.TIMEOUT_S
+
+        def lives() -> bool:
+            return context.is_active() and not self._engine_is_gone()
+
+        return resource, Operation(request.urn, self._session, self._log.of(request.urn), limit_s, lives)
 
 
 def _partial_failure(context: grpc.ServicerContext, request: Any, error: PartialFailure) -> None:
@@ -234,11 +227,6 @@ def _partial_failure(context: grpc.ServicerContext, request: Any, error: Partial
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error), details=[detail])
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(grpc.StatusCode.UNKNOWN, str(error))
-
-
-def _kind(key: str, olds: Mapping[str, Any], news: Mapping[str, Any], *, replacing: bool) -> int:
-    name = "ADD" if key not in olds else "DELETE" if key not in news else "UPDATE"
-    return getattr(provider_pb2.PropertyDiff, f"{name}_REPLACE" if replacing else name)
 
 
 def _check_known(request: Any, inputs: Values) -> None:
@@ -286,7 +274,3 @@ def _listed(value: Any) -> Any:
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Compare inputs with inputs; outputs never count, because the account resolves names into ids and dates."""
     return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-
-
-def _changes(found: Sequence[str]) -> int:
-    return provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE

@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,7 +29,7 @@ from providers.rental.errors import AccountError, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList, at
+from providers.rental.wire import Row, SharedList, at, at_once
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"
@@ -81,9 +80,7 @@ class Paperspace(Market):
         """List what bears stack and mark, or any mark. A static address has no name: it goes with its machine."""
         self.check_sees_all("listing what bears a mark")
         kinds = [kind] if kind else [MACHINE, DRIVE, NETWORK, SCRIPT]
-        read = partial(self._listed, owner)
-        with ThreadPoolExecutor(len(kinds)) as pool:
-            found = [each for listed in pool.map(read, kinds) for each in listed]
+        found = [each for listed in at_once(partial(self._listed, owner), kinds) for each in listed]
         return [each for each in found if each.owner is not None and kind in (None, each.kind)]
 
     def under(self, kind: str, owner: Owner, max_age_s: float = 0.0) -> list[Row]:

@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
 
@@ -15,8 +14,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.rental.order import Log, Operation
 from providers.rental.receipt import Receipt, receipt
-
-WORKERS = 16
+from providers.rental.wire import at_once
 
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
@@ -44,8 +42,7 @@ def end_all(op: Operation, account: Account, resources: Iterable[Resource]) -> l
     for each in chosen:
         _journal_of(account, each).found(each.kind, each.called, each.id)
     for _, batch in groupby(chosen, key=lambda each: each.kind == account.machine):
-        with ThreadPoolExecutor(WORKERS) as pool:
-            failures += pool.map(end, list(batch))
+        failures += at_once(end, list(batch))
     return [each for each in failures if each is not None]
 
 

@@ -4,7 +4,6 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -25,7 +24,7 @@ from providers.rental.account import (
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.rental.order import Operation
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList
+from providers.rental.wire import Row, SharedList, at_once
 from providers.softlayer import billing, credentials, views
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, SEEING, Api, made_id
 from providers.softlayer.billing import BILL_MASK, ORDER_MASK
@@ -76,8 +75,7 @@ class SoftLayer(Market):
         if owner is not None and kind == GUEST:
             return self._believed([views.resource(row) for row in self.guest_list.under(owner)])
         kinds = [kind] if kind else [*LISTS, views.ITEM]
-        with ThreadPoolExecutor(len(kinds)) as pool:
-            found = [each for listed in pool.map(self._list, kinds) for each in listed]
+        found = [each for listed in at_once(self._list, kinds) for each in listed]
         return [each for each in found if each.owner is not None and owner in (None, each.owner)]
 
     def _list(self, kind: str) -> list[Resource]:

@@ -3,7 +3,6 @@
 import math
 from calendar import monthrange
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -14,12 +13,11 @@ from providers.rental import receipt
 from providers.rental.account import OrderStatus, Quote, Resource
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
-from providers.rental.wire import at
+from providers.rental.wire import at, at_once
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 from providers.softlayer.specs import GuestSpec, LedgerSpec, guest_template, lost_of, where_else
 
-WORKERS = 16
 ACCOUNT_PRICE = "the account's answer to verifyOrder"
 OF_A_GUEST = "guest_core"
 """The category of a guest's own item, which stands for all that is billed with it."""
@@ -145,8 +143,7 @@ def _guests_now(account: Any, owner: Owner, known: Iterable[str]) -> list[dict[s
 
 def _read_each(read: Callable[[str], Row | None], ids: Iterable[str]) -> list[Row]:
     """Read things one by one, as they are at this moment; what is not shown is left out."""
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return [row for row in pool.map(read, sorted(set(ids))) if row]
+    return [row for row in at_once(read, sorted(set(ids))) if row]
 
 
 def listed(api: Api, owner: Owner) -> list[Row]:
