@@ -29,7 +29,7 @@ from providers.rental.errors import AccountError, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList, at, at_once
+from providers.rental.wire import Row, SharedList, at, at_once, text_at
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"
@@ -61,7 +61,7 @@ class Paperspace(Market):
         session, key = self.session, self.api.credentials
         team, user = session["team"], session.get("user") or {}
         who = str(user.get("email") or user.get("id") or "the key's user")
-        return Identity(str(team["id"]), str(team.get("namespace") or ""), who, key.endpoint, key.is_local)
+        return Identity(str(team["id"]), text_at(team, "namespace"), who, key.endpoint, key.is_local)
 
     def hidden(self) -> str | None:
         """Say why this user is shown only what was assigned to it."""

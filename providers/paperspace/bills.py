@@ -4,7 +4,7 @@ What lives is dated by the account; of what has ended the journal knows what was
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -50,7 +50,17 @@ def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resour
                 made, gone = views.of_name(events, "create") or {}, views.of_name(events, "deactivate") or {}
                 opened = views.moment(made.get("dtCreated")) or opened
                 closed = views.moment(gone.get("dtFinished") or gone.get("dtCreated")) or closed
-            yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=json.loads(intent.sold)), closed
+            yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=_sold(kind, intent.sold)), closed
+
+
+def _sold(kind: str, text: str) -> Mapping[str, Any]:
+    """Read what was ordered; of an order of an older version the journal holds bare words."""
+    if text.startswith("{"):
+        return json.loads(text)
+    if kind == DRIVE:
+        return {"sizeGb": int(text or 0)}
+    machine_type, disk_gb, address = [*text.split(), "", "0", "none"][:3]
+    return {"machineType": machine_type, "diskGb": int(disk_gb), "publicIpType": address}
 
 
 def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> list[Charge]:

@@ -12,6 +12,7 @@ from core.catalog import paperspace as catalog
 from core.catalog.prices import Part
 from providers.paperspace.specs import read_name
 from providers.rental.account import EXTENSION, Claim, OrderStatus, Pending, Resource
+from providers.rental.wire import text_at
 
 MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM = "machine", "network", "drive", "script", "claim"
 OFF, READY, PROVISIONING = "off", "ready", "provisioning"
@@ -70,7 +71,7 @@ def drive(row: Row) -> Resource:
     address, share = mount_point(row)
     shown = {key: value for key, value in row.items() if key != "password"}
     inputs = {**_named_inputs(row), "sizeGb": size_gb(row), "networkId": str(row.get("networkId"))}
-    outputs = {"address": address, "share": share, "username": str(row.get("username") or "")}
+    outputs = {"address": address, "share": share, "username": text_at(row, "username")}
     return _billed(DRIVE, shown, inputs=inputs, outputs=outputs)
 
 
@@ -119,11 +120,11 @@ def _resource(kind: str, row: Row, **more: Any) -> Resource:
     named = read_name(row.get("name"))
     owned = {"owner": named.owner, "short_name": named.label, "is_kept": named.is_kept} if named else {"owner": None}
     shown = {"since": moment(row.get("dtCreated")), "row": row, **owned, **more}
-    return Resource(kind, str(row["id"]), str(row.get("name") or ""), **shown)
+    return Resource(kind, str(row["id"]), text_at(row, "name"), **shown)
 
 
 def _region(row: Row) -> str:
-    return catalog.slug(str(row.get("region") or ""))
+    return catalog.slug(text_at(row, "region"))
 
 
 def subnet(row: Row) -> str | None:
@@ -142,7 +143,7 @@ def size_gb(row: Row) -> int:
 
 def mount_point(row: Row) -> tuple[str | None, str | None]:
     r"""Read address and share from ``\\10.64.92.2\sdvkpg3v2v``, with slashes of either kind."""
-    found = re.fullmatch(r"[\\/]*([0-9A-Za-z.-]+)[\\/]+([0-9A-Za-z._-]+)[\\/]*", str(row.get("mountPoint") or ""))
+    found = re.fullmatch(r"[\\/]*([0-9A-Za-z.-]+)[\\/]+([0-9A-Za-z._-]+)[\\/]*", text_at(row, "mountPoint"))
     return (found[1], found[2]) if found else (None, None)
 
 

@@ -49,6 +49,12 @@ def at(row: Mapping[str, Any] | None, path: str) -> Any:
     return found
 
 
+def text_at(row: Mapping[str, Any] | None, path: str) -> str:
+    """Read a text in the same way; empty where there is none."""
+    found = at(row, path)
+    return "" if found is None else str(found)
+
+
 def at_once(act: Callable[[Any], Any], things: Iterable[Any]) -> list[Any]:
     """Do the same with many things at a time, and return what came of each, in their order."""
     with ThreadPoolExecutor(WORKERS) as pool:

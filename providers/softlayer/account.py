@@ -24,7 +24,7 @@ from providers.rental.account import (
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.rental.order import Operation
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList, at_once
+from providers.rental.wire import Row, SharedList, at, at_once, text_at
 from providers.softlayer import billing, credentials, views
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, SEEING, Api, made_id
 from providers.softlayer.billing import BILL_MASK, ORDER_MASK
@@ -125,7 +125,7 @@ class SoftLayer(Market):
         call = f"{order.service}::{order.method}"
         answer = self.api.once(order.service, order.method, order.content, limit_s=LONGEST_ORDER_S)
         if order.method == "placeOrder" and isinstance(answer, dict):
-            guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
+            guests = at(answer, "orderDetails.virtualGuests") or [{}]
             if not guests[0].get("id") and answer.get("orderId"):
                 raise OrderWithoutId(f"calling {call}", str(answer["orderId"]))
             answer = guests[0]
@@ -279,7 +279,7 @@ class SoftLayer(Market):
 
         asked = f"opening the account at {key.endpoint} as {key.username}"
         found = self.api.opened(ask, asked, "the key file or SL_API_KEY", "python -m emulator start")
-        name = str(found.get("companyName") or "")
+        name = text_at(found, "companyName")
         return Identity(str(found["id"]), name, key.username, key.endpoint, key.is_local)
 
 
@@ -306,7 +306,7 @@ def claim_notes(owner: Owner, journal: str, extended: str = "") -> str:
 
 
 def _claim_of(key: Row) -> Claim:
-    found = CLAIM_NOTES.search(str(key.get("notes") or ""))
+    found = CLAIM_NOTES.search(text_at(key, "notes"))
     if found is None:
         return Claim(str(key["id"]), None)
     return Claim(str(key["id"]), found["journal"], found["extended"] or "")
@@ -329,7 +329,7 @@ def _remove_key(api: Api, key: Resource) -> None:
 def _remove_group(api: Api, group: Resource) -> Pending | None:
     """Take our own guests out of the group and remove it; what somebody else put into it is theirs to take out."""
     members = {
-        int(each["networkComponentId"]): (each.get("networkComponent") or {}).get("guest") or {}
+        int(each["networkComponentId"]): at(each, "networkComponent.guest") or {}
         for each in group.row.get("networkComponentBindings") or []
     }
     ours = [component for component, guest in members.items() if _is_guest_of(guest, group.owner)]

@@ -13,7 +13,7 @@ from providers.rental import receipt
 from providers.rental.account import OrderStatus, Quote, Resource
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
-from providers.rental.wire import at, at_once
+from providers.rental.wire import at, at_once, text_at
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 from providers.softlayer.specs import GuestSpec, LedgerSpec, guest_template, lost_of, where_else
@@ -177,8 +177,8 @@ def charge(row: Row, *, still_billed: bool) -> Charge:
     return Charge(
         id=str(row["id"]),
         description=_described(row),
-        host=str(row.get("hostName") or ""),
-        category=str(row.get("categoryCode") or ""),
+        host=text_at(row, "hostName"),
+        category=text_at(row, "categoryCode"),
         opened=dated(row.get("createDate")) or datetime.now(UTC),
         closed=None if ahead else cancelled,
         ends=cancelled if ahead else None,
@@ -229,7 +229,7 @@ def dated(text: Any) -> datetime | None:
 def _described(row: Row) -> str:
     """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
     flavor = at(row, "orderItem.preset.keyName")
-    return f"{flavor}, disks and port" if flavor else str(row.get("description") or "")
+    return f"{flavor}, disks and port" if flavor else text_at(row, "description")
 
 
 def per_hour(item: Row) -> Decimal:
@@ -339,4 +339,4 @@ def order_of(item: Row) -> Row:
 
 
 def _status(order: Row) -> str:
-    return str(order.get("status") or "").upper()
+    return text_at(order, "status").upper()

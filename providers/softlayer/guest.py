@@ -14,7 +14,7 @@ from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented, public_line
 from providers.rental.spec import Values
-from providers.rental.wire import at
+from providers.rental.wire import at, text_at
 from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError
@@ -84,7 +84,7 @@ def public_part(user_data: str) -> str | None:
 
 def _host_key(market: SoftLayer, guest_id: str) -> str | None:
     guest = market.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {}
-    values = [str(each.get("value") or "") for each in guest.get("userData") or []]
+    values = [text_at(each, "value") for each in guest.get("userData") or []]
     return next((key for key in map(public_part, values) if key), None)
 
 

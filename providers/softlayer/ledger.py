@@ -12,6 +12,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
 from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
+from providers.rental.wire import at
 from providers.softlayer import billing
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
@@ -148,10 +149,9 @@ def router_of(vlan_id: str, vlan: Mapping[str, Any] | None, datacenter: str) -> 
         )
     if vlan.get("networkSpace") != "PRIVATE":
         raise ProviderError(f"{checking}: it is a {vlan.get('networkSpace')} one. Name a private VLAN in {datacenter}.")
-    router = vlan.get("primaryRouter") or {}
-    place = (router.get("datacenter") or {}).get("name")
+    place = at(vlan, "primaryRouter.datacenter.name")
     if place != datacenter:
         raise ProviderError(
             f"{checking}: it is in {place}, the cluster in {datacenter}. Name a private VLAN in {datacenter}."
         )
-    return str(router["id"])
+    return str(at(vlan, "primaryRouter.id"))

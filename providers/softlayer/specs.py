@@ -17,6 +17,7 @@ from providers.rental.account import OrderRequest
 from providers.rental.errors import CallError
 from providers.rental.resource import HostKey
 from providers.rental.spec import Declared, Mark, Spec
+from providers.rental.wire import at, text_at
 
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
@@ -289,9 +290,8 @@ def lost_of(template: Template) -> dict[str, Any]:
 
 def _is_system(price: dict[str, Any]) -> bool:
     codes = [category.get("categoryCode") for category in price.get("categories") or []]
-    item = price.get("item") or {}
-    codes.append((item.get("itemCategory") or {}).get("categoryCode"))
-    return "os" in codes or str(item.get("keyName", "")).startswith("OS_")
+    codes.append(at(price, "item.itemCategory.categoryCode"))
+    return "os" in codes or text_at(price, "item.keyName").startswith("OS_")
 
 
 def _disks(sizes: Sequence[int]) -> list[dict[str, Any]]:

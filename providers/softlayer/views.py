@@ -5,7 +5,7 @@ from typing import Any
 
 from core.home import owner_in_domain, owner_in_notes
 from providers.rental.account import Pending, Resource
-from providers.rental.wire import Row, at
+from providers.rental.wire import Row, at, text_at
 from providers.softlayer import billing
 from providers.softlayer.specs import GROUP, GUEST, KEY
 
@@ -83,8 +83,8 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         # Disks appear one by one while the guest is built.
         "dataDisksGb": data_disks(guest) if guest.get("provisionDate") else None,
         "portSpeedMbps": at(guest, "primaryBackendNetworkComponent.maxSpeed"),
-        "backendRouterId": str(at(guest, "primaryBackendNetworkComponent.networkVlan.primaryRouter.id") or ""),
-        "privateVlanId": str(at(guest, "primaryBackendNetworkComponent.networkVlan.id") or ""),
+        "backendRouterId": text_at(guest, "primaryBackendNetworkComponent.networkVlan.primaryRouter.id"),
+        "privateVlanId": text_at(guest, "primaryBackendNetworkComponent.networkVlan.id"),
         "publicSecurityGroupIds": _worn(guest, "primaryNetworkComponent"),
         "privateSecurityGroupIds": _worn(guest, "primaryBackendNetworkComponent"),
     }
@@ -159,15 +159,15 @@ def _usual_s(guest: Guest) -> float | None:
 
 def as_key(row: Row) -> Resource:
     """Read a key."""
-    shown = {"label": str(row.get("label") or ""), "publicKey": str(row.get("key") or "").strip()}
+    shown = {"label": text_at(row, "label"), "publicKey": text_at(row, "key").strip()}
     own = {"what": "ssh key", "since": billing.dated(row.get("createDate")), "inputs": shown, "row": row}
     return Resource(KEY, str(row["id"]), shown["label"], owner_in_notes(row.get("notes")), **own)
 
 
 def as_group(row: Row) -> Resource:
     """Read a security group."""
-    text = str(row.get("description") or "")
-    shown = {"name": str(row.get("name") or ""), "description": text.partition(": ")[2]}
+    text = text_at(row, "description")
+    shown = {"name": text_at(row, "name"), "description": text.partition(": ")[2]}
     own = {"what": "security group", "since": billing.dated(row.get("createDate")), "inputs": shown, "row": row}
     return Resource(GROUP, str(row["id"]), shown["name"], owner_in_notes(text), **own)
 
