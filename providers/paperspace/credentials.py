@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.home import Home
-from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings
+from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings, written
 
 VENDOR = "https://api.paperspace.com/v1"
 SECTION = "paperspace"
@@ -30,15 +30,14 @@ def load(key_file: str | None, exported: Mapping[str, str] = os.environ) -> Cred
         CredentialsError: there is none, or it cannot be one.
     """
     if not key_file:
-        return _checked({"api_key": exported.get(VARIABLE)}, VARIABLE)
+        return _checked(written({"api_key": exported.get(VARIABLE)}), VARIABLE)
     path = Home.of().expand(key_file)
     return _checked(read_settings(path, SECTION, WRITE_ANEW, "python -m emulator start paperspace"), str(path))
 
 
-def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
-    values = {name: (value or "").strip() for name, value in settings.items()}
-    key = values.get("api_key") or ""
-    if not key:
+def _checked(settings: Mapping[str, str], source: str) -> Credentials:
+    key = settings.get("api_key")
+    if key is None:
         raise CredentialsError(
             f"looking for the account's key in {source}: none found. Put it into a 0600 file and name that in "
             f"paperspace:apiKeyFile, or export {VARIABLE}."
@@ -47,5 +46,4 @@ def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
         raise CredentialsError(
             f"looking for the account's key in {source}: it has characters that no key has. {WRITE_ANEW}"
         )
-    address = endpoint(values.get("endpoint_url") or VENDOR, source, VENDOR)
-    return Credentials(key, address.rstrip("/"), authority(values.get("verify") or "", source))
+    return Credentials(key, endpoint(settings, source, VENDOR).rstrip("/"), authority(settings, source))

@@ -1,6 +1,7 @@
 """The file of an account's key: who may read it, where it says the API is, and who signed its certificate."""
 
 import configparser
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,8 +27,8 @@ class Place:
         return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict[str, str | None]:
-    """Read the section of a key's file; one word alone is the key.
+def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict[str, str]:
+    """Read the section of a key's file, without what is empty; one word alone is the key.
 
     Args:
         write_anew: says what the file has to look like.
@@ -49,21 +50,27 @@ def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict
     except (configparser.Error, ValueError):
         # The parser's own text quotes the line, which may hold the key.
         raise CredentialsError(f"{doing}: not a [{section}] file. {write_anew}") from None
-    found = dict(parser[section]) if parser.has_section(section) else {}
-    if found.get("api_key") and path.stat().st_mode & OTHERS:
+    found = written(parser[section]) if parser.has_section(section) else {}
+    if "api_key" in found and path.stat().st_mode & OTHERS:
         raise CredentialsError(f"{doing}: others on this computer may read it. Run 'chmod 600 {path}'.")
     return found
 
 
-def endpoint(text: str, source: str, public: str) -> str:
+def written(settings: Mapping[str, str | None]) -> dict[str, str]:
+    """Leave out what is empty."""
+    return {name: value.strip() for name, value in settings.items() if value and value.strip()}
+
+
+def endpoint(settings: Mapping[str, str], source: str, public: str) -> str:
     """Read ``endpoint_url``.
 
     Args:
-        public: the vendor's own address, as an example.
+        public: the vendor's own address, which counts where none is named.
 
     Raises:
         CredentialsError: it is no address, or holds more than one.
     """
+    text = settings.get("endpoint_url", public)
     try:
         address = urlsplit(text)
         is_address = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
@@ -77,13 +84,14 @@ def endpoint(text: str, source: str, public: str) -> str:
     return text
 
 
-def authority(text: str, source: str) -> str | None:
+def authority(settings: Mapping[str, str], source: str) -> str | None:
     """Read ``verify``: nobody sends a key to an endpoint that cannot prove who it is.
 
     Raises:
         CredentialsError: it names no file, or asks for no proof.
     """
-    if text.lower() in ("", "true"):
+    text = settings.get("verify", "true")
+    if text.lower() == "true":
         return None
     path = Home.of().expand(text)
     if text.lower() == "false" or not path.is_file():

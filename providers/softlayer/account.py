@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from core.home import NOBODYS, ZONE, Owner, owner_in_domain, owner_in_notes
+from core.home import NOBODYS, ZONE, Owner, owner_in_notes
 from providers.rental.account import (
     EXTENSION,
     Claim,
@@ -54,7 +54,7 @@ class SoftLayer(Market):
     def __init__(self, api: Api) -> None:
         self.api = api
         self.secrets = (api.credentials.api_key,)
-        self.guest_list = self._of_stack("getVirtualGuests", views.GUEST_MASK, "virtualGuests.domain", _is_guest_of)
+        self.guest_list = self._of_stack("getVirtualGuests", views.GUEST_MASK, "virtualGuests.domain", billing.is_under)
         self.order_list = self._of_stack("getOrders", ORDER_MASK, "orders.items.domainName", billing.is_of)
         self.bill_list = self._of_stack(
             "getAllTopLevelBillingItems", BILL_MASK, "allTopLevelBillingItems.domainName", billing.is_under
@@ -332,7 +332,7 @@ def _remove_group(api: Api, group: Resource) -> Pending | None:
         int(each["networkComponentId"]): at(each, "networkComponent.guest") or {}
         for each in group.row.get("networkComponentBindings") or []
     }
-    ours = [component for component, guest in members.items() if _is_guest_of(guest, group.owner)]
+    ours = [component for component, guest in members.items() if billing.is_under(guest, group.owner)]
     try:
         if ours:
             api.once("Network_SecurityGroup", "detachNetworkComponents", ours, id=int(group.id))
@@ -344,7 +344,3 @@ def _remove_group(api: Api, group: Resource) -> Pending | None:
         users = f"by {', '.join(sorted(foreign))}, not ours" if foreign else "while cancelled guests are reclaimed"
         return Pending(f"still in use {users}; nothing is billed for it ({error.text})")
     return None
-
-
-def _is_guest_of(guest: Row, owner: Owner | None) -> bool:
-    return owner_in_domain(guest.get("domain")) == owner

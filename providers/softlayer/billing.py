@@ -138,7 +138,7 @@ def _guests_now(account: Any, owner: Owner, known: Iterable[str]) -> list[dict[s
             return None  # Too fresh to be shown; whoever ordered it has it in the journal.
 
     found = _read_each(read, {*listed, *known})
-    return [guest for guest in found if owner_in_domain(guest.get("domain")) == owner]
+    return [guest for guest in found if is_under(guest, owner)]
 
 
 def _read_each(read: Callable[[str], Row | None], ids: Iterable[str]) -> list[Row]:
@@ -328,9 +328,9 @@ def is_of(order: Row, owner: Owner) -> bool:
     return any(is_under(item, owner) for item in order.get("items") or [])
 
 
-def is_under(item: Row, owner: Owner) -> bool:
-    """Tell whether a billing item is of this stack."""
-    return owner_in_domain(item.get("domainName")) == owner
+def is_under(row: Row, owner: Owner | None) -> bool:
+    """Tell whether a guest or a billing item is of this stack."""
+    return owner_in_domain(row.get("domainName") or row.get("domain")) == owner
 
 
 def order_of(item: Row) -> Row:

@@ -9,7 +9,7 @@ from pathlib import Path
 import SoftLayer
 
 from core.home import Home
-from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings
+from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings, written
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for an answer; a call without a limit hangs a deployment for good when one packet is lost. Orders have more."""
@@ -43,45 +43,42 @@ def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> C
     if config_file:
         path = Home.of().expand(config_file)
         return _checked(_settings_in(path), str(path))
-    found: dict[str, str | None] = {}
+    found: dict[str, str] = {}
     paths = [path for path in (Path(each).expanduser() for each in USUAL_FILES) if path.exists()]
     for path in paths:
-        found |= {name: value for name, value in _settings_in(path).items() if value}
-    named = {"username": exported.get("SL_USERNAME"), "api_key": exported.get("SL_API_KEY")}
-    found |= {name: value for name, value in named.items() if value}
+        found |= _settings_in(path)
+    found |= written({"username": exported.get("SL_USERNAME"), "api_key": exported.get("SL_API_KEY")})
     if exported.get("https_proxy"):
         found.pop("proxy", None)  # As with the official client, the exported one goes before the file's.
     return _checked(found, "SL_USERNAME and SL_API_KEY or " + (str(paths[-1]) if paths else "~/.softlayer"))
 
 
-def _settings_in(path: Path) -> dict[str, str | None]:
+def _settings_in(path: Path) -> dict[str, str]:
     return read_settings(path, SECTION, WRITE_ANEW, "python -m emulator start")
 
 
-def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
-    values = {name: (value or "").strip() for name, value in settings.items()}
-    missing = [name for name in ("username", "api_key") if not values.get(name)]
+def _checked(settings: Mapping[str, str], source: str) -> Credentials:
+    missing = [name for name in ("username", "api_key") if name not in settings]
     if missing:
         raise CredentialsError(
             f"looking for the account's key in {source}: {' and '.join(missing)} not found. "
             "Put both into a 0600 file and name it in softlayer:configFile, or export SL_USERNAME and SL_API_KEY."
         )
-    odd = [name for name, pattern in WELL_FORMED.items() if not pattern.fullmatch(values[name])]
-    if KEY_LIKE.search(values["username"]) or values["api_key"] == IAM_USER:
+    odd = [name for name, pattern in WELL_FORMED.items() if not pattern.fullmatch(settings[name])]
+    if KEY_LIKE.search(settings["username"]) or settings["api_key"] == IAM_USER:
         odd.append("username")
     if odd:
         raise CredentialsError(
             f"looking for the account's key in {source}: {' and '.join(odd)} not as the vendor writes it, "
             f"perhaps both in one line, or one for the other. {WRITE_ANEW}"
         )
-    public = SoftLayer.API_PUBLIC_ENDPOINT
     return Credentials(
-        username=values["username"],
-        api_key=values["api_key"],
-        endpoint=endpoint(values.get("endpoint_url") or public, source, public),
-        timeout_s=_timeout(values.get("timeout")),
-        proxy=values.get("proxy") or None,
-        authority=authority(values.get("verify") or "", source),
+        username=settings["username"],
+        api_key=settings["api_key"],
+        endpoint=endpoint(settings, source, SoftLayer.API_PUBLIC_ENDPOINT),
+        timeout_s=_timeout(settings.get("timeout")),
+        proxy=settings.get("proxy"),
+        authority=authority(settings, source),
     )
 
 
