@@ -140,6 +140,15 @@ def test_a_guest_that_is_neither_shown_nor_fresh_nor_billed_is_gone(clock, book)
         looking_at(Shown()).look()
 
 
+def test_while_an_order_waits_for_approval_and_shows_no_guest_none_is_gone():
+    account = Shown(None, order("PENDING_APPROVAL"))
+    account.listed[0]["items"] = [*ITEMS, {"hostName": "", "domainName": ITEMS[0]["domainName"]}]
+    state = account.find("guest", "101", OWNER, fresh=False)
+    assert "its order 7 is PENDING_APPROVAL" in state.detail
+    account.guest_list = SimpleNamespace(under=lambda *_: [{"hostname": "gpu-0"}])  # The one that is waited for.
+    assert account.find("guest", "101", OWNER, fresh=False) is None
+
+
 def test_a_guest_that_is_built_and_has_its_addresses_is_ready(clock):
     assert isinstance(looking_at(Shown(READY)).look(), Resource)
 
