@@ -165,9 +165,7 @@ class SoftLayer(Market):
         """Read the journal's name in the notes of the stack's ssh key; the oldest of several, so that all look at the same."""
         found = self._keys_of(owner, key_ids, max_age_s)
         if not found:
-            listed = self._listed("getSshKeys", "mask[id,notes]")
-            ids = [str(each["id"]) for each in listed if owner_in_notes(each.get("notes")) == owner]
-            found = self._keys_of(owner, ids, max_age_s)
+            found = self._keys_of(owner, [each.id for each in self.resources(owner, KEY)], max_age_s)
         return _claim_of(min(found, key=lambda each: int(each["id"]))) if found else None
 
     def write_claim(self, claim: Claim, owner: Owner) -> None:
@@ -251,9 +249,6 @@ class SoftLayer(Market):
         found = self.api.find("Security_Ssh_Key", key_id, "mask[id,notes]")
         return [found] if found else []
 
-    def _listed(self, method: str, mask: str, tree: Mapping[str, Any] | None = None) -> list[Row]:
-        return self.api.read_all("Account", method, mask=mask, filter=tree)
-
     def _of_stack(self, method: str, mask: str, domain: str, is_ours: Callable[[Row, Owner], bool]) -> SharedList:
         """List what carries stack and mark in its domain, closed billing items included.
 
@@ -266,7 +261,8 @@ class SoftLayer(Market):
             tree: Any = {"operation": f"$= {owner.domain}"}
             for key in reversed(domain.split(".")):
                 tree = {key: tree}
-            return [each for each in self._listed(method, mask, tree) if is_ours(each, owner)]
+            listed = self.api.read_all("Account", method, mask=mask, filter=tree)
+            return [each for each in listed if is_ours(each, owner)]
 
         return SharedList(fetch)
 
