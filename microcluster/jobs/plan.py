@@ -137,7 +137,7 @@ class Plan:
         reader: the agent's module that turns lines of the log into events.
         checkpoints: the agent's module that knows a whole checkpoint from a torn one; ``checkpoint_files`` is what one is made of, for
             the report.
-        ranks: the address of each process that computes, in the order of their numbers.
+        ranks: the address of each process that computes, in the order of their numbers; empty where every slot has one.
         dockerfile: of the container's image.
         make_environment: the argv that makes the run's own environment on a machine without containers.
         imports: the argv that imports what the program imports, where another program than ours trains.

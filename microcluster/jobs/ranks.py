@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent.kill_run import RUN_VARIABLE
 from microcluster.jobs.plan import DEFAULT_MODEL_BYTES, Argv, Process, World
@@ -56,16 +55,10 @@ def environment(world: World) -> dict[str, str]:
     return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
 
 
-def on_every_slot(world: World) -> Argv:
-    """Return the address of each rank where every slot has one."""
-    return tuple(address for address in world.addresses for _ in range(world.slots))
-
-
-def by_mpirun(world: World, program: Program) -> dict[str, Any]:
+def by_mpirun(world: World, program: Program) -> dict[str, list[Process]]:
     """Return the part of the plan that starts the program: one mpirun on the launcher each time."""
     ranks = commands(world, program, "mpi")
-    started = {name: [mpirun(world, command, program.variables)] for name, command in ranks.items()}
-    return {**started, "ranks": on_every_slot(world)}
+    return {name: [mpirun(world, command, program.variables)] for name, command in ranks.items()}
 
 
 def mpirun(world: World, command: Argv, variables: Mapping[str, str]) -> Process:

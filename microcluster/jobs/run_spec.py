@@ -97,20 +97,17 @@ class RunFolder:
         return {**files, spec.FILE: spec.text(self.document())}
 
     def document(self) -> dict[str, Any]:
-        """Return the agent's document: what facts, job and plan hold by its names, the later ones first, and what follows from them."""
+        """Return the agent's document: what facts, job and plan hold by its names, a later one before an earlier, and what follows from them."""
         plan, facts, job, container = self.plan, self.facts, self.facts.job, self.facts.container
-        known = {**vars(facts), **vars(job), **vars(plan)}
-        values = {name: known[name] for name in spec.FIELDS if name in known}
         expected = facts.prediction or NOT_PREDICTED
-        values |= {
-            "predicted_s": expected.seconds,
-            "compute_s": expected.compute_s,
-            "wire_bytes": expected.wire_bytes,
-        }
+        known = {**vars(facts), **vars(expected), **vars(job), **vars(plan)}
+        values = {name: known[name] for name in spec.FIELDS if name in known}
         gpu = GPUS.get(facts.gpu or "", NO_GPU)
-        values |= {"gpu_memory_gb": gpu.memory_gb, "driver": int(gpu.driver)}
+        values |= {"predicted_s": expected.seconds, "gpu_memory_gb": gpu.memory_gb, "driver": int(gpu.driver)}
+        addresses = _addresses(facts)
         values |= {
-            "addresses": _addresses(facts),
+            "addresses": addresses,
+            "ranks": plan.ranks or [address for address in addresses for _ in range(facts.slots)],
             "names": [host.name for host in facts.hosts],
             "images": self.image_ids or [""] * len(facts.hosts),
             "ssh": self._ssh,
@@ -143,16 +140,15 @@ class RunFolder:
         """The words that, before an address and a line, run the line on another node."""
         return ["python3", f"{self.path}/agent", "batch.step", self.path] if self.facts.queue else RSH_AGENT.split()
 
-    def _stage(self) -> tuple[str, ...]:
+    def _stage(self) -> list[str]:
         """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
-        facts = self.facts
-        return (
-            *("docker", "run", "--rm", "--name", f"microcluster-staging-{facts.run}"),
-            *("--label", f"{STAGING_LABEL}={facts.run}", "--net=host", "--runtime=runc"),
-            *("-e", f"{RUN_VARIABLE}={facts.run}", "-e", "LC_ALL=C.UTF-8"),
-            *("-v", f"{facts.mount_point}:{facts.mount_point}", "-w", "/", "--entrypoint", "python"),
-            *(facts.container.tag, f"{self.path}/agent", "data.staging", f"{self.path}/staging.json"),
+        run, disk = self.facts.run, self.facts.mount_point
+        words = (
+            f"docker run --rm --name microcluster-staging-{run} --label {STAGING_LABEL}={run} --net=host --runtime=runc "
+            f"-e {RUN_VARIABLE}={run} -e LC_ALL=C.UTF-8 -w / --entrypoint python"
         )
+        program = (f"{self.path}/agent", "data.staging", f"{self.path}/staging.json")
+        return [*words.split(), "-v", f"{disk}:{disk}", self.facts.container.tag, *program]
 
 
 def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:

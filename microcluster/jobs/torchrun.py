@@ -10,7 +10,7 @@ from typing import Literal
 from agent import spec
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.plan import Plan, Process, World
-from microcluster.jobs.ranks import commands, environment, on_every_slot
+from microcluster.jobs.ranks import commands, environment
 
 ROLE = "torchrun-agent"
 PORT = 48123
@@ -38,4 +38,4 @@ class Job(OwnScript):
         for name, command in commands(world, program, "torch").items():
             argvs = [(*start, str(node), *where, *command) for node in range(nodes)]
             started[name] = [Process(ROLE, node, argv, given) for node, argv in enumerate(argvs)]
-        return replace(plan, **started, ranks=on_every_slot(world), stop_order=(ROLE,), meeting_port=PORT)
+        return replace(plan, **started, stop_order=(ROLE,), meeting_port=PORT)
