@@ -10,7 +10,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Compared:
+class ReportedRun:
     """One run.
 
     Attributes:
@@ -42,14 +42,13 @@ class Compared:
         """What people call it."""
         return f"{self.run} ({self.stack})"
 
-    def hours_to(self, loss: float | None) -> float | None:
-        """Hours to a validation loss, set-up included; None if it was never reached, or nobody knows when."""
-        return next((hours for hours, reached in self.losses if loss is not None and reached <= loss), None)
+    def hours_to(self, loss: float) -> float:
+        """Hours to a validation loss that it has reached, set-up included."""
+        return next(hours for hours, reached in self.losses if reached <= loss)
 
-    def dollars_to(self, loss: float | None) -> float | None:
+    def dollars_to(self, loss: float) -> float | None:
         """Dollars to a validation loss, in started hours of all machines."""
-        hours = self.hours_to(loss)
-        return None if hours is None else self.dollars_of(hours)
+        return self.dollars_of(self.hours_to(loss))
 
     def dollars_of(self, hours: float) -> float | None:
         """Dollars of so many hours: a started one counts whole."""
@@ -61,10 +60,10 @@ class Compared:
         return None if self.seconds is None or self.per_hour is None else self.per_hour * self.seconds / HOUR_S
 
 
-def compared(facts: Mapping[str, Any]) -> Compared:
+def reported(facts: Mapping[str, Any]) -> ReportedRun:
     """Return a run from the content of its ``report.json``."""
     cost, metrics = facts["cost"], facts["metrics"]
-    return Compared(
+    return ReportedRun(
         run=facts["run"],
         stack=facts["stack"],
         state=facts["state"],
@@ -74,8 +73,8 @@ def compared(facts: Mapping[str, Any]) -> Compared:
         unit=facts["unit"],
         steps=facts["step"],
         seconds=facts["seconds_per_step"],
-        per_hour=_number(cost["per_hour"]),
-        dollars=_number(cost["so_far"]),
+        per_hour=cost["per_hour"] and float(cost["per_hour"]),
+        dollars=cost["so_far"] and float(cost["so_far"]),
         emulated=cost["emulated"],
         results={label: metrics[name] for name, label in facts["labels"].items() if name in metrics},
         losses=_losses(facts),
@@ -83,20 +82,20 @@ def compared(facts: Mapping[str, Any]) -> Compared:
 
 
 def _losses(facts: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
-    opened = min((row["opened"] for row in facts.get("bill") or () if row["opened"]), default=None)
-    measured = [(one["t"], one["loss"]) for one in facts.get("evaluations") or () if one["t"]]
-    if opened is None or any(t < opened for t, _ in measured):  # The clocks of account and machines differ.
+    opened = min((row["opened"] for row in facts["bill"] if row["opened"]), default=math.inf)
+    measured = [one for one in facts["evaluations"] if one["t"]]
+    if any(one["t"] < opened for one in measured):  # The clocks of account and machines differ, or nothing was billed.
         return ()
-    return tuple(((t - opened) / HOUR_S, loss) for t, loss in measured if isinstance(loss, int | float))
+    return tuple(((one["t"] - opened) / HOUR_S, one["loss"]) for one in measured if not isinstance(one["loss"], str))
 
 
-def same_loss(runs: Sequence[Compared]) -> float | None:
+def same_loss(runs: Sequence[ReportedRun]) -> float | None:
     """Return the lowest validation loss that all of them reached."""
     lowest = [min((loss for _, loss in one.losses), default=None) for one in runs]
     return None if None in lowest else max(lowest)
 
 
-def table(runs: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
+def table(runs: Sequence[ReportedRun]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows, one for each run, by machines."""
     loss = same_loss(runs)
     rows = [_row(one, loss) for one in sorted(runs, key=lambda one: (one.machines, one.ranks))]
@@ -104,26 +103,19 @@ def table(runs: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
     return heads, [[row.get(head, "") for head in heads] for row in rows]
 
 
-def _row(one: Compared, loss: float | None) -> dict[str, str]:
-    row = {
-        "run": one.run,
-        "stack": one.stack,
-        "state": one.state,
-        "machines": str(one.machines),
-        "ranks": str(one.ranks),
-    }
+def _row(one: ReportedRun, loss: float | None) -> dict[str, str]:
+    row = {name: str(getattr(one, name)) for name in ("run", "stack", "state", "machines", "ranks")}
     row[f"{one.unit}s"] = _text(one.steps, "")
-    for label, value in one.results.items():
-        row[label] = f"{value:.2f}"
+    row |= {label: f"{value:.2f}" for label, value in one.results.items()}
     if loss is not None:
-        row[f"h to {loss:.4g}"] = _text(one.hours_to(loss), ".2f")
+        row[f"h to {loss:.4g}"] = f"{one.hours_to(loss):.2f}"
         row[f"$ to {loss:.4g}"] = _dollars(one.dollars_to(loss))
     row[f"s/{one.unit}"] = _text(one.seconds, ".1f")
     row[f"$/{one.unit}"] = _dollars(one.per_step, 4)
     return row | {"$/hour": _dollars(one.per_hour), "$ so far": _dollars(one.dollars)}
 
 
-def better_buy(runs: Sequence[Compared]) -> str:
+def better_buy(runs: Sequence[ReportedRun]) -> str:
     """Say which run took fewer dollars to the same validation loss, set-up included; of equal ones, fewer hours."""
     loss = same_loss(runs)
     if loss is None:
@@ -132,19 +124,16 @@ def better_buy(runs: Sequence[Compared]) -> str:
         return "Which was the better buy is unknown: a run has no price."
     best, *others = sorted(runs, key=lambda one: (one.dollars_to(loss), one.hours_to(loss)))
     beside = " and ".join(f"{_took(one, loss)} with {one.name}" for one in others)
-    different = (
-        "" if len({one.trains for one in runs}) == 1 else " They train different things, so compare losses with care."
-    )
-    emulated = " The figures are those of emulated machines." if any(one.emulated for one in runs) else ""
-    return f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}.{different}{emulated}"
+    said = f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}."
+    if any(one.trains != best.trains for one in others):
+        said += " They train different things, so compare losses with care."
+    if any(one.emulated for one in runs):
+        said += " The figures are those of emulated machines."
+    return said
 
 
-def _took(one: Compared, loss: float) -> str:
-    return f"{_dollars(one.dollars_to(loss))} and {_text(one.hours_to(loss), '.2f')} h"
-
-
-def _number(value: str | None) -> float | None:
-    return None if value is None else float(value)
+def _took(one: ReportedRun, loss: float) -> str:
+    return f"{_dollars(one.dollars_to(loss))} and {one.hours_to(loss):.2f} h"
 
 
 def _text(value: float | None, shape: str) -> str:

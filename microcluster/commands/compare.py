@@ -1,13 +1,12 @@
 """`fab compare RUN RUN`: what runs took to the same validation loss, and which was the better buy; needs no machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from core.plain_text import printable, say
 from microcluster.analysis import comparison
-from microcluster.analysis.comparison import Compared
+from microcluster.analysis.comparison import ReportedRun
 from microcluster.commands.command import UserMistake, local_command, print_json
 from microcluster.commands.report import reports_in
 from microcluster.commands.screen import show_table
@@ -17,16 +16,15 @@ from microcluster.setup.environment import ARTIFACTS
 @local_command
 def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
     """Compare runs: dollars and hours to the same validation loss, set-up included, also as a page; reads their reports only."""
-    known = {path.parent.name: (path.parent.parent.name, one) for path, one in reports_in(ARTIFACTS).items()}
-    chosen = list(dict.fromkeys(_chosen(name, known) for name in runs or ()))
+    reports = reports_in(ARTIFACTS)
+    chosen = list(dict.fromkeys(_chosen(name, reports) for name in runs or ()))
     if len(chosen) < 2:
         raise UserMistake("fab compare takes at least two runs; for example: fab compare RUN RUN")
-    reports = [known[name][1] for name in chosen]
     try:
-        found = [comparison.compared(one) for one in reports]
+        found = [comparison.reported(reports[path]) for path in chosen]
     except LookupError as missing:
         raise UserMistake(
-            f"A report of {', '.join(chosen)} says no {missing}: it is of another version. `fab report --stack STACK` writes it again."
+            f"A report of {', '.join(path.parent.name for path in chosen)} says no {missing}: it is of another version. `fab report --stack STACK` writes it again."
         ) from missing
     told = comparison.better_buy(found)
     heads, rows = comparison.table(found)
@@ -41,14 +39,12 @@ def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
     return 0
 
 
-def _draw(path: Path, runs: Sequence[Compared], told: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _draw(path: Path, runs: Sequence[ReportedRun], told: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from microcluster.commands.report_page import curve, figures  # noqa: PLC0415 - drawing takes time at every start
 
     by_hours = {one.name: one.losses for one in runs}
-    by_dollars = {
-        one.name: [(cost, loss) for hours, loss in one.losses if (cost := one.dollars_of(hours)) is not None]
-        for one in runs
-    }
+    priced = [one for one in runs if one.per_hour is not None]
+    by_dollars = {one.name: [(one.dollars_of(hours), loss) for hours, loss in one.losses] for one in priced}
     charts = [
         ("Validation loss by hours since the order", curve("loss", by_hours, along="hours")),
         ("Validation loss by dollars, in started hours", curve("loss", by_dollars, along="dollars")),
@@ -57,11 +53,11 @@ def _draw(path: Path, runs: Sequence[Compared], told: Sequence[str], rows: Seque
     figures(path, title, "Read from the reports of the runs", told=told, charts=charts, tables=[("Runs", rows)])
 
 
-def _chosen(name: str, reports: Mapping[str, tuple[str, Mapping[str, Any]]]) -> str:
-    """Return the whole name of a run with a report here; ``name`` is how it begins."""
-    matching = [run for run in reports if name and run.startswith(name)]
+def _chosen(name: str, reports: Iterable[Path]) -> Path:
+    """Return the one report here of a run whose name begins with ``name``."""
+    matching = [path for path in reports if name and path.parent.name.startswith(name)]
     if len(matching) != 1:
-        known = ", ".join(f"{run} ({stack})" for run, (stack, _) in reports.items()) or "none"
+        known = ", ".join(f"{path.parent.name} ({path.parent.parent.name})" for path in reports) or "none"
         how = "begins more than one run" if matching else "is no run with a report on this computer"
         raise UserMistake(
             f"{printable(name)!r} {how}. Runs with a report: {known}. Write one while its machines are there: fab report --stack STACK"

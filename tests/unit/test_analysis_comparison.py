@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from microcluster.analysis.comparison import better_buy, compared, same_loss, table
+from microcluster.analysis.comparison import better_buy, reported, same_loss, table
 from microcluster.commands import compare as command
 from microcluster.commands.command import each_with_its_option
 
@@ -25,14 +25,14 @@ def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, 
     results = {"perplexity": 40.81, "validation_perplexity": 118.99, "test_perplexity": 114.72}
     labels = {name: name.replace("_", " ") for name in results}
     size = {"labels": labels, "nodes": [{}] * machines, "world_size": machines, "step": 13, "seconds_per_step": seconds}
-    return found | size | {"cost": cost, "metrics": results} | changes
+    return found | size | {"cost": cost, "metrics": results, "bill": [], "evaluations": []} | changes
 
 
 ONE, TWO = facts("1111aaaaaaaa", 1, 137.0, "2.5"), facts("2222bbbbbbbb", 2, 207.0, "5.0")
 
 
 def test_the_table_has_a_row_for_each_run_with_its_results_time_and_dollars() -> None:
-    heads, rows = table([compared(TWO), compared(ONE)])
+    heads, rows = table([reported(TWO), reported(ONE)])
     shown = [dict(zip(heads, row, strict=True)) for row in rows]
     assert [row["machines"] for row in shown] == ["1", "2"]
     assert shown[1] == {
@@ -53,8 +53,8 @@ def learned(one: dict[str, Any], *hours_and_losses: tuple[float, float | str]) -
 
 
 def test_the_better_buy_took_fewer_dollars_to_the_loss_that_both_reached_from_the_order_on() -> None:
-    slow = compared(learned(ONE, (1.0, 5.0), (3.5, 4.0), (5.2, 3.0)))
-    quick = compared(learned(TWO, (0.8, 5.0), (2.5, 4.0), (2.7, "nan")))
+    slow = reported(learned(ONE, (1.0, 5.0), (3.5, 4.0), (5.2, 3.0)))
+    quick = reported(learned(TWO, (0.8, 5.0), (2.5, 4.0), (2.7, "nan")))
     assert same_loss([slow, quick]) == 4.0
     assert [(one.hours_to(4.0), one.dollars_to(4.0)) for one in (slow, quick)] == [(3.5, 10.0), (2.5, 15.0)]
     assert better_buy([quick, slow]) == (
@@ -66,11 +66,11 @@ def test_the_better_buy_took_fewer_dollars_to_the_loss_that_both_reached_from_th
 
 
 def test_what_was_never_measured_has_no_better_buy() -> None:
-    reached = compared(learned(ONE, (1.0, 5.0)))
-    assert "unknown: a run has no validation loss" in better_buy([reached, compared(TWO)])
-    behind = compared(learned(TWO, (-3.0, 5.0), (1.0, 4.0)))
+    reached = reported(learned(ONE, (1.0, 5.0)))
+    assert "unknown: a run has no validation loss" in better_buy([reached, reported(TWO)])
+    behind = reported(learned(TWO, (-3.0, 5.0), (1.0, 4.0)))
     assert "unknown: a run has no validation loss" in better_buy([reached, behind]), "its clock is not the account's"
-    free = compared(learned(facts("2222bbbbbbbb", 2, 207.0, None), (1.0, 5.0)))
+    free = reported(learned(facts("2222bbbbbbbb", 2, 207.0, None), (1.0, 5.0)))
     assert "unknown: a run has no price" in better_buy([reached, free])
 
 
