@@ -42,9 +42,12 @@ def names_below(folder):
     found, inside = [], os.path.realpath(folder) + os.sep
     for where, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in OURS]
-        paths = [os.path.join(where, name) for name in names if name not in OURS]
-        found += [one for one in paths if not (os.path.islink(one) and os.path.realpath(one).startswith(inside))]
-    return sorted(os.path.relpath(path, folder) for path in found if os.path.isfile(path))
+        for name in set(names).difference(OURS):
+            path = os.path.join(where, name)
+            leads_inside = os.path.islink(path) and os.path.realpath(path).startswith(inside)
+            if os.path.isfile(path) and not leads_inside:
+                found.append(os.path.relpath(path, folder))
+    return sorted(found)
 
 
 def is_kept(name, patterns):
@@ -70,25 +73,25 @@ def below_logdir(run, logdir, asked):
     """Return {name: what it is} of the log folder, and the step of the newest checkpoint."""
     checkpoints = checkpoints_of(run, logdir)
     found = checkpoints.found()
-    newest, best = checkpoints.newest_whole(), checkpoints.best()
-    if not asked["first"]:  # The first node has said which one it is.
-        ours = [pair for pair in found if pair[0] == asked["step"]] if checkpoints.any_node_writes else []
+    if asked["first"]:
+        newest, best = checkpoints.newest_whole(), checkpoints.best()
+    else:  # The first node has said which one it is.
+        ours = [pair for pair in found if checkpoints.any_node_writes and pair[0] == asked["step"]]
         newest, best = (ours or [None])[0], None
+    step, name = newest or (None, None)
     files = dict((file, SMALL) for file in names_below(logdir))
-    for _, name in found:
-        for file in checkpoints.files_of(name):
-            files[file] = None  # An older one is of no use beside the newest.
-    for file in checkpoints.half_written():
-        files[file] = None
-    for name in files:
-        if os.path.basename(name).startswith("events."):
-            files[name] = EVENTS
-    for name, what in ((newest and newest[1], NEWEST), (best, BEST)):
-        for file in checkpoints.files_of(name) + checkpoints.shared_files(name) if name else []:
-            files[file] = what
-    kept = dict((name, KEPT) for name, what in files.items() if what in (None, SMALL) and is_kept(name, run.keep))
-    files.update(kept)
-    return files, newest and newest[0]
+    old = [file for _, older in found for file in checkpoints.files_of(older)] + list(checkpoints.half_written())
+    files.update(dict.fromkeys(old))  # They are of no use beside the newest.
+    for file in files:
+        if os.path.basename(file).startswith("events."):
+            files[file] = EVENTS
+    for chosen, what in ((name, NEWEST), (best, BEST)):
+        if chosen:
+            files.update(dict.fromkeys(checkpoints.files_of(chosen) + checkpoints.shared_files(chosen), what))
+    for file, what in files.items():
+        if what in (None, SMALL) and is_kept(file, run.keep):
+            files[file] = KEPT
+    return files, step
 
 
 def program_folder(run, folder):
@@ -102,40 +105,37 @@ def program_folder(run, folder):
 
 def chosen(folder, asked):
     """Return the specification, the facts of each file, the step of the newest checkpoint, and what is not known in a sentence."""
-    run, logdir, step = spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"), None
-    found, silent = [], ""
-    if asked["first"]:
-        found += [(name, os.path.join(folder, name), RECORD) for name in list(RECORDS) + run.files]
+    run, step, silent = spec.read(os.path.join(folder, spec.FILE)), None, ""
+    found = list(RECORDS) + run.files if asked["first"] else []
     for inner in run.artifacts:
-        below = os.path.join(folder, inner)
-        found += [(inner + "/" + name, os.path.join(below, name), RECORD) for name in names_below(below)]
+        found += [inner + "/" + name for name in names_below(os.path.join(folder, inner))]
+    found = [described(folder, name, RECORD) for name in found]
     if asked["first"] or not run.shared:  # On a drive every node would list the same.
-        files, step = below_logdir(run, logdir, asked)
-        found += [("logdir/" + name, os.path.join(logdir, name), what) for name, what in files.items() if what]
+        files, step = below_logdir(run, os.path.join(folder, "logdir"), asked)
+        found += [described(folder, "logdir/" + name, what) for name, what in files.items() if what]
     if run.keep:
-        program, sent = program_folder(run, folder), set(run.files)
+        program = program_folder(run, folder)
         if program is None:
             silent = "container {} is not running, so what the program wrote in {} cannot be read".format(
                 run.container, run.program_folder
             )
-        names = [
-            name for name in names_below(program or "") if is_kept(name, run.keep) and "program/" + name not in sent
-        ]
-        found += [("program/" + name, os.path.join(program, name), KEPT) for name in names]
-    found += [("data/" + name, os.path.join(asked["data"], name), VOCABULARY) for name in asked["names"]]
-    return run, [described(*one) for one in found], step, silent
+        names = [name for name in names_below(program or "") if is_kept(name, run.keep)]
+        found += [described(program, name, KEPT, "program/") for name in names if "program/" + name not in run.files]
+    found += [described(asked["data"], name, VOCABULARY, "data/") for name in asked["names"]]
+    return run, found, step, silent
 
 
-def described(path, source, what):
+def described(folder, name, what, below=""):
     """Return a file's facts, or None where it is gone: a program may just have removed it."""
+    source = os.path.join(folder, name)
     try:
         known = os.stat(source)
     except OSError:
         return None
     if not stat.S_ISREG(known.st_mode):
         return None
-    sizes = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime)}
-    return dict(sizes, path=path, source=source, what=what)
+    facts = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime)}
+    return dict(facts, path=below + name, source=source, what=what)
 
 
 def inventory(folder, asked):
@@ -153,7 +153,7 @@ def inventory(folder, asked):
         if asked["hashed"]:
             one["sha256"] = hash_of(one["source"], size=one["size"])
         if one["sha256"] is not None:  # The program has not just removed it.
-            files.append(dict(one, step=newest) if one["what"] == NEWEST else one)
+            files.append(one)
     path = itemgetter("path")
     return {
         "word": run.word,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from rich.filesize import decimal
@@ -44,9 +45,9 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
     brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
-    translator = RunFolder(cluster).plan.translator
-    use = f"`fab translate FILE --stack {stack}` translates with it, " if translator else ""
-    if not as_json:
+    else:
+        translates = RunFolder(cluster).plan.translator
+        use = f"`fab translate FILE --stack {stack}` translates with it, " if translates else ""
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     return FAILED if any(one.silent for one in found) else 0
 
@@ -93,7 +94,7 @@ def _fetch(
             )
         new = f"{count(len(found.files), 'file')}, {len(downloaded)} of them new; all hashes agree"
         say(f"run {found.run} is in {folder}: {new}")
-    return {"folder": folder, "brought": downloaded, "files": [asdict(file) for file in found.files]}
+    return {"folder": folder, "brought": downloaded, "files": asdict(found)["files"]}
 
 
 def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: bool) -> int:
@@ -108,31 +109,29 @@ def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: 
     return 0
 
 
-def unfetched_of(found: Inventory, manifest: Mapping[str, Any] | None) -> dict[str, Any]:
+def unfetched_of(found: Inventory, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Compare what the nodes have of a training with what was fetched of it.
 
     ``gone_on`` says whether the run has written anything since, or a node did not answer then.
     """
-    known = {_key(file, *pair) for file in (manifest or {}).get("files", ()) for pair in file["there"].items()}
-
-    def is_here(file: RemoteFile) -> bool:
-        return all(_key(asdict(file), *pair) in known for pair in file.there.items())
-
+    known = set().union(*(_copies(SimpleNamespace(**file)) for file in manifest.get("files", ())))
+    progress = [file for file in found.files if file.path == PROGRESS and not _copies(file) <= known]
     return {
         "run": found.run,
         "word": found.word,
         "step": found.step,
-        "fetched": (manifest or {}).get("fetched"),
-        "fetched_step": (manifest or {}).get("step"),
-        "unfetched": [_shown(file) for file in results(found) if not is_here(file)],
+        "fetched": manifest.get("fetched"),
+        "fetched_step": manifest.get("step"),
+        "unfetched": [_shown(file) for file in results(found) if not _copies(file) <= known],
         "silent": list(found.silent),
-        "gone_on": bool((manifest or {}).get("silent"))
-        or not all(is_here(file) for file in found.files if file.path == PROGRESS),
+        "gone_on": bool(manifest.get("silent") or progress),
     }
 
 
-def _key(file: Mapping[str, Any], node: str, written: int) -> tuple[str, str, int, int]:
-    return file["path"].removeprefix(f"nodes/{node}/"), node, file["size"], written
+def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]]:
+    """Return what tells each copy of a file from others: where it is on which node, how large, and when it was written."""
+    there = file.there.items()
+    return {(file.path.removeprefix(f"nodes/{node}/"), node, file.size, written) for node, written in there}
 
 
 def _shown(file: RemoteFile) -> str:
@@ -150,26 +149,20 @@ def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder
         return [file.path for file in files if is_new(file)]
 
 
-def manifest_in(folder: Path) -> Mapping[str, Any] | None:
-    """Return what was fetched into a folder, or None."""
+def manifest_in(folder: Path) -> dict[str, Any]:
+    """Return what was fetched into a folder; nothing where nothing was."""
     try:
         return json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
-        return None
+        return {}
 
 
 def _write_manifest(stack: str, found: Inventory, folder: Path) -> None:
     paths = {file.path for file in found.files}
-    before = (manifest_in(folder) or {}).get("files", ())
+    before = manifest_in(folder).get("files", ())
     still_here = [one for one in before if one["what"] in (KEPT, SMALL, LARGE) and one["path"] not in paths]
-    facts = {
-        "stack": stack,
-        "run": found.run,
-        "word": found.word,
-        "step": found.step,
-        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
-        "silent": found.silent,
-        "files": [{key: getattr(f, key) for key in ("path", "size", "sha256", "what", "there")} for f in found.files]
-        + still_here,
-    }
+    facts = asdict(found)
+    facts["stack"] = stack
+    facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
+    facts["files"] = [*facts["files"], *still_here]
     write_whole(folder / MANIFEST, json.dumps(facts, indent=1, sort_keys=True) + "\n")

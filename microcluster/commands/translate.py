@@ -38,15 +38,15 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     _refuse_busy(launcher, cluster)
     chosen = model_for(launcher, cluster, model, plan)
     note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
-    done = translate_lines(launcher, cluster, chosen, sentences, translator)
-    if done.cut:
-        note(f"{count(done.cut, 'line')} cut to the length that the model takes.")
-    score = translator.score(done.lines, right) if right else None
+    lines, cut = translate_lines(launcher, cluster, chosen, sentences, translator)
+    if cut:
+        note(f"{count(cut, 'line')} cut to the length that the model takes.")
+    score = translator.score(lines, right) if right else None
     if as_json:
-        facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
+        facts = {"model": chosen.checkpoint, "lines": lines, "cut": cut}
         print_json(facts | ({score.name: score.value, "signature": score.signature} if score else {}))
         return 0
-    say("\n".join(map(one_line, done.lines)))
+    say("\n".join(map(one_line, lines)))
     if score:
         note(f"{score.text} ({score.signature})")
     return 0
@@ -80,7 +80,7 @@ def model_for(launcher: Host, cluster: ClusterFacts, fetched: str, plan: Plan) -
     """Return the model of a fetched run, copied to the launcher, or where none is named that of the stack's own run."""
     if fetched:
         manifest = manifest_in(Path(fetched))
-        if manifest is None:
+        if not manifest:
             raise UserMistake(
                 f"{fetched} is no fetched run. Name a folder that `fab fetch` made, for example artifacts/local/<run>."
             )

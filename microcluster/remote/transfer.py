@@ -37,9 +37,7 @@ class RemoteFile:
     """One file worth bringing: where it lies there and where it belongs here, its length in bytes and its SHA-256.
 
     Attributes:
-        step: of the newest checkpoint's files.
-        written: when, in seconds since 1970, by the node that has it.
-        there: {node: written} for each node that has the same file.
+        there: for each node that has the same file, when it was written, in seconds since 1970.
     """
 
     source: str
@@ -47,8 +45,6 @@ class RemoteFile:
     size: int
     sha256: str
     what: str
-    step: int | None = None
-    written: int = 0
     there: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -142,7 +138,8 @@ def _union(found: dict[str, list[dict[str, Any]]]) -> tuple[RemoteFile, ...]:
     union: dict[str, RemoteFile] = {}
     for node, files in found.items():
         for one in files:
-            file = RemoteFile(**one, there={node: one["written"]})
+            written = one.pop("written")
+            file = RemoteFile(**one, there={node: written})
             known = union.get(file.path)
             if known and (known.size, known.sha256) == (file.size, file.sha256):
                 known.there.update(file.there)

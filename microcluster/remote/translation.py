@@ -32,14 +32,6 @@ class Model:
     vocabulary: str
 
 
-@dataclass(frozen=True)
-class Translation:
-    """The translated lines, and the number of sources that were cut because they were too long."""
-
-    lines: tuple[str, ...]
-    cut: int
-
-
 def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
     """Return the best model among a run's files, else its newest checkpoint.
 
@@ -60,8 +52,11 @@ def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
 
 def translate(
     launcher: Host, cluster: ClusterFacts, model: Model, sentences: Sequence[str], translator: ModuleType
-) -> Translation:
-    """Translate; the same sentences and model use the same folder on the data disk."""
+) -> tuple[list[str], int]:
+    """Return the translated lines, and how many sources were cut because they were too long.
+
+    The same sentences and model use the same folder on the data disk.
+    """
     encoded = _pieces(launcher, cluster, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{cluster.mount_point}/translate/{name}"
@@ -84,8 +79,8 @@ def translate(
             f"translating with {model.checkpoint} on {launcher}: {count(len(sentences), 'line')} went in and {len(translated)} came "
             f"out; see {folder}. Run the same command again."
         )
-    lines = _pieces(launcher, cluster, model, "decode", translated)
-    return Translation(tuple(lines), sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded))
+    cut = sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded)
+    return _pieces(launcher, cluster, model, "decode", translated), cut
 
 
 def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
@@ -110,7 +105,7 @@ def place_fetched(
     placed = []
     for one in manifest["files"]:
         if one["what"] in NEEDED or one["path"] == config_file:
-            file = RemoteFile(f"{there}/{one['path']}", one["path"], one["size"], one["sha256"], one["what"])
+            file = RemoteFile(**{**one, "source": f"{there}/{one['path']}"})
             send(launcher, folder / file.path, file, file.source)
             placed.append(file)
     return placed

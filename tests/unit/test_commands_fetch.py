@@ -12,13 +12,11 @@ from microcluster.remote.transfer import Inventory, RemoteFile
 from microcluster.setup import environment
 
 FILES = {
-    "progress.jsonl": RemoteFile("/r/p", "progress.jsonl", 9, "a", "record", written=5, there={"gpu-0": 5}),
-    "logdir/step-9.pt": RemoteFile("/r/9", "logdir/step-9.pt", 3000, "b", "newest checkpoint", 9, 5, {"gpu-0": 5}),
-    "logdir/x.csv": RemoteFile(
-        "/r/x", "logdir/x.csv", 70, "c", "small file", written=5, there={"gpu-0": 5, "gpu-1": 6}
-    ),
+    "progress.jsonl": RemoteFile("/r/p", "progress.jsonl", 9, "a", "record", there={"gpu-0": 5}),
+    "logdir/step-9.pt": RemoteFile("/r/9", "logdir/step-9.pt", 3000, "b", "newest checkpoint", {"gpu-0": 5}),
+    "logdir/x.csv": RemoteFile("/r/x", "logdir/x.csv", 70, "c", "small file", {"gpu-0": 5, "gpu-1": 6}),
 }
-LARGE = RemoteFile("/r/l", "logdir/all.bin", 5 * 10**8, "", "above the limits", written=5, there={"gpu-1": 5})
+LARGE = RemoteFile("/r/l", "logdir/all.bin", 5 * 10**8, "", "above the limits", there={"gpu-1": 5})
 FOUND = Inventory("abcdef012345", "0a1b2c", 9, tuple(FILES.values()))
 
 
@@ -37,7 +35,7 @@ def test_nothing_is_missing_after_a_fetch(tmp_path: Path) -> None:
 
 
 def test_all_results_are_missing_before_one() -> None:
-    facts = fetch.unfetched_of(replace(FOUND, left=(LARGE,)), None)
+    facts = fetch.unfetched_of(replace(FOUND, left=(LARGE,)), {})
     assert facts["unfetched"] == [
         "logdir/step-9.pt (3.0 kB, newest checkpoint on gpu-0)",
         "logdir/x.csv (70 bytes, small file on gpu-0, gpu-1)",
@@ -87,4 +85,4 @@ def test_the_list_that_a_fetch_leaves_is_the_one_that_translating_reads(tmp_path
     fetch._write_manifest("v100", FOUND, tmp_path)
     manifest = json.loads((tmp_path / fetch.MANIFEST).read_text())
     assert (manifest["run"], manifest["word"], manifest["step"]) == ("abcdef012345", "0a1b2c", 9)
-    assert {"path", "size", "sha256", "what", "there"} == set(manifest["files"][0])
+    assert {"path", "size", "sha256", "what", "there"} <= set(manifest["files"][0])
