@@ -40,30 +40,37 @@ def activity(folder):
 
 
 def observe(folder):
+    def at(name):
+        return os.path.join(folder, name)
+
     silent = why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
     alive = is_alive(folder)  # Before the exit code: a supervisor that is gone has written its own by then.
-    code = text_of(os.path.join(folder, "exit_code"))
-    checkpoints, found = None, []
+    code = text_of(at("exit_code"))
+    regular, best = set(), []
     if not silent:
         with contextlib.suppress(FileNotFoundError, spec.SpecError):  # One of another version is seen by who looks.
             checkpoints = checkpoints_in(folder)
-            found = checkpoints.found()
+            for step, name in checkpoints.found():
+                if checkpoints.is_best(name):
+                    best.append(os.path.basename(name))
+                else:
+                    regular.add(step)
     return {
         "now": time.time(),
-        "exists": os.path.exists(os.path.join(folder, "job.json")),
+        "exists": os.path.exists(at("job.json")),
         "alive": alive,
-        "phase": text_of(os.path.join(folder, "phase")),
+        "phase": text_of(at("phase")),
         "exit_code": int(code) if code else None,
-        "stopped": os.path.exists(os.path.join(folder, "stopped")),
-        "failure": read_json(os.path.join(folder, "failure.json")) or None,
-        "job": read_json(os.path.join(folder, "job.json")) or None,
-        "preflight": read_json(os.path.join(folder, "preflight.json")) or None,
+        "stopped": os.path.exists(at("stopped")),
+        "failure": read_json(at("failure.json")),
+        "job": read_json(at("job.json")),
+        "preflight": read_json(at("preflight.json")),
         "events": event_summary.read(folder)[1],
         "silent_s": silence(folder),
         "activity": activity(folder),
         "drive_silent": silent,
-        "checkpoints": sorted(set(step for step, name in found if not checkpoints.is_best(name))),
-        "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),
+        "checkpoints": sorted(regular),
+        "best": sorted(best),
     }
 
 

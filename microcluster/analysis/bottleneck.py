@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.step_time_model import TCP_SHARE
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.samples import MEGABIT_BYTES, Traffic
 
@@ -17,8 +18,6 @@ COMPUTING, NETWORK, INPUT = "computing", "waiting for the network", "input and a
 BACKWARD_SHARE = 2 / 3
 """The share of the compute time during which gradients can be exchanged."""
 
-Row = tuple[str, str, str]
-
 
 @dataclass(frozen=True)
 class Link:
@@ -27,19 +26,22 @@ class Link:
     Attributes:
         step_s: an average step, measured.
         probed_mbps: the slowest connection in the preflight; None when the preflight was skipped.
-        carries_mbps: as probed, else the usual rate of the ordered port.
-        ring_bytes: of one card each way in a step, by the ring's law; None when the model's size was not logged.
+        ring_bytes: of one card each way in a step, by the ring's law; None when nobody knows the model's size.
         compute_s: predicted compute time of a step; None for what was never timed.
     """
 
     nodes: int
     step_s: float | None
     ordered_mbps: int
-    carries_mbps: float
     probed_mbps: float | None = None
     ring_bytes: float | None = None
     compute_s: float | None = None
     predicted_s: float | None = None
+
+    @property
+    def carries_mbps(self) -> float:
+        """As probed, else the usual rate of the ordered port."""
+        return self.probed_mbps or TCP_SHARE * self.ordered_mbps
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,12 @@ def by_cause(link: Link) -> dict[str, tuple[float, float]]:
     Nothing measures the computing alone: it counts as predicted, and what neither it nor the network explains stands by itself.
     """
     found = exposed(None, link)
-    if not link.step_s or link.compute_s is None or link.predicted_s is None or (link.nodes > 1 and found is None):
+    if not link.step_s or None in (link.compute_s, link.predicted_s) or (link.nodes > 1 and not found):
         return {}
     computing = min(link.compute_s, link.step_s)
     rest = found.rest if found else link.step_s - computing
     causes = {COMPUTING: (link.compute_s, computing)}
-    if link.nodes > 1:
+    if found:
         causes[NETWORK] = (max(link.predicted_s - link.compute_s, 0.0), max(link.step_s - computing - rest, 0.0))
     return causes | {INPUT: (0.0, rest)}
 
@@ -118,36 +120,30 @@ def answer(traffic: Traffic | None, link: Link) -> Answer:
 
 def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:
     """Return the numbers for a program: measured, derived, expected; what is not known is left out."""
-    known: dict[str, dict[str, Any]] = {
-        MEASURED: {"seconds_per_step": link.step_s, "preflight_mbps": link.probed_mbps},
-        DERIVED: {},
-        EXPECTED: {
-            "bytes_per_step": link.ring_bytes,
-            "compute_s": link.compute_s,
-            "seconds_per_step": link.predicted_s,
-        },
+    measured: dict[str, Any] = {"seconds_per_step": link.step_s, "preflight_mbps": link.probed_mbps}
+    derived: dict[str, Any] = {}
+    expected = {
+        "bytes_per_step": link.ring_bytes,
+        "compute_s": link.compute_s,
+        "seconds_per_step": link.predicted_s,
     }
     if traffic:
         usual = traffic.usual
-        known[MEASURED] |= {
-            "bytes_per_step": round(usual.bytes_per_step),
-            "mbps": round(usual.mbps, 1),
-            "peak_mbps": round(max(card.peak_mbps for card in traffic.cards), 1),
-            "cards": {f"{card.node} {card.direction}": round(card.bytes_per_step) for card in traffic.cards},
-        }
+        measured["bytes_per_step"] = round(usual.bytes_per_step)
+        measured["mbps"] = round(usual.mbps, 1)
+        measured["peak_mbps"] = round(max(card.peak_mbps for card in traffic.cards), 1)
+        measured["cards"] = {f"{card.node} {card.direction}": round(card.bytes_per_step) for card in traffic.cards}
         for name, whole in (("share_of_port", link.ordered_mbps), ("share_of_preflight", link.probed_mbps)):
-            if whole:
-                known[DERIVED][name] = round(usual.mbps / whole, 4)
+            derived[name] = round(usual.mbps / whole, 4) if whole else None
     found = exposed(traffic, link)
     if found:
-        known[DERIVED] |= {
-            "exposed_s": [round(found.least, 4), round(found.most, 4)],
-            "unexplained_s": round(found.rest, 4),
-        }
+        derived["exposed_s"] = [round(found.least, 4), round(found.most, 4)]
+        derived["unexplained_s"] = round(found.rest, 4)
+    known = {MEASURED: measured, DERIVED: derived, EXPECTED: expected}
     return {source: {key: one for key, one in each.items() if one is not None} for source, each in known.items()}
 
 
-def rows(traffic: Traffic | None, link: Link) -> list[Row]:
+def rows(traffic: Traffic | None, link: Link) -> list[tuple[str, str, str]]:
     """Return ``(name, value, source)`` of the figures for the page."""
     if link.nodes < 2:
         return []
@@ -160,15 +156,15 @@ def rows(traffic: Traffic | None, link: Link) -> list[Row]:
 
 
 def _moved(known: Mapping[str, Mapping[str, Any]]) -> str:
-    measured, by_law = known[MEASURED], ""
-    if "bytes_per_step" in known[EXPECTED]:
-        by_law = f"; by the ring's law {_size(known[EXPECTED]['bytes_per_step'])} are expected"
+    measured, derived, expected = (known[source] for source in (MEASURED, DERIVED, EXPECTED))
+    by_law = ""
+    if "bytes_per_step" in expected:
+        by_law = f"; by the ring's law {_size(expected['bytes_per_step'])} are expected"
     if "mbps" not in measured:
         return f"Nothing measured the traffic{by_law}."
-    shares = [f"{known[DERIVED][name]:.0%} {whole}" for name, whole in SHARES.items() if name in known[DERIVED]]
-    against = f", {' and '.join(shares)}" if shares else ""
-    moved = _size(measured["bytes_per_step"])
-    return f"Measured: each card moved {moved} each way in a step, {measured['mbps']} Mb/s on average{against}{by_law}."
+    shares = " and ".join(f"{derived[name]:.0%} {whole}" for name, whole in SHARES.items() if name in derived)
+    carried = f"{measured['mbps']} Mb/s on average" + (f", {shares}" if shares else "")
+    return f"Measured: each card moved {_size(measured['bytes_per_step'])} each way in a step, {carried}{by_law}."
 
 
 def _seconds(found: Sequence[float]) -> str:

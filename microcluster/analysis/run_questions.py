@@ -1,11 +1,12 @@
 """A run's curves, and answers to the questions that every report answers. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from core.plain_text import count, duration
-from microcluster.analysis.records import Curves, Event, Point
+from microcluster.analysis.records import Curves, Event, Point, attempts, named
 
 Policy = Callable[[int], float | None]
 """The planned learning rate by step, from 1; None where only the program knows it."""
@@ -36,30 +37,11 @@ def planned_rates(policy: Policy, last: int) -> tuple[Point, ...]:
 def how_long(events: Sequence[Event]) -> Answer:
     """Add up all attempts."""
     question = "How long does the run take?"
-    dated = sorted((event for event in events if "t" in event), key=lambda event: event["t"])
-    trained = sum(_trainings(dated))
-    whole = dated[-1]["t"] - dated[0]["t"] if dated else 0.0
+    times = [event["t"] for event in events if "t" in event] or [0.0]
+    trained, whole = sum(one[-1]["t"] - one[0]["t"] for one in attempts(events)), max(times) - min(times)
     figures = {"training_s": round(trained, 1), "whole_s": round(whole, 1)}
-    return Answer(
-        question,
-        f"{duration(trained)} of training in {duration(whole)} from the first preparation to the end.",
-        figures,
-    )
-
-
-def _trainings(dated: Sequence[Event]) -> Iterator[float]:
-    """Yield the seconds of each training, up to its end or its last event."""
-    begun: float | None = None
-    last = 0.0
-    for event in dated:
-        if begun is not None and event["event"] in ("phase", "end"):
-            yield (event["t"] if event["event"] == "end" else last) - begun
-            begun = None
-        if event.get("phase") == "training":
-            begun = event["t"]
-        last = event["t"]
-    if begun is not None:
-        yield last - begun
+    text = f"{duration(trained)} of training in {duration(whole)} from the first preparation to the end."
+    return Answer(question, text, figures)
 
 
 def trained_enough(found: Curves) -> Answer:
@@ -68,15 +50,15 @@ def trained_enough(found: Curves) -> Answer:
     losses = [loss for _, loss in found.validation]
     if len(losses) < 3:
         return Answer(question, "Unknown: there are fewer than three evaluations.", {"evaluations": len(losses)})
-    before, last = losses[-1 - max(len(losses) // 3, 1)], min(losses[-max(len(losses) // 3, 1) :])
+    third = max(len(losses) // 3, 1)
+    before, last = losses[-1 - third], min(losses[-third:])
     gain = (before - last) / before if before else 0.0
     figures = {"before": before, "last": last, "gain_share": round(gain, 4)}
-    if gain > LEVEL_SHARE:
-        return Answer(
-            question, f"No: over the last third of the run its validation loss still fell by {gain:.1%}.", figures
-        )
-    moved = f"fell by only {gain:.1%}" if gain >= 0 else f"rose by {-gain:.1%}"
-    return Answer(question, f"As far as this data allows: over the last third the validation loss {moved}.", figures)
+    text = f"No: over the last third of the run its validation loss still fell by {gain:.1%}."
+    if gain <= LEVEL_SHARE:
+        moved = f"{'fell by only' if gain >= 0 else 'rose by'} {abs(gain):.1%}"
+        text = f"As far as this data allows: over the last third the validation loss {moved}."
+    return Answer(question, text, figures)
 
 
 def overfitted(found: Curves) -> Answer:
@@ -84,24 +66,19 @@ def overfitted(found: Curves) -> Answer:
     question = "Was there overfitting?"
     if len(found.validation) < 3 or not found.train:
         return Answer(question, "Unknown: there are fewer than three evaluations.", {})
-    step, lowest = min(found.validation, key=lambda point: point[1])
+    step, lowest = min(found.validation, key=itemgetter(1))
     last, train = found.validation[-1][1], found.train[-1][1]
     figures = {"lowest": lowest, "at_step": step, "last": last, "train_loss": train}
+    text = f"No: the validation loss is at its lowest or close to it ({last:.4f} against {lowest:.4f})."
     if last > lowest * (1 + OVERFIT_SHARE):
-        return Answer(
-            question,
-            f"Yes: the validation loss was lowest at step {step} ({lowest:.4f}) and rose to {last:.4f} since.",
-            figures,
-        )
-    return Answer(
-        question, f"No: the validation loss is at its lowest or close to it ({last:.4f} against {lowest:.4f}).", figures
-    )
+        text = f"Yes: the validation loss was lowest at step {step} ({lowest:.4f}) and rose to {last:.4f} since."
+    return Answer(question, text, figures)
 
 
 def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
     """Average the supervisor's samples."""
     question = "Were the GPUs fully used?"
-    values = [percent for event in events if event["event"] == "sample" for percent in event.get("gpus") or []]
+    values = [percent for event in named(events, "sample") for percent in event.get("gpus") or []]
     if not values:
         return Answer(question, "Unknown: nothing sampled them.", {})
     mean = sum(values) / len(values)
@@ -118,15 +95,14 @@ def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point]
     """Return the learning rate now, as recorded or by the formula, and at its peak."""
     question, peak = "What is the learning rate?", policy(warmup_steps)
     step, now = recorded[-1] if recorded else (step, policy(step))
-    if now is None or peak is None:
-        text = "Unknown: the program does not report it." if now is None else f"{now:.2e} at step {step}."
-        return Answer(question, text, {"now": now, "at_step": step})
-    source = "recorded by the trainer" if recorded else "derived from the formula"
-    if not warmup_steps:
-        return Answer(question, f"{now:.2e} at step {step} ({source}).", {"now": now, "at_step": step})
-    rises, falls = ("rises", "then falls") if step < warmup_steps else ("rose", "falls")
-    sentence = (
-        f"{now:.2e} at step {step} ({source}); it {rises} to {peak:.2e} over {warmup_steps} steps of warm-up and {falls} with the root of "
-        "the step."
-    )
-    return Answer(question, sentence, {"now": now, "at_step": step, "peak": peak, "warmup_steps": warmup_steps})
+    figures = {"now": now, "at_step": step}
+    if now is None:
+        return Answer(question, "Unknown: the program does not report it.", figures)
+    text = f"{now:.2e} at step {step}"
+    if peak is not None:
+        text += f" ({'recorded by the trainer' if recorded else 'derived from the formula'})"
+    if peak is not None and warmup_steps:
+        figures |= {"peak": peak, "warmup_steps": warmup_steps}
+        rises, falls = ("rises", "then falls") if step < warmup_steps else ("rose", "falls")
+        text += f"; it {rises} to {peak:.2e} over {warmup_steps} steps of warm-up and {falls} with the root of the step"
+    return Answer(question, f"{text}.", figures)

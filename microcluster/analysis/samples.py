@@ -5,58 +5,45 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from microcluster.analysis.records import Event, Point
+from microcluster.analysis.records import Event, Point, attempts, named
 
-Log = Sequence[tuple[float, int]]
-"""Time and step of each loss line."""
-DIRECTIONS = {"in": "rx_bytes", "out": "tx_bytes"}
+COUNTERS = {"in": "rx_bytes", "out": "tx_bytes"}
 MEGABIT_BYTES = 125_000.0
 
 
-def attempts(events: Sequence[Event]) -> Iterator[list[Event]]:
-    """Split the events by training attempt; samples come from another file, so all are sorted by time."""
-    current: list[Event] | None = None
-    for event in sorted((event for event in events if "t" in event), key=lambda event: event["t"]):
-        if event["event"] in ("phase", "end"):
-            if current:
-                yield current
-            current = [] if event.get("phase") == "training" else None
-        elif current is not None:
-            current.append(event)
-    if current:
-        yield current
+class Attempt:
+    """One attempt of a training: time and step of each loss line, and the samples between the first and the last of them."""
 
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.log = [(event["t"], event["step"]) for event in named(events, "train")]
+        begin, end = (self.log[0][0], self.log[-1][0]) if self.log else (0, -1)
+        self.samples = [event for event in named(events, "sample") if begin <= event["t"] <= end]
 
-def log_of(attempt: Sequence[Event]) -> Log:
-    """Return (time, step) of each loss line."""
-    return [(event["t"], event["step"]) for event in attempt if event["event"] == "train"]
+    def step_at(self, t: float) -> float:
+        """Return the step at a time, interpolated between the lines of the log."""
+        number = bisect_right(self.log, t, key=lambda entry: entry[0])
+        (t_before, before), (t_after, after) = self.log[max(number - 1, 0)], self.log[min(number, len(self.log) - 1)]
+        share = (t - t_before) / (t_after - t_before) if t_after > t_before else 0.0
+        return before + share * (after - before)
 
-
-def samples_of(attempt: Sequence[Event], log: Log) -> list[Event]:
-    """Return the samples between the first and the last logged step."""
-    if not log:
-        return []
-    return [event for event in attempt if event["event"] == "sample" and log[0][0] <= event["t"] <= log[-1][0]]
-
-
-def step_at(log: Log, t: float) -> float:
-    """Return the step at a time, interpolated between the lines of the log."""
-    number = bisect_right(log, t, key=lambda entry: entry[0])
-    before, after = log[max(number - 1, 0)], log[min(number, len(log) - 1)]
-    share = (t - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
-    return before[1] + share * (after[1] - before[1])
+    def counted(self) -> dict[str, list[Event]]:
+        """Return the samples with counters of a network card, by node."""
+        found: dict[str, list[Event]] = {}
+        for sample in self.samples:
+            if "rx_bytes" in sample:
+                found.setdefault(sample["node"], []).append(sample)
+        return found
 
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
     """Return percent by step: the mean of all GPUs, and with several nodes that of the least used one."""
     mean, least = [], []
     nodes = set()
-    for attempt in attempts(events):
-        log = log_of(attempt)
-        for one in _rounds(samples_of(attempt, log)):
+    for attempt in map(Attempt, attempts(events)):
+        for one in _rounds(attempt.samples):
             nodes |= {event["node"] for event in one}
             used = [sum(event["gpus"]) / len(event["gpus"]) for event in one]
-            at = round(step_at(log, one[-1]["t"]))
+            at = round(attempt.step_at(one[-1]["t"]))
             mean.append((at, round(sum(used) / len(used), 1)))
             least.append((at, round(min(used), 1)))
     return {"mean of all GPUs": mean} | ({"node that is used least": least} if len(nodes) > 1 else {})
@@ -116,50 +103,36 @@ class Traffic:
 
 def traffic(events: Sequence[Event]) -> Traffic | None:
     """Return the traffic of the last attempt with enough samples, or None."""
-    for attempt in reversed(list(attempts(events))):
-        cards = tuple(_cards(attempt))
+    for attempt in reversed(attempts(events)):
+        cards = tuple(_cards(Attempt(attempt)))
         if cards:
             return Traffic(cards)
     return None
 
 
-def link_rates(events: Sequence[Event], node: str) -> dict[str, list[tuple[int, float]]]:
+def link_rates(events: Sequence[Event], node: str) -> dict[str, list[Point]]:
     """Return Mb/s of a node's card by step, received and sent, of all attempts."""
-    found: dict[str, list[tuple[int, float]]] = {"received": [], "sent": []}
-    for attempt in attempts(events):
-        log = log_of(attempt)
-        samples = [one for one in _sampled(attempt, log) if one["node"] == node]
-        for before, after in pairwise(samples):
-            at = round(step_at(log, (before["t"] + after["t"]) / 2))
-            for name, counter in (("received", "rx_bytes"), ("sent", "tx_bytes")):
-                found[name].append((at, round(_mbps(before, after, counter), 3)))
+    found: dict[str, list[Point]] = {"received": [], "sent": []}
+    for attempt in map(Attempt, attempts(events)):
+        for before, after in pairwise(attempt.counted().get(node, [])):
+            at = round(attempt.step_at((before["t"] + after["t"]) / 2))
+            for points, counter in zip(found.values(), COUNTERS.values(), strict=True):
+                points.append((at, round(_mbps(before, after, counter), 3)))
     return found
 
 
-def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
-    log = log_of(attempt)
-    samples = _sampled(attempt, log)
-    for node in sorted({one["node"] for one in samples}):
-        own = [one for one in samples if one["node"] == node]
+def _cards(attempt: Attempt) -> Iterator[Card]:
+    for node, own in sorted(attempt.counted().items()):
         first, last = own[0], own[-1]
-        steps = step_at(log, last["t"]) - step_at(log, first["t"])
+        steps = attempt.step_at(last["t"]) - attempt.step_at(first["t"])
         if steps < 1:  # Too few log lines or samples.
             continue
-        for direction, counter in DIRECTIONS.items():
+        for direction, counter in COUNTERS.items():
             if any(after[counter] < before[counter] for before, after in pairwise(own)):
                 continue  # The machine was rebooted: its counters began again.
-            yield Card(
-                node,
-                direction,
-                last[counter] - first[counter],
-                last["t"] - first["t"],
-                steps,
-                peak_mbps=max(_mbps(before, after, counter) for before, after in pairwise(own)),
-            )
-
-
-def _sampled(attempt: Sequence[Event], log: Log) -> list[Event]:
-    return [event for event in samples_of(attempt, log) if "rx_bytes" in event]
+            moved, seconds = last[counter] - first[counter], last["t"] - first["t"]
+            peak = max(_mbps(before, after, counter) for before, after in pairwise(own))
+            yield Card(node, direction, moved, seconds, steps, peak)
 
 
 def _mbps(before: Event, after: Event, counter: str) -> float:

@@ -9,12 +9,10 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from agent import step_time_model
 from core.files import write_whole
 from core.home import Owner
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
-from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves, curves, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
@@ -25,7 +23,6 @@ from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import GRADIENT_BYTES
 from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
@@ -51,21 +48,21 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
     plan = RunFolder(cluster).plan
     found = curves(records.events, plan.eval_steps, plan.metrics)
-    answers = answers_of(cluster, plan, outcome, records, found, emulated=cost.emulated)
+    answers = answers_of(plan, outcome, records, found, emulated=cost.emulated)
     facts = {
+        **asdict(outcome),
         **status_facts(stack, cluster, outcome, cost),
-        **outcome.as_json(),
         "flavor": cluster.flavor,
         "gpu": cluster.gpu,
         "model": getattr(cluster.job, "model", None),
-        "kind": cluster.job.kind if cluster.job else None,
-        "trains": plan.title if cluster.job else None,
+        "kind": cluster.job.kind,
+        "trains": plan.title,
         "world_size": len(cluster.hosts) * cluster.slots,
         "image": cluster.container.image if cluster.container else None,
         "labels": {metric.name: metric.label for metric in plan.metrics},
         "answers": [asdict(answer) for answer in answers],
         "curves": found.as_json(),
-        "evaluations": [one.as_json() for one in found.evaluations],
+        "evaluations": found.evaluations,
         "learning_rate": rewound(records.learning_rate),
         "gpu_use": samples.gpu_use(records.events),
         "emulated": cost.emulated,
@@ -75,11 +72,10 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         "bill": bill,
         "malformed": records.malformed,
     }
-    folder = fetched_folder(stack, outcome.run, outcome.word)
+    folder = fetched_folder(stack, cluster.run, outcome.word)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / FACTS, json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
-    link = link_of(cluster, outcome, records)
-    (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill, link))
+    (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill))
     if records.malformed:
         note(run_text.left_out(records.malformed))
     if as_json:
@@ -111,10 +107,10 @@ def reports_in(artifacts: Path, stack: str = "*") -> dict[Path, Mapping[str, Any
 
 
 def answers_of(
-    cluster: ClusterFacts, plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+    plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the questions of every report."""
-    network = bottleneck.answer(samples.traffic(records.events), link_of(cluster, outcome, records))
+    network = bottleneck.answer(samples.traffic(records.events), outcome.link)
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
     return [
@@ -128,27 +124,6 @@ def answers_of(
         _checkpoint_answer(records, plan.checkpoint_files if outcome.saves else None),
         _pace_answer(outcome),
     ]
-
-
-def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
-    """Return the measured and the planned figures of the network between the ranks."""
-    nodes, expected = len(cluster.hosts), cluster.prediction
-    parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
-    ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * cluster.slots, nodes)
-    ordered, probed = (
-        cluster.port_speed_mbps or 0,
-        step_time_model.slowest_mbps(json.loads(records.preflight or "{}")),
-    )
-    return Link(
-        nodes,
-        outcome.seconds_per_step,
-        ordered,
-        carries_mbps=probed or step_time_model.TCP_SHARE * ordered,
-        probed_mbps=probed,
-        ring_bytes=ring or None,
-        compute_s=expected.compute_s if expected else None,
-        predicted_s=outcome.predicted_s,
-    )
 
 
 def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
@@ -195,15 +170,17 @@ def _checkpoint_answer(records: Records, kinds: str | None) -> Answer:
 
 
 def _pace_answer(outcome: Outcome) -> Answer:
-    pace, objects = outcome.seconds_per_step, outcome.objects_per_second
+    question, pace, objects = (
+        f"How long is an average {outcome.unit}?",
+        outcome.seconds_per_step,
+        outcome.objects_per_second,
+    )
     if pace is None:
-        return Answer(f"How long is an average {outcome.unit}?", "Unknown: no step was logged.", {})
+        return Answer(question, "Unknown: no step was logged.", {})
     text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
     if objects:
         text += f" With evaluations and checkpoints: {objects:,.0f} objects (source and target pieces) a second over all ranks."
-    return Answer(
-        f"How long is an average {outcome.unit}?", text, {"seconds_per_step": pace, "objects_per_second": objects}
-    )
+    return Answer(question, text, {"seconds_per_step": pace, "objects_per_second": objects})
 
 
 def _short(path: Path) -> str:

@@ -1,8 +1,9 @@
 """The report of a run as one HTML page: curves are inline SVG, without scripts, fonts or images from elsewhere."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,18 @@ from pygal.style import CleanStyle
 from rich.filesize import decimal
 
 from microcluster.analysis import bottleneck, run_questions, samples
-from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.plan import Metric
 from microcluster.jobs.rendering import render_page
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.run_export import Checkpoint, Records
 
-BILL_HEAD = ("host", "what", "from (UTC)", "to (UTC)", "per hour", "cost")
 BILL_KEYS = ("host", "what", "from", "to", "per_hour", "cost")
-CHECKPOINT_HEAD = ("step", "name", "kind", "size", "written (UTC)", "state")
-Chart = tuple[str, str]
 STYLE = CleanStyle(
     font_family="system-ui, sans-serif",
     background="transparent",
@@ -58,12 +56,11 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
     answers: Sequence[Answer],
     cost: Cost,
     bill: Sequence[Mapping[str, Any]],
-    link: Link,
 ) -> str:
     """Return the page, which needs no network."""
     return render_page(
         "report.html.j2",
-        title=f"Run {outcome.run} of stack {cluster.stack}",
+        title=f"Run {cluster.run} of stack {cluster.stack}",
         state=outcome.state,
         read=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         trouble=run_text.trouble(outcome, cluster.stack) if outcome.reason else [],
@@ -71,72 +68,72 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
         answers=answers,
         emulated=", emulated" if cost.emulated else "",
         charts=_charts(cluster, outcome, records, found, emulated=cost.emulated),
-        network=bottleneck.rows(samples.traffic(records.events), link),
-        bill=[BILL_HEAD, *([row[key] for key in BILL_KEYS] for row in bill)] if bill else [],
-        checkpoints=[CHECKPOINT_HEAD, *map(_checkpoint, records.checkpoints)] if records.checkpoints else [],
+        network=bottleneck.rows(samples.traffic(records.events), outcome.link),
+        bill=[[row[key] for key in BILL_KEYS] for row in bill],
+        checkpoints=list(map(_checkpoint, records.checkpoints)),
         files=[(path, decimal(size)) for path, size in records.files],
-        checks=[preflight_table.HEAD, *preflight_table.rows(outcome.checks)] if outcome.checks else [],
+        checks=preflight_table.rows(outcome.checks),
         config=records.config,
     )
 
 
-def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
-    """Draw the charts that have data; the captions of emulated figures say so."""
-    label = ", emulated" if emulated else ""
-    name = cluster.hosts[0].name
-    loss = {"training": found.train, "validation": found.validation}
-    used, rates = samples.gpu_use(records.events), samples.link_rates(records.events, name)
-    unit = outcome.unit
-    drawn = [(f"Loss by {unit}", curve("loss", loss))]
-    known = {metric.name: metric for metric in RunFolder(cluster).plan.metrics}
-    for metric, points in found.metrics.items():
-        title, note = (known[metric].label, known[metric].note) if metric in known else (metric, "")
-        caption = f"{title} by {unit}" + (f", {note}" if note else "")
-        drawn.append((caption, curve(title, {title: points}, from_zero=True)))
-    if rate := _rate(cluster, outcome, records):
-        drawn.append(rate)
-    pace = {f"seconds per {unit}": found.pace}
-    drawn.append((f"Seconds per {unit}", curve(f"s/{unit}", pace, from_zero=True)))
-    if any(used.values()):
-        drawn.append((f"GPU use by {unit}, percent{label}", curve("%", used, from_zero=True)))
-    if any(rates.values()):
-        caption = f"Private network of {name}, Mb/s by its counters{label}"
-        drawn.append((caption, curve("Mb/s", rates, from_zero=True)))
-    return drawn
-
-
-def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | None:
-    """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
-    recorded, source = rewound(records.learning_rate), "as the trainer recorded it"
-    if not recorded and cluster.job and outcome.step:
-        recorded = run_questions.planned_rates(RunFolder(cluster).plan.learning_rate, outcome.step)
+def _charts(
+    cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool
+) -> Iterator[tuple[str, str]]:
+    """Draw the charts that have data, each with its caption; the captions of emulated figures say so."""
+    unit, plan, label = outcome.unit, RunFolder(cluster).plan, ", emulated" if emulated else ""
+    yield f"Loss by {unit}", curve("loss", {"training": found.train, "validation": found.validation})
+    known = {metric.name: metric for metric in plan.metrics}
+    for name, points in found.metrics.items():
+        metric = known.get(name, Metric(name, name))
+        note = f", {metric.note}" if metric.note else ""
+        yield f"{metric.label} by {unit}{note}", curve(metric.label, {metric.label: points}, from_zero=True)
+    rates, source = rewound(records.learning_rate), "as the trainer recorded it"
+    if not rates and outcome.step:
+        rates = run_questions.planned_rates(plan.learning_rate, outcome.step)
         source = "derived from its policy's formula"
-    if not recorded:
-        return None
-    return f"Learning rate by {outcome.unit}, {source}", curve(
-        "learning rate", {"learning rate": recorded}, from_zero=True
-    )
+    if rates:
+        drawn = curve("learning rate", {"learning rate": rates}, from_zero=True)
+        yield f"Learning rate by {unit}, {source}", drawn
+    yield f"Seconds per {unit}", curve(f"s/{unit}", {f"seconds per {unit}": found.pace}, from_zero=True)
+    used, node = samples.gpu_use(records.events), cluster.hosts[0].name
+    if any(used.values()):
+        yield f"GPU use by {unit}, percent{label}", curve("%", used, from_zero=True)
+    carried = samples.link_rates(records.events, node)
+    if any(carried.values()):
+        caption = f"Private network of {node}, Mb/s by its counters{label}"
+        yield caption, curve("Mb/s", carried, from_zero=True)
 
 
 def _checkpoint(one: Checkpoint) -> tuple[str, ...]:
     written = f"{datetime.fromtimestamp(one.written, UTC):%Y-%m-%d %H:%M:%S}"
     kind = "best model" if one.best else "regular"
-    return str(one.step), one.name, kind, decimal(one.size), written, f"torn: {one.flaw}" if one.flaw else "whole"
+    state = f"torn: {one.flaw}" if one.flaw else "whole"
+    return str(one.step), one.name, kind, decimal(one.size), written, state
 
 
 def curve(
     name: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, from_zero: bool = False, along: str = "step"
 ) -> str:
     """Draw named lines of (step, value) as SVG text; ``from_zero`` begins the axes at zero."""
-    look = {"stroke_style": {"width": 2}, "show_dots": False, "include_x_axis": from_zero, "x_title": along}
-    return _drawn(pygal.XY, name, {title: list(thinned(points)) for title, points in lines.items()}, **look)
+    parts = {title: list(thinned(points)) for title, points in lines.items()}
+    return _drawn(
+        pygal.XY, name, parts, stroke_style={"width": 2}, show_dots=False, include_x_axis=from_zero, x_title=along
+    )
 
 
 def bars(name: str, of: Sequence[str], heights: Mapping[str, Sequence[float]]) -> str:
     """Draw bars as SVG text, each of the named parts above the other; ``of`` says what each bar is of."""
     every = -(-len(of) // MOST_LABELS)
-    look = {"x_labels_major_every": every, "show_minor_x_labels": every == 1, "truncate_label": -1}
-    return _drawn(pygal.StackedBar, name, heights, x_labels=of, **look)
+    return _drawn(
+        pygal.StackedBar,
+        name,
+        heights,
+        x_labels=of,
+        x_labels_major_every=every,
+        show_minor_x_labels=every == 1,
+        truncate_label=-1,
+    )
 
 
 def _drawn(kind: type[pygal.Graph], name: str, parts: Mapping[str, Sequence[Any]], **look: Any) -> str:
@@ -172,9 +169,6 @@ def thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, floa
         return points
     every = -(-2 * len(points) // MOST_POINTS)
     groups = (points[start : start + every] for start in range(0, len(points), every))
-    kept = [point for group in groups for point in sorted({min(group, key=_value), max(group, key=_value)})]
+    value = itemgetter(1)
+    kept = [point for group in groups for point in sorted({min(group, key=value), max(group, key=value)})]
     return [*dict.fromkeys((points[0], *kept, points[-1]))]
-
-
-def _value(point: tuple[float, float]) -> float:
-    return point[1]

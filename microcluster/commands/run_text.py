@@ -1,6 +1,6 @@
 """A run in lines of text, for status, watch, logs and report; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +11,7 @@ from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.money import CENT, Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.costs import HOUR_S, Bill
 from microcluster.planning.prediction import BAND
@@ -21,26 +22,25 @@ MUCH_SLOWER = 0.3
 """From this share on a pace is a warning, as it is an alarm on the machines."""
 RANK = r"rank \1: "
 """In place of the tag that mpirun puts before each line of a rank."""
+NOBODY_PAYS = " (emulated, nobody pays)"
 EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
 
 
 def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
     """Return the alarm's text; dollars of an emulated account are marked as not paid."""
-    return alarm["text"] + (" (emulated, nobody pays)" if cost.emulated and "$" in alarm["text"] else "")
+    return alarm["text"] + (NOBODY_PAYS if cost.emulated and "$" in alarm["text"] else "")
 
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:
     """Return the cause in one sentence, then the lines of the log that explain it, then the next command."""
-    why = f": {outcome.reason.rstrip('.')}" if outcome.reason else ""
-    # Who stopped it is said only of a guard; a person knows.
-    how = f"was {outcome.reason or 'stopped'}" if outcome.state == "stopped" else f"{outcome.state}{why}"
+    how = outcome.state + (f": {outcome.reason.rstrip('.')}" if outcome.reason else "")
+    if outcome.state == "stopped":  # Who stopped it is said only of a guard; a person knows.
+        how = f"was {outcome.reason or 'stopped'}"
     cause = f" ({outcome.cause})" if outcome.cause else ""
-    return [
-        f"The job {how}{cause}.",
-        *(["Last lines of the log:"] if outcome.last_lines else []),
-        *(f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines),
-        f"Next: {next_step(outcome, stack)}.",
-    ]
+    lines = [f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines]
+    if lines:
+        lines.insert(0, "Last lines of the log:")
+    return [f"The job {how}{cause}.", *lines, f"Next: {next_step(outcome, stack)}."]
 
 
 def left_out(count: int) -> str:
@@ -56,22 +56,24 @@ def headline(outcome: Outcome) -> str:
         return f"{outcome.phase or 'preparing'} for {so_far}{doing}"
     if outcome.state == "running" and outcome.step is None:
         return f"running, no {outcome.unit} yet after {so_far}"
-    return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])
+    done = [] if outcome.step is None else [steps(outcome)]
+    return ", ".join([outcome.state, *done, *losses(outcome), *pace(outcome)])
 
 
-def steps(outcome: Outcome) -> list[str]:
-    """Return the steps done, if known."""
-    of = f" of {outcome.max_steps}" if outcome.max_steps else ""
-    return [] if outcome.step is None else [f"{outcome.unit} {outcome.step}{of}"]
+def steps(outcome: Outcome) -> str:
+    """Return the steps done."""
+    return f"{outcome.unit} {_done(outcome)}"
 
 
-def losses(outcome: Outcome) -> list[str]:
-    """Return losses and metrics, as far as they are known."""
-    known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
-    return [f"{name} {_loss(value)}" for name, value in known if value is not None] + _metrics(outcome)
+def losses(outcome: Outcome) -> Iterator[str]:
+    """Yield losses and metrics, as far as they are known."""
+    for name, value in (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss)):
+        if value is not None:
+            yield f"{name} {_loss(value)}"
+    yield from _metrics(outcome)
 
 
-def _loss(value: float | str | None) -> str:
+def _loss(value: float | str) -> str:
     """Return a loss with the digits that a person compares; one that is no number is a word."""
     return str(round(value, 4)) if isinstance(value, float) else str(value)
 
@@ -81,11 +83,22 @@ def _metrics(outcome: Outcome) -> list[str]:
     return [f"{one_line(name)} {value:.4g}" for name, value in outcome.metrics.items()]
 
 
-def pace(outcome: Outcome) -> list[str]:
-    """Return seconds per step and time left, as far as they are known."""
-    beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
-    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/{outcome.unit}{beside}"]
-    return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
+def pace(outcome: Outcome) -> Iterator[str]:
+    """Yield seconds per step and time left, as far as they are known."""
+    if outcome.seconds_per_step is not None:
+        beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
+        yield f"{_speed(outcome)}{beside}"
+    if outcome.eta_s is not None:
+        yield f"{duration(outcome.eta_s)} left"
+
+
+def _speed(outcome: Outcome) -> str:
+    return f"{outcome.seconds_per_step:.3f} s/{outcome.unit}"
+
+
+def _against_prediction(outcome: Outcome) -> str:
+    slower = outcome.seconds_per_step / outcome.predicted_s - 1
+    return f"{abs(slower):.0%} {'slower' if slower > 0 else 'faster'}"
 
 
 def outlook(outcome: Outcome, cost: Cost) -> str | None:
@@ -93,26 +106,25 @@ def outlook(outcome: Outcome, cost: Cost) -> str | None:
     measured, predicted, left_s = outcome.seconds_per_step, outcome.predicted_s, outcome.eta_s
     if not outcome.settled or not measured or left_s is None:
         return None
-    rest = f"what is left takes {duration(left_s)}{_costs(left_s, cost)}"
+    takes = f"a {outcome.unit} takes {measured:.3f} s"
+    rest = f"what is left takes {_time_and_cost(left_s, cost)}"
     if not predicted:
-        return f"pace: a {outcome.unit} takes {measured:.3f} s; {rest}"
-    off = measured / predicted - 1
-    how = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than the {predicted:.3f} s predicted"
-    parts = [f"{name} {now:.3f} s of {before:.3f}" for name, (before, now) in outcome.causes.items()]
-    by_cause = f" ({', '.join(parts)})" if parts else ""
-    said = f"a {outcome.unit} takes {measured:.3f} s, {how}{by_cause}; {rest}"
-    if off < MUCH_SLOWER:
+        return f"pace: {takes}; {rest}"
+    causes = ", ".join(f"{name} {now:.3f} s of {before:.3f}" for name, (before, now) in outcome.causes.items())
+    by_cause = f" ({causes})" if causes else ""
+    said = f"{takes}, {_against_prediction(outcome)} than the {predicted:.3f} s predicted{by_cause}; {rest}"
+    if measured / predicted - 1 < MUCH_SLOWER:
         return f"pace: {said}"
-    longer_s = left_s * (1 - predicted / measured)
-    return f"warning: {said}, of which {duration(longer_s)}{_costs(longer_s, cost)} more than predicted"
+    longer = _time_and_cost(left_s * (1 - predicted / measured), cost)
+    return f"warning: {said}, of which {longer} more than predicted"
 
 
-def _costs(seconds: float, cost: Cost) -> str:
+def _time_and_cost(seconds: float, cost: Cost) -> str:
     """Say what the machines cost for so long; a started hour is not rounded up, for it may be under way."""
     if cost.per_hour is None:
-        return ""
+        return duration(seconds)
     amount = (cost.per_hour * Decimal(str(seconds)) / HOUR_S).quantize(CENT)
-    return f" and {cost.amount(amount)}{' (emulated, nobody pays)' if cost.emulated else ''}"
+    return f"{duration(seconds)} and {cost.amount(amount)}{NOBODY_PAYS if cost.emulated else ''}"
 
 
 def copy(outcome: Outcome) -> str | None:
@@ -132,58 +144,54 @@ def report(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
 
 def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
     """Return what is known of a run, by name."""
-    job = cluster.job
-    ranks = len(cluster.hosts) * cluster.slots
+    plan = RunFolder(cluster).plan
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    rows = {
+        "run": f"{cluster.run} on stack {cluster.stack}: {outcome.state}{reason}",
+        "trained by": outcome.trainer,
+        "model": plan.title,
+        "where": _where(cluster),
+        "hardware": EMULATED.format(account_of(cluster.account).title) if cost.emulated else None,
+        f"{outcome.unit}s": None if outcome.step is outcome.max_steps is None else _done(outcome),
+        "validation loss": _validation(outcome),
+        "evaluation": _evaluated(plan, outcome),
+        "metrics": ", ".join(_metrics(outcome)),
+        "pace": None if outcome.seconds_per_step is None else _speed(outcome),
+        "predicted": _predicted(outcome),
+        "planned": _planned(cluster),
+        "throughput": _throughput(outcome),
+        "checkpoints": _checkpoints(outcome),
+        "note": outcome.remark,
+        "best models": ", ".join(outcome.best),
+        "newest copy": copy(outcome),
+        "cost": str(cost),
+    }
+    return [(name, value) for name, value in rows.items() if value]
+
+
+def _where(cluster: ClusterFacts) -> str:
     # The addresses of nodes that a queue grants are the run's own matter.
-    places = ", ".join(f"{h.name} ({h.private_address})" if h.private_address else h.name for h in cluster.hosts)
-    rows = [
-        (
-            "run",
-            f"{outcome.run} on stack {cluster.stack}: {outcome.state}"
-            + (f" ({outcome.reason})" if outcome.reason else ""),
-        ),
-        ("trained by", outcome.trainer),
-        ("model", RunFolder(cluster).plan.title if job else None),
-        (
-            "where",
-            f"{count(ranks, 'rank')} on {places}; {cluster.slots}x {cluster.gpu} each"
-            if cluster.gpu
-            else f"{count(ranks, 'rank')} on {places}",
-        ),
-        ("hardware", EMULATED.format(account_of(cluster.account).title) if cost.emulated else None),
-        (f"{outcome.unit}s", _done(outcome)),
-        (
-            "validation loss",
-            f"{_loss(outcome.first_validation_loss)} at first, {_loss(outcome.validation_loss)} at last"
-            if outcome.validation_loss is not None
-            else None,
-        ),
-        ("evaluation", _evaluated(cluster, outcome)),
-        ("metrics", ", ".join(_metrics(outcome)) or None),
-        ("pace", f"{outcome.seconds_per_step:.3f} s/{outcome.unit}" if outcome.seconds_per_step is not None else None),
-        ("predicted", _predicted(outcome)),
-        ("planned", _planned(cluster)),
-        ("throughput", _throughput(outcome)),
-        ("checkpoints", _checkpoints(outcome)),
-        ("note", outcome.remark),
-        ("best models", ", ".join(outcome.best) or None),
-        ("newest copy", copy(outcome)),
-        ("cost", str(cost)),
-    ]
-    return [(name, value) for name, value in rows if value]
+    places = [f"{h.name} ({h.private_address})" if h.private_address else h.name for h in cluster.hosts]
+    gpus = f"; {cluster.slots}x {cluster.gpu} each" if cluster.gpu else ""
+    return f"{count(len(places) * cluster.slots, 'rank')} on {', '.join(places)}{gpus}"
+
+
+def _validation(outcome: Outcome) -> str | None:
+    losses = [_loss(one["loss"]) for one in outcome.evaluations]
+    return f"{losses[0]} at first, {losses[-1]} at last" if losses else None
 
 
 def _checkpoints(outcome: Outcome) -> str | None:
     steps = outcome.checkpoints
     if len(steps) > MOST_STEPS:
         return f"{len(steps)}, from step {min(steps)} to {max(steps)}"
-    return ", ".join(str(step) for step in steps) or ("none" if outcome.saves else None)
+    return ", ".join(map(str, steps)) or ("none" if outcome.saves else None)
 
 
-def _done(outcome: Outcome) -> str | None:
-    """Return the steps done; None of a program that says none and has no last one."""
-    of = f" of {outcome.max_steps}" if outcome.max_steps else ""
-    return f"{'none' if outcome.step is None else outcome.step}{of}" if outcome.step is not None or of else None
+def _done(outcome: Outcome) -> str:
+    """Return the steps done."""
+    step = "none" if outcome.step is None else outcome.step
+    return f"{step} of {outcome.max_steps}" if outcome.max_steps else str(step)
 
 
 def _predicted(outcome: Outcome) -> str | None:
@@ -192,8 +200,7 @@ def _predicted(outcome: Outcome) -> str | None:
     text = f"{outcome.predicted_s:.3f} s/step {outcome.predicted_source}"
     if outcome.seconds_per_step is None:
         return text
-    off = outcome.seconds_per_step / outcome.predicted_s - 1
-    return f"{text}; the run is {abs(off):.0%} {'slower' if off > 0 else 'faster'}"
+    return f"{text}; the run is {_against_prediction(outcome)}"
 
 
 def _throughput(outcome: Outcome) -> str | None:
@@ -206,17 +213,17 @@ def _throughput(outcome: Outcome) -> str | None:
 def _planned(cluster: ClusterFacts) -> str | None:
     """Return the time and cost that were expected before renting."""
     job, expected = cluster.job, cluster.prediction
-    if job is None or expected is None or cluster.per_hour is None:
+    if expected is None or cluster.per_hour is None:
         return None
     bill = Bill(job.max_steps * expected.seconds, Decimal(str(cluster.per_hour)))
     return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {count(job.max_steps, 'step')}, +-{BAND:.0%}, without preparation"
 
 
-def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
+def _evaluated(plan: Plan, outcome: Outcome) -> str | None:
     """Return the metrics of the last evaluations."""
     said = []
-    for metric in RunFolder(cluster).plan.metrics if cluster.job else ():
-        values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]
+    for metric in plan.metrics:
+        values = [one[metric.name] for one in outcome.evaluations if metric.name in one]
         if values:
             said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))
     return ", ".join([count(len(outcome.evaluations), "evaluation"), *said]) if said else None

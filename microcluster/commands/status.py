@@ -64,7 +64,7 @@ def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cos
     hosts = cluster.hosts if cluster else ()
     return {
         "stack": stack,
-        "run": outcome.run or (cluster.run if cluster else None),
+        "run": cluster.run if cluster else None,
         "word": outcome.word,
         **{key: getattr(outcome, key) for key in OF_THE_RUN},
         "checkpoint": max(outcome.checkpoints, default=None),
@@ -75,19 +75,15 @@ def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cos
 
 def status_text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return the state of the run in a few lines."""
-    lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {run_text.headline(outcome)}"]
+    lines = [f"run {cluster.run} of stack {cluster.stack}: {run_text.headline(outcome)}"]
     if outcome.reason:
-        lines += [f"  {line}" for line in run_text.trouble(outcome, cluster.stack)]
+        lines += run_text.trouble(outcome, cluster.stack)
     for alarm in outcome.alarms:
-        lines += [
-            f"  alarm: {run_text.alarm_text(alarm, cost)} ({alarm['cause']})",
-            f"    {next_for(alarm['cause'], cluster.stack)}",
-        ]
-    outlook = run_text.outlook(outcome, cost)
-    lines += [f"  {outlook}"] if outlook else []
-    lines += [f"  put aside: {one}" for one in outcome.put_aside]
-    lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
-    lines += [f"  {run_text.copy(outcome)}"] if outcome.copied else []
-    lines += [f"  {run_text.left_out(outcome.malformed)}"] if outcome.malformed else []
-    lines += [f"  {host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]
-    return "\n".join([*lines, f"  cost: {cost}"])
+        lines.append(f"alarm: {run_text.alarm_text(alarm, cost)} ({alarm['cause']})")
+        lines.append(f"  {next_for(alarm['cause'], cluster.stack)}")
+    more = [run_text.outlook(outcome, cost), *(f"put aside: {one}" for one in outcome.put_aside)]
+    more.append(f"trained by {outcome.trainer}" if outcome.trainer else None)
+    more.append(run_text.copy(outcome))
+    more.append(run_text.left_out(outcome.malformed) if outcome.malformed else None)
+    more += [f"{host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]
+    return "\n  ".join([*lines, *filter(None, more), f"cost: {cost}"])

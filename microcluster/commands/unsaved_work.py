@@ -38,11 +38,10 @@ def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[s
     if seen is None:
         return [NO_ANSWER]
     cluster, outcome = seen
-    run = outcome.run or (cluster.run if cluster else None)
-    if run is None:
+    if cluster is None or cluster.run is None:
         return []
     try:
-        return judge(run, outcome, unfetched_runs(stack))
+        return judge(cluster.run, outcome, unfetched_runs(stack))
     except Exception:  # noqa: BLE001 - what does not say what it has is not taken for empty
         return [NO_ANSWER]
 
@@ -94,7 +93,7 @@ def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -
     """Do the same before an update whose preview removes machines, or ends the living run for another one."""
     seen = observed_or_none(stack)
     cluster, outcome = seen or (None, Outcome("absent"))
-    living = outcome.run or (cluster.run if cluster else None) if outcome.state in LIVING else None
+    living = cluster.run if cluster and outcome.state in LIVING else None
     stakes = look(stack, seen)
     why = why_something_ends(home, stack, living) if stakes or living else None
     if why:

@@ -72,8 +72,8 @@ def follow(
     Raises:
         LimitReached: by ``hold``, which is called at every look.
     """
-    bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
-    answered, shown_alarms, shown_outlooks = began, set(), set()
+    bill, billed, began = Cost(None, None), -COST_EVERY_S, time.monotonic()
+    answered, shown_alarms = began, set()
     note_once = _once(screen.note)  # The bill is read four times a minute.
     while True:
         now = time.monotonic()
@@ -89,9 +89,8 @@ def follow(
             continue
         if now - billed >= COST_EVERY_S:
             bill, billed = cost(cluster, say=note_once), now
-        if outcome.checks and not checks_shown and (outcome.phase != "preflight" or outcome.state == "failed"):
-            screen.note(preflight_table.summary(outcome.checks, cluster.stack))
-            checks_shown = True
+        if outcome.checks and (outcome.phase != "preflight" or outcome.state == "failed"):
+            note_once(preflight_table.summary(outcome.checks, cluster.stack), "preflight")
         for text in outcome.put_aside:
             note_once(f"put aside: {text}")
         for alarm in outcome.alarms:
@@ -99,9 +98,8 @@ def follow(
                 screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")
         shown_alarms = {alarm["cause"] for alarm in outcome.alarms}
         outlook = run_text.outlook(outcome, bill)
-        if outlook and outlook.partition(":")[0] not in shown_outlooks:
-            shown_outlooks.add(outlook.partition(":")[0])
-            screen.note(outlook)
+        if outlook:
+            note_once(outlook, outlook.partition(":")[0])
         screen.show(outcome, bill)
         hold(outcome)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
@@ -113,13 +111,13 @@ def follow(
         sleep(LOOK_EVERY_S)
 
 
-def _once(note: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that passes each text to ``note`` only once."""
+def _once(note: Callable[[str], None]) -> Callable[..., None]:
+    """Return a function that passes each text, or one of each kind, to ``note`` only once."""
     noted: set[str] = set()
 
-    def once(text: str) -> None:
-        if text not in noted:
-            noted.add(text)
+    def once(text: str, kind: str = "") -> None:
+        if (kind or text) not in noted:
+            noted.add(kind or text)
             note(text)
 
     return once
@@ -135,6 +133,11 @@ def ended(outcome: Outcome, stack: str) -> int:
     return FAILED
 
 
+def _usual(outcome: Outcome) -> str:
+    """Return how long it usually takes, where nothing better is known."""
+    return USUAL_PREPARING if outcome.state == "preparing" and not outcome.doing else ""
+
+
 class PlainScreen:
     """Lines for a file or a pipe: at each phase and evaluation, else every few seconds; the cost when it changes."""
 
@@ -146,8 +149,8 @@ class PlainScreen:
 
     def show(self, outcome: Outcome, cost: Cost) -> None:
         now, phase = self.clock(), (outcome.state, outcome.phase, len(outcome.evaluations))
-        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
-        line = f"{run_text.headline(outcome)}{usual}"
+        usual = _usual(outcome)
+        line = run_text.headline(outcome) + (f" ({usual})" if usual else "")
         if line != self.line:
             self.line, self.changed_at = line, now
         unchanged = line == self.printed
@@ -174,14 +177,11 @@ class LiveScreen:
     def show(self, outcome: Outcome, cost: Cost) -> None:
         top = Table.grid(padding=(0, 1))
         if outcome.state == "running" and outcome.step is not None and outcome.max_steps:
-            line = ", ".join([*run_text.steps(outcome), *run_text.pace(outcome)])
+            line = ", ".join([run_text.steps(outcome), *run_text.pace(outcome)])
             top.add_row(ProgressBar(outcome.max_steps, outcome.step, width=24), line)
         else:
             top.add_row(self.spinner, run_text.headline(outcome))
-        below = run_text.losses(outcome) or (
-            [USUAL_PREPARING] if outcome.state == "preparing" and not outcome.doing else []
-        )
-        lines = [", ".join(below), f"cost: {cost}"]
+        lines = [", ".join(run_text.losses(outcome)) or _usual(outcome), f"cost: {cost}"]
         self.live.update(Group(top, *(Styled(f"  {line}", "dim") for line in lines if line)))
 
     def note(self, text: str) -> None:

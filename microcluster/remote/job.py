@@ -166,12 +166,10 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
         found = look(launcher, cluster)
     except UnreachableError:
         found = look(launcher, cluster)
-    if found["exists"]:
-        try:
-            spec.parse(found["job"], f"the folder of run {cluster.run} on {launcher}")
-        except spec.SpecError as error:
-            raise RemoteError(f"{error}.") from error
-    return judge(found)
+    try:
+        return judge(found)
+    except spec.SpecError as error:
+        raise RemoteError(f"looking at run {cluster.run} on {launcher}: {error}.") from error
 
 
 def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:

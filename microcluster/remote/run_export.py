@@ -55,7 +55,6 @@ class Records:
 
     events: tuple[Mapping[str, Any], ...]
     config: str
-    preflight: str
     files: tuple[tuple[str, int], ...]
     data: tuple[DataFile, ...]
     checkpoints: tuple[Checkpoint, ...] = ()
@@ -67,31 +66,25 @@ class Records:
 def read(launcher: Host, cluster: ClusterFacts) -> Records:
     """Read the records; missing ones are empty."""
     folder, plan = RunFolder(cluster).path, RunFolder(cluster).plan
-    scalars = [metric.scalar for metric in plan.metrics if metric.scalar]
     parsed = [parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
+    rates = []
+    for metric in plan.metrics:
+        if metric.scalar:
+            rates += _asked(launcher, folder, "readers.scalars", f"{folder}/logdir", metric.scalar)
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
         config=launcher.read(f"{folder}/{plan.config_file}") or "",
-        preflight=launcher.read(f"{folder}/preflight.json") or "",
         files=tuple(_files(launcher, folder)),
         data=tuple(_data(launcher, plan.data)),
-        checkpoints=tuple(
-            Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
-            for one in _asked(launcher, folder, "checkpoints.listing", folder)
-        ),
-        learning_rate=tuple(
-            (step, value)
-            for scalar in scalars
-            for step, value in _asked(launcher, folder, "readers.scalars", f"{folder}/logdir", scalar)
-        ),
+        checkpoints=tuple(Checkpoint(**one) for one in _asked(launcher, folder, "checkpoints.listing", folder)),
+        learning_rate=tuple((step, rate) for step, rate in rates),
         malformed=sum(count for _, count in parsed),
     )
 
 
 def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
     """Return the list that a module of the run's agent prints."""
-    argv = ("python3", f"{folder}/agent", program, *words)
-    return json.loads(launcher.run(argv, timeout_s=COUNT_TIMEOUT_S).stdout)
+    return json.loads(launcher.run(("python3", f"{folder}/agent", program, *words), timeout_s=COUNT_TIMEOUT_S).stdout)
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,7 @@ import pytest
 from image_containers import DATA, JOB, MPIRUN, TRAINING, Trainer, container_of, mounted_source, planned
 
 from agent.readers.openseq2seq import Reader
-from microcluster.analysis.records import evaluations
+from microcluster.analysis.records import curves
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.openseq2seq import SOURCE
 from microcluster.jobs.openseq2seq.translation import inference
@@ -61,9 +61,9 @@ def test_it_says_what_it_is_trains_and_its_loss_falls(log):
     assert found[0]["value"].startswith("OpenSeq2Seq ")
     assert steps(found, "train") == [0, 10, 20]
     finished = [*found, {"event": "checkpoint", "step": 30}, {"event": "end"}]
-    evaluated = evaluations(finished, JOB.eval_steps)
-    assert [one.step for one in evaluated] == [0, 20, 30]
-    assert evaluated[-1].loss < evaluated[0].loss - 0.3
+    evaluated = curves(finished, JOB.eval_steps).evaluations
+    assert [one["step"] for one in evaluated] == [0, 20, 30]
+    assert evaluated[-1]["loss"] < evaluated[0]["loss"] - 0.3
 
 
 def test_its_checkpoints_and_best_models_bear_the_step_that_they_hold(trainer, log):

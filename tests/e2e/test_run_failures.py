@@ -101,7 +101,8 @@ def test_a_machine_with_another_key_of_the_ranks_is_named_and_the_next_step_mend
 def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_the_other_machine(checked, hosts):
     seen = started(hosts, checked)
     assert job.start_job(hosts, checked) == "running"
-    assert [(rank["rank"], rank["host"]) for rank in seen.preflight] == [
+    preflight = json.loads(hosts[0].read(f"{RunFolder(checked).path}/preflight.json"))
+    assert [(rank["rank"], rank["host"]) for rank in preflight["ranks"]] == [
         (0, "gpu-0"),
         (1, "gpu-0"),
         (2, "gpu-1"),

@@ -19,4 +19,8 @@ CLUSTER = ClusterFacts(
     run="abcdef012345",
 )
 COST = Cost(Decimal("8.99"), Decimal("1.5"))
-RUNNING = Outcome("running", "abcdef012345", "training", 70.0, 10, 30, 5.5, 6.5, 8.0, 0.5, eta_s=10.0)
+EVALUATIONS = ({"step": 0, "loss": 8.0}, {"step": 10, "loss": 6.5})
+RUNNING = Outcome(
+    **{"state": "running", "phase": "training", "phase_s": 70.0, "step": 10, "max_steps": 30, "train_loss": 5.5},
+    **{"validation_loss": 6.5, "evaluations": EVALUATIONS, "seconds_per_step": 0.5, "eta_s": 10.0},
+)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.readers.openseq2seq import Reader
-from microcluster.analysis.records import evaluations
+from microcluster.analysis.records import curves
 from microcluster.jobs.openseq2seq import METRICS
 
 LOGS = Path(__file__).parent / "real_logs"
@@ -39,8 +39,8 @@ def test_a_training_yields_its_losses_and_its_pace_at_their_steps():
 
 
 def test_the_evaluations_of_a_training_are_at_its_start_by_the_schedule_and_at_its_end():
-    found = evaluations([*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}], 20, METRICS)
-    assert [(one.step, one.loss, one.scores["bleu"]) for one in found] == [
+    found = curves([*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}], 20, METRICS)
+    assert [(one["step"], one["loss"], one["bleu"]) for one in found.evaluations] == [
         (0, 6.9614, 0.1179),
         (20, 5.8609, 0),
         (30, 5.4748, 0),
@@ -57,8 +57,8 @@ def test_a_resume_counts_its_losses_and_evaluations_from_the_checkpoint():
     events = [*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}, *events_of("resume")]
     assert values("resume", "restored", "step") == [30]
     assert values("resume", "train", "step") == [30, 40]
-    found = evaluations([*events, {"event": "checkpoint", "step": 45}, {"event": "end"}], 20)
-    assert [one.step for one in found] == [0, 20, 30, 30, 45]
+    found = curves([*events, {"event": "checkpoint", "step": 45}, {"event": "end"}], 20)
+    assert [one["step"] for one in found.evaluations] == [0, 20, 30, 30, 45]
 
 
 def test_a_resume_from_a_best_model_counts_from_the_step_in_its_name():

@@ -32,7 +32,7 @@ def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.step) == ("finished", 3)
     assert (folder / "exit_code").read_text() == "0\n"
-    assert [rank["rank"] for rank in outcome.preflight] == [0, 1, 2, 3]
+    assert [rank["rank"] for rank in json.loads((folder / "preflight.json").read_text())["ranks"]] == [0, 1, 2, 3]
     assert [event["phase"] for event in events_of(folder, "phase")] == ["preparing", "preflight", "training"]
     assert (folder / "placed").read_text() == "10.0.0.1\n"
 

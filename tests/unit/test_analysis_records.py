@@ -13,7 +13,7 @@ from sampled_run import SampledRun
 from test_analysis_run_state import seen
 
 from microcluster.analysis import records, run_questions, samples
-from microcluster.analysis.records import evaluations
+from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
 from microcluster.commands.status import status_text
@@ -21,8 +21,8 @@ from microcluster.jobs.openseq2seq import METRICS
 from microcluster.remote.job import AGENT
 
 RUN = SampledRun(steps=300).events()
-KINDS = sorted({*records.NEEDED, *records.MEASURES, "trainer", "started", "finished", "evaluation"})
-KEYS = sorted({"event", "value", "to", *records.TYPES})
+KINDS = sorted({*records.NEEDED, "started", "finished", "evaluation"})
+KEYS = sorted({"event", "to", *records.TYPES})
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
@@ -67,7 +67,7 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
     status_text(CLUSTER, outcome, COST)
     run_text.report(CLUSTER, outcome, COST)
-    records.curves(found, 100, METRICS)
+    curves(found, 100, METRICS)
     run_questions.how_long(found)
     run_questions.gpus_used(found)
     samples.traffic(found)
@@ -100,7 +100,7 @@ def evaluated(loss, score=None):
 
 
 def steps_of(events, eval_steps=None):
-    return [(one.step, one.loss) for one in evaluations(events, eval_steps)]
+    return [(one["step"], one["loss"]) for one in curves(events, eval_steps).evaluations]
 
 
 STARTED = {"event": "started"}
@@ -122,7 +122,7 @@ def test_the_last_evaluation_stays_at_its_own_end_when_the_next_attempt_finds_an
 
 
 def test_every_evaluation_has_a_step_also_the_last_one_and_one_that_no_loss_line_follows_yet():
-    assert [one.step for one in evaluations([*FIRST, *AT_300])] == [1, 201, 300]
+    assert [step for step, _ in steps_of([*FIRST, *AT_300])] == [1, 201, 300]
     assert steps_of([STARTED, *evaluated(9.0), *train(1, 101, 151), *evaluated(5.0)], 200)[-1] == (200, 5.0)
 
 
@@ -133,4 +133,4 @@ def test_a_resumed_attempt_counts_its_schedule_from_where_it_began():
 
 def test_a_score_belongs_to_its_evaluation_and_may_be_missing():
     events = [*evaluated(9.0, 0.1), *train(1), *evaluated(8.0), *train(2)]
-    assert [one.scores for one in evaluations(events, metrics=METRICS)] == [{"bleu": 0.1}, {}]
+    assert [one.get("bleu") for one in curves(events, metrics=METRICS).evaluations] == [0.1, None]

@@ -11,8 +11,8 @@ BASE = EXPECTED.learning_rate, EXPECTED.warmup_steps
 
 
 def evaluated(*losses: float) -> records.Curves:
-    points = tuple((100 * number, loss) for number, loss in enumerate(losses))
-    return records.Curves(train=points, validation=points, pace=())
+    points = [(100 * number, float(loss)) for number, loss in enumerate(losses)]
+    return records.Curves(train=points, evaluations=[{"step": step, "loss": loss} for step, loss in points])
 
 
 def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
@@ -22,7 +22,7 @@ def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
 
 
 def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
-    assert records.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
+    assert records.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == []
 
 
 def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
@@ -59,7 +59,7 @@ def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
     crashed = [*lines(0, 100, 200), {"event": "validation", "loss": 9.0}, *lines(300)]
     found = records.curves([{"event": "started"}, *crashed, {"event": "restored", "step": 200}, *lines(300, 400)])
     assert [step for step, _ in found.train] == [0, 100, 200, 300, 400]
-    assert found.validation == ()
+    assert found.validation == []
     again = records.curves([*crashed, {"event": "started"}, *lines(0, 100)])
     assert [step for step, _ in again.train] == [0, 100]
 
@@ -118,7 +118,7 @@ def test_the_scores_of_the_evaluations_are_a_curve() -> None:
         {"event": "bleu", "score": 0.25},
         {"event": "train", "step": 1, "loss": 8.0},
     ]
-    assert records.curves(events, metrics=METRICS).metrics == {"bleu": ((1, 0.25),)}
+    assert records.curves(events, metrics=METRICS).metrics == {"bleu": [(1, 0.25)]}
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:

@@ -4,20 +4,14 @@ import re
 from dataclasses import asdict
 
 import pytest
+import sample_spec
 
+from agent import spec
 from microcluster.analysis.run_state import judge
 from microcluster.jobs.openseq2seq import METRICS
 
-JOB = {
-    "run": "abcdef012345",
-    "max_steps": 30,
-    "metrics": [asdict(metric) for metric in METRICS],
-    "unit": "step",
-    "result": None,
-    "exit_code_decides": False,
-}
-
-
+JOB = {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30}
+JOB["metrics"] = [asdict(metric) for metric in METRICS]
 OWN = {**JOB, "exit_code_decides": True, "checkpoints": "file_formats"}
 
 
@@ -34,8 +28,8 @@ def seen(**changes):
         events.append({"event": "time", "step": step, "seconds_per_step": 9.0 if step == 0 else 0.5, "t": 2.0 + step})
     facts = {
         **{"now": 30.0, "exists": True, "alive": False, "phase": "training", "exit_code": 0, "stopped": False},
-        **{"failure": None, "job": JOB, "preflight": None, "events": events, "silent_s": 1.0},
-        **{"checkpoints": [0, 30], "best": []},
+        **{"failure": {}, "job": JOB, "preflight": {}, "events": events, "silent_s": 1.0},
+        **{"checkpoints": [0, 30], "best": [], "activity": {}, "drive_silent": ""},
     }
     return {**facts, **changes}
 
@@ -58,8 +52,8 @@ def test_a_drive_that_does_not_answer_is_an_alarm_and_its_checkpoints_are_not_ca
 def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
     outcome = judge(seen())
     assert (outcome.state, outcome.step, outcome.reason) == ("finished", 30, None)
-    assert (outcome.train_loss, outcome.first_validation_loss) == (5.0, 7.0)
-    assert outcome.evaluations[0]["step"] == 0
+    assert (outcome.train_loss, outcome.validation_loss) == (5.0, 7.0)
+    assert outcome.evaluations == ({"step": 0, "loss": 7.0, "t": 1.0, "bleu": 0.1},)
 
 
 @pytest.mark.parametrize(

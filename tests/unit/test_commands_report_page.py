@@ -1,6 +1,5 @@
 """The page of a run opens from a file with no network, and shows what it was given and nothing else as markup."""
 
-import json
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -10,14 +9,15 @@ from fake_machine import FACTS
 from launching import transformer
 from sampled_run import SampledRun
 
+from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import report_page, run_text
 from microcluster.commands.money import Cost
-from microcluster.commands.report import _bill_row, _checkpoint_answer, link_of
+from microcluster.commands.report import _bill_row, _checkpoint_answer
 from microcluster.commands.report_page import page
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Prediction
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.remote.run_export import Checkpoint, Records
 from providers.rental.receipt import Charge
 
@@ -25,14 +25,7 @@ JOB = transformer()
 CLUSTER = ClusterFacts(
     "local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab"
 )
-PAIR = replace(
-    CLUSTER,
-    hosts=(FACTS, replace(FACTS, name="gpu-1")),
-    slots=2,
-    port_speed_mbps=1000,
-    prediction=Prediction(1.75, 0.5927, 365_285_376),
-)
-PREFLIGHT = json.dumps({"bandwidth": [{"from": "gpu-0", "to": "gpu-1", "mbps": 1882.0}]})
+PAIR = Link(2, 1.73, 1000, 1882.0, 365_285_376, 0.5927, 1.75)
 CHECKPOINTS = (
     Checkpoint(
         "model.ckpt-300", 300, False, {"data": 813_000_000, "meta": 15_000_000, "index": 20_000}, 1_795_330_377.0, ""
@@ -40,33 +33,25 @@ CHECKPOINTS = (
     Checkpoint("val_loss=2.0-step-299", 299, True, {"data": 1, "meta": 1, "index": 1}, 1_795_330_300.0, "lacks .meta"),
 )
 RATES = ((1, 1e-4), (101, 2e-4))
-POINTS = tuple((step, 8.0 - step / 100) for step in range(0, 300, 10))
+POINTS = [(step, 8.0 - step / 100) for step in range(0, 300, 10)]
 
 
 def written(
     events: tuple[dict[str, object], ...] = (),
-    cluster: ClusterFacts = CLUSTER,
     *,
     emulated: bool = False,
     **changes: object,
 ) -> str:
     files = (("logdir/model.ckpt-300.index", 1000),)
-    records = Records(events, "base_params = {'a': '<b>'}", PREFLIGHT, files, (), CHECKPOINTS, RATES)
-    done = Outcome(
-        **{
-            "state": "finished",
-            "run": "0123456789ab",
-            "step": 300,
-            "max_steps": 300,
-            "seconds_per_step": 0.1,
-            **changes,
-        }
-    )
+    records = Records(events, "base_params = {'a': '<b>'}", files, (), CHECKPOINTS, RATES)
+    usual = {"state": "finished", "step": 300, "max_steps": 300, "seconds_per_step": 0.1, "link": Link(1, 0.1, 1000)}
+    done = Outcome(**{**usual, **changes})
     answers = [Answer("Was there overfitting?", "No <script>alert(1)</script>", {})]
     bill = [{"host": "gpu-0", "what": "AC1", "from": "a", "to": "b", "per_hour": "4.5 USD", "cost": "4.50 USD"}]
-    found = Curves(POINTS, POINTS[::10], POINTS, metrics={"bleu": ((0, 0.1), (100, 0.3))})
+    evaluations = [{"step": step, "loss": loss} for step, loss in POINTS[::10]]
+    found = Curves(POINTS, POINTS, evaluations, {"bleu": [(0, 0.1), (100, 0.3)]})
     cost = Cost(Decimal("4.5"), Decimal("4.5"), emulated=emulated)
-    return page(cluster, done, records, found, answers, cost, bill, link_of(cluster, done, records))
+    return page(CLUSTER, done, records, found, answers, cost, bill)
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
@@ -94,8 +79,7 @@ def test_the_page_shows_answers_curves_cost_files_and_configuration() -> None:
 
 
 def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> None:
-    run = [{"event": "parameters", "value": 60_880_896, "t": 990.0}, *SampledRun().events()]
-    text = written(tuple(run), PAIR, seconds_per_step=1.73, predicted_s=1.75, predicted_source="at 1882 Mb/s")
+    text = written(tuple(SampledRun().events()), link=PAIR)
     table = text.partition("<h2>Network</h2>")[2].partition("</table>")[0]
     for part in (
         "measured: counters of the cards",
@@ -119,7 +103,7 @@ def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() 
 
 
 def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
-    records = Records((), "", "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
+    records = Records((), "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
     answer = _checkpoint_answer(records, "the files")
     assert answer.answer.endswith("of step 300: data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB.")
     assert "no whole one yet" in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), "the files").answer

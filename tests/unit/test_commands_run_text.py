@@ -152,7 +152,7 @@ def test_before_enough_steps_nothing_is_said_of_the_pace() -> None:
 
 
 def test_a_run_that_its_guard_stopped_says_so_with_the_next_command():
-    by_guard = Outcome("stopped", run="abcdef012345", cause="lease-over", reason="stopped by the guard: lease over")
+    by_guard = Outcome("stopped", cause="lease-over", reason="stopped by the guard: lease over")
     said, following = run_text.trouble(by_guard, "p100")
     assert said == "The job was stopped by the guard: lease over (lease-over)."
     assert "fab extend --hours 6 --stack p100, then fab resume --stack p100" in following

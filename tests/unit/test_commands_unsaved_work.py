@@ -16,8 +16,8 @@ from microcluster.lifecycle import pulumi
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
-RUN = "0123456789ab"
-RUNNING = Outcome("running", RUN, step=250, checkpoints=(200,))
+RUN = str(CLUSTER.run)
+RUNNING = Outcome("running", step=250, checkpoints=(200,))
 STAKE = f"run {RUN} lies on its machines only"
 NEWEST = "logdir/step-200.pt (1.2 GB, newest checkpoint on gpu-0)"
 FETCHED = {
@@ -46,7 +46,7 @@ def test_a_run_that_saved_again_since_it_was_fetched_would_be_lost() -> None:
     assert "fetched last at step 100, 2026-11-21 10:00:00 UTC" in text
 
 
-BEGINS = Outcome("preparing", RUN)
+BEGINS = Outcome("preparing")
 EMPTY = {**NEVER, "step": None, "unfetched": []}
 
 
@@ -102,7 +102,7 @@ def looked(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, listed: Any
         return listed
 
     monkeypatch.setattr(unsaved_work, "unfetched_runs", answer)
-    return unsaved_work.look("v100", (CLUSTER if outcome.run else None, outcome) if outcome else None)
+    return unsaved_work.look("v100", (None if outcome.state == "absent" else CLUSTER, outcome) if outcome else None)
 
 
 def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def updated(
 @pytest.mark.parametrize("stake", [None, STAKE])
 def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched(monkeypatch, tmp_path, stake):
     with pytest.raises(
-        UserMistake, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
+        UserMistake, match=r"make up: an update would end it; (all that )?run abcd.*STACK=v100 DISCARD=1"
     ):
         updated(monkeypatch, tmp_path, "running", stake, "an update would end it")
 

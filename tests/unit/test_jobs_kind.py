@@ -267,7 +267,7 @@ def test_status_and_curves_show_what_the_program_itself_names() -> None:
         {"event": "resuming", "step": 10, "t": 3.0},
         {"event": "metric", "name": "accuracy", "step": 20, "value": 0.8, "t": 4.0},
     ]
-    assert curves(events[:3]).metrics == {"accuracy": ((10, 0.5), (20, 0.7))}
-    assert curves(events[:4]).metrics == {"accuracy": ((10, 0.5), (20, 0.75))}, "the last value of a step is its value"
-    assert curves(events).metrics == {"accuracy": ((10, 0.5), (20, 0.8))}
+    assert curves(events[:3]).metrics == {"accuracy": [(10, 0.5), (20, 0.7)]}
+    assert curves(events[:4]).metrics == {"accuracy": [(10, 0.5), (20, 0.75)]}, "the last value of a step is its value"
+    assert curves(events).metrics == {"accuracy": [(10, 0.5), (20, 0.8)]}
     assert judge(seen(events=events, alive=True, exit_code=None)).metrics == {"accuracy": 0.8}

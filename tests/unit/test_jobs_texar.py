@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from launching import launched, run_id
-from test_analysis_run_state import failure, seen
+from test_analysis_run_state import JOB, failure, seen
 
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.records import curves
@@ -223,7 +223,7 @@ def epochs(*perplexities: float) -> list[dict[str, Any]]:
 
 def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) -> Any:
     plan = {"metrics": [asdict(one) for one in METRICS], "unit": "epoch", "result": "test_perplexity"}
-    job = {"run": "abcdef012345", "max_steps": 3, "checkpoints": module, "exit_code_decides": False, **plan}
+    job = {**JOB, "max_steps": 3, "checkpoints": module, **plan}
     return judge(seen(job=job, events=events, **{"checkpoints": []} | changes))
 
 

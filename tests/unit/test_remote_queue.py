@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from test_analysis_run_state import seen
 from test_queue_section import parsed
 
 from components.cluster import facts_of
@@ -126,10 +127,8 @@ def test_an_earlier_run_whose_job_stays_in_the_queue_lets_no_other_be_submitted(
 
 def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
     place = {"job": "7", "queue": "gpu", "position": 2, "waiting": 5, "waited_s": 90.0}
-    nothing = {"events": [], "exit_code": 1, "stopped": True, "failure": None, "checkpoints": [40], "best": []}
-    job = {"run": "00e11aabbccd", "max_steps": 100, "metrics": [], "exit_code_decides": True, "unit": "step"}
-    seen = {"exists": True, "alive": True, "phase": "queued", "queue": place, "job": job, "preflight": None, "now": 0.0}
-    outcome = judge(seen | nothing | {"silent_s": None})
+    waiting = {"alive": True, "phase": "queued", "queue": place, "stopped": True, "events": [], "silent_s": None}
+    outcome = judge(seen(**waiting, exit_code=1))
     assert (outcome.state, outcome.phase, outcome.phase_s) == ("preparing", "queued", 90.0)
     assert outcome.doing == "job 7 is number 2 of 5 that wait in queue gpu"
 
