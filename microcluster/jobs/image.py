@@ -1,4 +1,4 @@
-"""The image that the ranks run in: the Dockerfile that is built on the stack's base image, its name, and who hands it to whom."""
+"""The image that the ranks run in: what its base is known to hold, of what it was made, and why a build failed."""
 
 import hashlib
 import re
@@ -22,7 +22,6 @@ LOCAL_PROGRAM_FOLDER = "/opt/microcluster/tensorflow_1"
 """What runs those programs in the local image, beside their sources."""
 RECIPE_LABEL = "microcluster.recipe"
 """Of what the image was made: :func:`recipe`."""
-HASH_DIGITS = 12
 LINES_THAT_MATTER = 12
 BUILDERS_OWN_LINE = re.compile(
     r"\s*(--->|Removing intermediate container|Successfully |Sending build context|DEPRECATED)"
@@ -30,11 +29,6 @@ BUILDERS_OWN_LINE = re.compile(
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """The builder paints what a step writes to its standard error."""
 STEP = re.compile(r"Step \d+/\d+ : ")
-
-
-def tag(kind: str, dockerfile: str) -> str:
-    """Return the name of the image that is built by a Dockerfile: another one for every text, and so for every base and trainer."""
-    return f"microcluster/{kind}:{hashlib.sha256(dockerfile.encode()).hexdigest()[:HASH_DIGITS]}"
 
 
 def repository(image: str) -> str:

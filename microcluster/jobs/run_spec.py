@@ -15,7 +15,6 @@ from agent import batch, spec
 from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS, Gpu
-from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.own_program import ENVIRONMENT
@@ -31,7 +30,8 @@ STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words")
 """What the staging program knows of the plan of the data, by the plan's own names."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
-RUN_ID_DIGITS = 12
+HASH_DIGITS = 12
+"""Of a run's id, and of the name of an image."""
 NO_GPU = Gpu("", memory_gb=0, driver="0", precision="fp32")
 NOT_PREDICTED = Prediction(None, None, 0)
 
@@ -163,7 +163,8 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
         job = job.model_copy(update={"max_steps": 0})
     plan = job.plan(replace(_world(facts), logdir="-"))
     if container and plan.dockerfile:
-        container = replace(container, dockerfile=plan.dockerfile, tag=image.tag(job.kind, plan.dockerfile))
+        tag = f"microcluster/{job.kind}:{_hash(plan.dockerfile)}"
+        container = replace(container, dockerfile=plan.dockerfile, tag=tag)
     identity = {
         "config": plan.files[plan.config_file],
         "image": container.tag if container else None,
@@ -171,8 +172,11 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     }
     if plan.data:
         identity["data"] = plan.data.id
-    run = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
-    return replace(facts, run=run, container=container), plan
+    return replace(facts, run=_hash(json.dumps(identity, sort_keys=True)), container=container), plan
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 def _world(facts: ClusterFacts) -> World:

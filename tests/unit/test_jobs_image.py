@@ -8,7 +8,9 @@ from dataclasses import replace
 from launching import transformer
 
 from microcluster.jobs import image, openseq2seq
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host
 from microcluster.jobs.plan import World
+from microcluster.jobs.run_spec import decided
 
 NGC = World(("10.0.0.1",), 1, image="nvcr.io/nvidia/tensorflow:19.05-py3")
 LOCAL = World(
@@ -17,7 +19,7 @@ LOCAL = World(
     image="ngc.microcluster.internal:5000/microcluster/training:standin",
     trainer=openseq2seq.STAND_IN_RELEASE,
 )
-JOB = transformer()
+JOB, HOST = transformer(), Host("gpu-0", "", "", "", "")
 END = "The command returned a non-zero code:"
 
 
@@ -26,7 +28,9 @@ def dockerfile(world):
 
 
 def tag(world):
-    return image.tag("openseq2seq", dockerfile(world))
+    container = Container("openseq2seq", world.image, trainer=world.trainer)
+    known = ClusterFacts("local", "1f3a9c42", (HOST,), slots=world.slots, container=container, job=JOB)
+    return decided(known)[0].container.tag
 
 
 def test_the_local_form_copies_its_base_and_says_what_trains_in_it():
@@ -61,7 +65,7 @@ def test_every_python_package_is_pinned_and_brings_no_other():
 def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_else():
     named = tag(LOCAL)
     assert re.fullmatch(r"microcluster/openseq2seq:[0-9a-f]{12}", named)
-    assert tag(replace(LOCAL, slots=2, run="1f")) == named
+    assert tag(replace(LOCAL, slots=2)) == named
     assert tag(replace(LOCAL, image=LOCAL.image + "2")) != named
     assert tag(replace(LOCAL, trainer="stand-in 9")) != named
 
