@@ -7,10 +7,10 @@ import difflib
 import ipaddress
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
@@ -45,9 +45,6 @@ class ClusterSection(BaseModel, ABC):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-    slow_ports: ClassVar[tuple[int, ...]] = ()
-    """Values of `portSpeedMbps` that are sold, and at which several nodes wait for the network in every step."""
 
     account: StrictStr
 
@@ -174,23 +171,19 @@ def choice(kind: str, choices: Collection[str | int], also: str = "", **field: A
 
 
 def admin_cidr(value: str) -> str:
-    """Accept a network from which people may log in, but not the whole internet."""
+    """Accept a network from which people may log in."""
     try:
         network = ipaddress.IPv4Network(value)
     except ValueError as error:
         why = printable(str(error))
         raise ValueError(f"{shown(value)} is not an IPv4 network ({why}); for example 198.51.100.7/32") from error
-    if network.num_addresses > MOST_ADMIN_ADDRESSES:
-        raise ValueError(
-            f"{shown(value)} opens port 22 to {network.num_addresses:,} addresses; name your own, for example 198.51.100.7/32"
-        )
     if network.is_unspecified or network.is_multicast or network.is_loopback or network.is_link_local:
         raise ValueError(f"{shown(value)} is not a usable address; name your own, for example 198.51.100.7/32")
     return str(network)
 
 
 def few_addresses(cidrs: list[str]) -> list[str]:
-    """Accept networks that together are not too large."""
+    """Accept networks that together are not too large, such as the whole internet."""
     whole = sum(net.num_addresses for net in ipaddress.collapse_addresses(map(ipaddress.IPv4Network, cidrs)))
     if whole > MOST_ADMIN_ADDRESSES:
         raise ValueError(
@@ -204,6 +197,15 @@ def account_image(value: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", value):
         raise ValueError(f"{shown(value)} is not the id or the global identifier of an image; for example '2263543'")
     return value
+
+
+def problem_of_place(key: str, place: str, size: str, sold_in: Sequence[str], offered: Sequence[str]) -> list[str]:
+    """Say where a size of machine is sold, if not there; a place that offers nothing does not exist."""
+    if not offered or place in sold_in:
+        return []
+    return [
+        f"cluster/{key}: {place} does not sell {size}; sold in {', '.join(sold_in)}. {place} sells {', '.join(offered)}"
+    ]
 
 
 def problem_of_example(cidrs: Any, *, ordering: bool) -> list[str]:

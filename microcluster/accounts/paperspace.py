@@ -17,6 +17,7 @@ from microcluster.accounts.account import (
     Nodes,
     choice,
     problem_of_example,
+    problem_of_place,
 )
 from microcluster.jobs.contract import Origin
 
@@ -54,7 +55,7 @@ class Cluster(ClusterSection):
     @classmethod
     def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Choose the vendor's machine learning image for the type."""
-        kind = catalog.MACHINE_TYPES.get(str(written.get("machineType")))
+        kind = _kind(written)
         if kind is None:
             return {}
         template = NEWER if kind.gpu in FOR_NEWER else OLDER
@@ -63,13 +64,9 @@ class Cluster(ClusterSection):
     @classmethod
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
-        found = []
-        kind, region = catalog.MACHINE_TYPES.get(str(written.get("machineType"))), str(written.get("region"))
-        if kind and region in catalog.REGIONS and region not in kind.regions:
-            sold = ", ".join(catalog.sold_in(region))
-            found.append(
-                f"cluster/region: {region} does not sell {kind.describe()}; sold in {', '.join(kind.regions)}. {region} sells {sold}"
-            )
+        kind, region, found = _kind(written), str(written.get("region")), []
+        if kind:
+            found += problem_of_place("region", region, kind.describe(), kind.regions, catalog.sold_in(region))
         if written.get("keepDrive") is True and written.get("driveGb") == 0:
             found.append("cluster/keepDrive: there is no drive to keep; leave it out, or set driveGb")
         return found + problem_of_example(written.get("adminCidrs"), ordering=ordering)
@@ -77,7 +74,7 @@ class Cluster(ClusterSection):
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the type of a section."""
-        kind = catalog.MACHINE_TYPES.get(str(written.get("machineType")))
+        kind = _kind(written)
         return Hardware(kind.label, kind.gpu, kind.gpus) if kind else None
 
     @property
@@ -112,6 +109,10 @@ class Cluster(ClusterSection):
             "admin_cidrs": tuple(self.admin_cidrs),
             "shared_mount": DRIVE if self.drive_gb else None,
         }
+
+
+def _kind(written: Mapping[str, Any]) -> catalog.MachineType | None:
+    return catalog.MACHINE_TYPES.get(str(written.get("machineType")))
 
 
 MACHINE = "paperspace:index:Machine"

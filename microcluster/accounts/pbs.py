@@ -96,12 +96,12 @@ class Cluster(ClusterSection):
         queue = queues.get(name)
         if queue is None:
             return [f"cluster/queue: {shown(name)} is no queue of {written['site']}; one of {', '.join(queues)}"]
-        nodes, processors, found = written.get("nodes", 2), written.get("processors"), []
         source = f"of queue {name} ({written['site']}, {AS_OF}); such a job would wait for ever"
-        if isinstance(nodes, int) and nodes > queue.nodes:
-            found.append(f"cluster/nodes: {nodes} is over the limit of {queue.nodes} {source}")
-        if isinstance(processors, int) and processors > queue.processors:
-            found.append(f"cluster/processors: {processors} is more than the {queue.processors} {source}")
+        found = []
+        for key, most in (("nodes", queue.nodes), ("processors", queue.processors)):
+            asked = written.get(key, 2)
+            if isinstance(asked, int) and asked > most:
+                found.append(f"cluster/{key}: {asked} is over the limit of {most} {source}")
         if WALLTIME.fullmatch(walltime) and seconds_of(walltime) > queue.walltime_s:
             found.append(f"cluster/walltime: {walltime} is over the limit of {queue.walltime_s // 3600} h {source}")
         return found

@@ -1,7 +1,7 @@
 """SoftLayer (IBM Cloud Classic): guests with a SAN disk, billed by the hour, in which a container runs."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
@@ -18,6 +18,7 @@ from microcluster.accounts.account import (
     account_image,
     choice,
     problem_of_example,
+    problem_of_place,
 )
 from microcluster.jobs.contract import Origin
 
@@ -38,11 +39,9 @@ class Cluster(ClusterSection):
     flavor: choice(
         "a flavor",
         catalog.FLAVORS,
-        description=", ".join(f"{name} ({flavor.gpus}x {flavor.gpu})" for name, flavor in catalog.FLAVORS.items()),
+        description=", ".join(flavor.describe() for flavor in catalog.FLAVORS.values()),
         examples=["AC2_16X120X100"],
     )
-    slow_ports: ClassVar[tuple[int, ...]] = tuple(speed for speed in catalog.PORT_SPEEDS_MBPS if speed < FAST_MBPS)
-
     admin_cidrs: AdminCidrs
     nodes: Nodes = 2
     port_speed_mbps: choice("a port speed that is sold", catalog.PORT_SPEEDS_MBPS, "; with more than one node 1000") = (
@@ -73,8 +72,21 @@ class Cluster(ClusterSection):
     @classmethod
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
-        flavor = catalog.FLAVORS.get(str(written.get("flavor")))
-        found = _place(flavor, written.get("datacenter")) + _disks(flavor) if flavor else []
+        flavor, place, found = _flavor(written), str(written.get("datacenter")), []
+        if flavor:
+            found += problem_of_place(
+                "datacenter", place, flavor.describe(), flavor.datacenters, catalog.sold_in(place)
+            )
+        if flavor and not flavor.san:
+            found.append(
+                f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
+            )
+        nodes, speed = written.get("nodes", 2), written.get("portSpeedMbps")
+        if isinstance(nodes, int) and nodes > 1 and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS:
+            found.append(
+                f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes every step wait for the network; "
+                f"use {FAST_MBPS}, or nodes: 1"
+            )
         for one, other in (("os", "image"), ("router", "privateVlan")):
             if written.get(one) is not None and written.get(other) is not None:
                 found.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
@@ -83,7 +95,7 @@ class Cluster(ClusterSection):
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
         """Return the flavor of a section."""
-        flavor = catalog.FLAVORS.get(str(written.get("flavor")))
+        flavor = _flavor(written)
         return Hardware(flavor.name, flavor.gpu, flavor.gpus) if flavor else None
 
     @property
@@ -120,22 +132,8 @@ class Cluster(ClusterSection):
         return {"port_speed_mbps": self.port_speed_mbps, "data_disk_gb": self.data_disk_gb}
 
 
-def _place(flavor: catalog.Flavor, datacenter: Any) -> list[str]:
-    known_place = isinstance(datacenter, str) and datacenter in catalog.DATACENTERS
-    if not known_place or datacenter in flavor.datacenters:
-        return []
-    places, offered = ", ".join(flavor.datacenters), ", ".join(catalog.sold_in(datacenter))
-    return [
-        f"cluster/datacenter: {datacenter} does not sell {flavor.describe()}; sold in {places}. {datacenter} sells {offered}"
-    ]
-
-
-def _disks(flavor: catalog.Flavor) -> list[str]:
-    if flavor.san:
-        return []
-    return [
-        f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
-    ]
+def _flavor(written: Mapping[str, Any]) -> catalog.Flavor | None:
+    return catalog.FLAVORS.get(str(written.get("flavor")))
 
 
 MACHINE = "softlayer:index:VirtualGuest"

@@ -71,7 +71,7 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
     before = [each for each in looking.book.records() if each.who == looking.who and each.rental and each.rental.open]
     record = looking.look()
     is_over = record.verdict.step == "over" and (before or (record.rental and record.rental.open))
-    if is_over and _where(stack, home):
+    if is_over:
         with suppress(CommandFailed):  # It goes on looking at nothing, and says so in its log.
             timer.timer(_timed(stack, home)).remove()
     if as_json:

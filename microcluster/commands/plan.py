@@ -58,7 +58,7 @@ def plan(
             f"The account has no price for any choice. {missing[0]} Without it: fab plan --stack {stack}"
         )
     known, unknown = choices(own, measured, zip(others, quotes, strict=True))
-    marks = choose(known, budget=budget or None, deadline_h=deadline or None)
+    marks = choose(known, budget=budget, deadline_h=deadline)
     prices = f"{'; '.join(sources)}."
     advice = [*advise(own, known, marks, budget=budget, deadline=deadline), prices]
     if as_json:
@@ -67,7 +67,9 @@ def plan(
         return 0
     if known:
         say(_title(own, known[0], measured))
-    cells = [_cells(row, marks) for row in known] + [_unmeasured(offer) for offer in unknown]
+    cells = [_cells(row, marks) for row in known]
+    for offer in unknown:
+        cells.append({**_offered(offer), "dollars": f"{offer.per_hour:.3f} an hour", "": "never measured"})
     rows = [[row.get(column, "") for column in COLUMNS] for row in cells]
     show_table(COLUMNS, rows, right=set(COLUMNS) - set(TEXTS))
     say("\n".join([*(f"No price: {each}" for each in missing), *advice]))
@@ -141,22 +143,21 @@ def advise(own: Stack, rows: Sequence[Alternative], marks: Marks, *, budget: flo
     mine, cheapest = marks[OWN], marks[CHEAPEST]
     better = fewer_machines(rows, mine) if mine else None
     if better:
-        found.append(
-            f"Do not rent {_further(better.offer.nodes, mine.offer.nodes)}: {_takes(better)} instead of {_takes(mine)}.{_keys(better)}"
-        )
-    if cheapest is not better:
-        yours = " That is what the stack file says." if cheapest is mine else _keys(cheapest)
-        found.append(f"Cheapest: {_machines(cheapest.offer)}, {_takes(cheapest)}.{yours}")
-    for limit, mark, what in (
-        (budget, FASTEST, f"Fastest within ${budget:g}"),
-        (deadline, IN_TIME, f"Cheapest within {deadline:g} hours"),
-    ):
-        row = marks[mark]
-        if limit:
-            found.append(
-                f"{what}: {_machines(row.offer)}, {_takes(row)}.{_keys(row)}" if row else f"{what}: nothing for sure."
-            )
+        further = _further(better.offer.nodes, mine.offer.nodes)
+        found.append(f"Do not rent {further}: {_takes(better)} instead of {_takes(mine)}.{_keys(better)}")
+    if cheapest is mine:
+        found.append(f"Cheapest: {_machines(mine.offer)}, {_takes(mine)}. That is what the stack file says.")
+    elif cheapest is not better:
+        found.append(f"Cheapest: {_choice(cheapest)}")
+    if budget:
+        found.append(f"Fastest within ${budget:g}: {_choice(marks[FASTEST])}")
+    if deadline:
+        found.append(f"Cheapest within {deadline:g} hours: {_choice(marks[IN_TIME])}")
     return found
+
+
+def _choice(row: Alternative | None) -> str:
+    return f"{_machines(row.offer)}, {_takes(row)}.{_keys(row)}" if row else "nothing for sure."
 
 
 def _pace(stack: Stack, measured: MeasuredRun | None) -> Pace | None:
@@ -240,10 +241,6 @@ def _cells(row: Alternative, marks: Marks) -> dict[str, str]:
         "$/M samples": f"{row.per_million:.2f}" if pace.basis == PUBLISHED else "-",
         "": ", ".join(_marks(row, marks)),
     }
-
-
-def _unmeasured(offer: Offer) -> dict[str, str]:
-    return {**_offered(offer), "dollars": f"{offer.per_hour:.3f} an hour", "": "never measured"}
 
 
 def _offered(offer: Offer) -> dict[str, str]:

@@ -1,20 +1,38 @@
-"""`fab up`: prepare this computer, rent the cluster, follow the job to its end, report."""
+"""`fab up`: prepare this computer, rent the cluster, follow the job to its end, report; with DOWN=1 end the rental with it."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
 from core.home import Home
 from core.plain_text import note, say
 from microcluster.accounts.registry import account_of
-from microcluster.commands import ending, unsaved_work
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import unsaved_work
 from microcluster.commands.command import (
     FAILED,
     INTERRUPTED,
+    SENTENCES,
     STACK,
     CommandFailed,
     UserMistake,
     local_command,
     run_part,
+    sentence,
 )
 from microcluster.commands.fetch import fetch
-from microcluster.commands.guard import book_of, bring_to_its_end, say_limits, who_looks
+from microcluster.commands.guard import (
+    LOOK_EVERY_S,
+    book_of,
+    bring_to_its_end,
+    guard_of,
+    limits_of,
+    say_limits,
+    sentence_of,
+    who_looks,
+)
+from microcluster.commands.guard_look import fetch_begun
+from microcluster.commands.money import cost_of_stack
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
 from microcluster.commands.resume import resume
@@ -22,6 +40,7 @@ from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.watch import LIMIT, watch
 from microcluster.config import stack as config
+from microcluster.guard.decision import LIVING, UNREAD, Limits, Verdict
 from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import engine
@@ -33,6 +52,9 @@ UPDATE_INTERRUPTED = (
     "`make up STACK={again}` continues from there, `make down STACK={stack}` cancels it."
 )
 JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack}` ends it and the bill."
+OVER = Verdict("end", "the job is over", reason="done")
+NOT_FINISHED = Outcome("failed")
+"""What a guard is told of a job that has ended in any other way, or has never begun."""
 
 
 @local_command
@@ -52,7 +74,7 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
     """
     stages = Stages()
     known = config.read_file(stack, ordering=True)
-    ends = ending.with_job(known, down=down)
+    ends = ends_with_job(known, down=down)
     _check_key(home, stack)
     repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
@@ -69,7 +91,7 @@ def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down
         if is_up:
             code = _follow(stack, stages, ends=ends)
     while ends and code not in (INTERRUPTED, LIMIT):
-        over = ending.end(home, stack, is_up=is_up)
+        over = end_rental(home, stack, is_up=is_up)
         if over is not None:
             return over
         with alone_on(stack, "make up", home):
@@ -140,5 +162,81 @@ def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
             return run_part(report, stack=stack) or code
     except KeyboardInterrupt:
         goes_on = f"{JOB_GOES_ON.format(stack=stack)} {who_looks(stack, Home.of())}".rstrip()
-        say(ending.left_alone(stack) if ends else goes_on)
+        say(_left_alone(stack) if ends else goes_on)
         return INTERRUPTED
+
+
+def ends_with_job(known: config.Stack, *, down: bool) -> bool:
+    """Return whether a rental ends with its job."""
+    return down or (known.guard is not None and known.guard.when_done == "cancel")
+
+
+def end_rental(
+    home: Home, stack: str, *, is_up: bool = True, sleep: Callable[[float], None] = time.sleep
+) -> int | None:
+    """Fetch everything, then cancel it and print the receipt; return None where the job runs again meanwhile.
+
+    What cannot be fetched whole keeps everything from being cancelled. A stack that did not come up ends as a failed job does.
+    """
+    try:
+        outcome = outcome_or_none(stack)
+        is_done = is_up and outcome is not None and outcome.state == "finished"
+        if not is_done and _runs_again(home, stack, sleep):
+            return None
+        looking = guard_of(stack, home, limits_of(stack) or Limits(), "up")
+        while (record := looking.end(OVER)) is None or record.verdict.code == UNREAD:
+            sleep(LOOK_EVERY_S)
+    except KeyboardInterrupt:
+        book_of(stack, home).forget()  # No guard is to finish what this person has stopped.
+        say(_left_alone(stack))
+        return INTERRUPTED
+    except SENTENCES as refused:
+        note(f"{sentence(str(refused))} {_bill(stack)}")
+        return FAILED
+    is_over = record.verdict.step == "over"
+    if not is_over:
+        note(f"{sentence_of(stack, record)} {_bill(stack)}")
+    return 0 if is_done and is_over else FAILED
+
+
+def _left_alone(stack: str) -> str:
+    """Say what becomes of a rental that nobody ends, and what it costs."""
+    return f"\nStopped; `make up` does not cancel it any more. {_bill(stack)} `make up STACK={stack} DOWN=1` does so again, `make down STACK={stack}` ends it and the bill."
+
+
+def _bill(stack: str) -> str:
+    """Say what goes on costing, and who ends it where it has limits."""
+    cost = cost_of_stack(stack)
+    if cost.per_hour == 0:
+        return "Nothing of it is billed."
+    return f"It goes on costing {cost.price}. {who_looks(stack, Home.of())}".rstrip()
+
+
+def _runs_again(home: Home, stack: str, sleep: Callable[[float], None]) -> bool:
+    """Keep the machines of a job that has not finished, for a look at them, until a guard would end them; say whether it runs again."""
+    limits, is_told = Limits(), False
+    while True:
+        outcome = outcome_or_none(stack)
+        if outcome and outcome.state in LIVING:
+            say("The job runs again; nothing is cancelled.")
+            return True
+        with suppress(config.ConfigError):
+            limits = limits_of(stack) or limits
+        if guard_of(stack, home, limits, "up", NOT_FINISHED).watch().verdict.step in ("end", "over"):
+            return False
+        if not is_told:
+            _bring_home(home, stack)
+            is_told = True
+        sleep(LOOK_EVERY_S)
+
+
+def _bring_home(home: Home, stack: str) -> None:
+    """Bring home what the job has made, and say what a person can do meanwhile."""
+    with alone_on(stack, "make up", home):  # Another guard leaves it alone meanwhile.
+        is_fetched = run_part(fetch_begun, stack=stack) == 0
+    made = "what it has made is here" if is_fetched else "not all that it has made could be fetched"
+    say(
+        f"The job has not finished; {made}. Its machines stay for a while, then they are cancelled. {_bill(stack)}\n"
+        f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack} DOWN=1` continues it; a higher keepFailed of microcluster:guard "
+        f"in stacks/Pulumi.{stack}.yaml keeps the machines longer, Ctrl-C here until `make down STACK={stack}`."
+    )

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import account_of
 from microcluster.config.model import StackFile
 from microcluster.jobs.image import is_local
@@ -121,25 +120,6 @@ def forecast_of(file: StackFile) -> Forecast | None:
     return Forecast(
         prediction, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
     )
-
-
-def problems_of_port(section: type[ClusterSection], cluster: Any, file: StackFile | None) -> list[str]:
-    """Refuse a port that is too slow between several nodes, with its cost where all else is right and was timed."""
-    of = cluster if isinstance(cluster, Mapping) else {}
-    nodes, speed = of.get("nodes", 2), of.get("portSpeedMbps")
-    if speed not in section.slow_ports or not isinstance(nodes, int) or nodes < 2:
-        return []
-    usual, costs = section.model_fields["port_speed_mbps"].default, "makes every step wait for the network"
-    slow = forecast_of(file) if file else None
-    if slow:
-        faster = file.cluster.model_copy(update={"port_speed_mbps": usual})
-        bill = forecast_of(file.model_copy(update={"cluster": faster})).bill()
-        costs = f"makes {slow.max_steps} steps take {_whole(slow.bill())} instead of {_whole(bill)} (+-{BAND:.0%})"
-    return [f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes {costs}; use {usual}, or nodes: 1"]
-
-
-def _whole(bill: Bill) -> str:
-    return f"{bill.hours:,.0f} h and ${bill.dollars:,.0f}"
 
 
 def with_forecast(

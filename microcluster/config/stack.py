@@ -14,7 +14,7 @@ from core.home import Home, owner_mark
 from core.plain_text import count, printable, shown
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
-from microcluster.config.forecast import Forecast, problems_of_port, with_forecast
+from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.local_files import find_files, read_source
 from microcluster.config.model import EXAMPLES, Container, Guard, StackFile, sentence, stack_file, unknown_key
 from microcluster.config.rules import (
@@ -226,15 +226,13 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     problems = _strange_keys(values, name) + problems_of_account(name, account)
     problems += problems_of_sections(written, completed, ordering=ordering)
     file = stack_file(completed.get("cluster"), completed.get("job"))
-    section = account_of(name).section
-    of_cluster = section.model_fields.values()
+    of_cluster = account_of(name).section.model_fields.values()
     examples = EXAMPLES | {f"cluster/{field.alias}": field.examples[0] for field in of_cluster if field.examples}
     parsed = None
     try:
         parsed = file.model_validate(completed)
     except ValidationError as error:
         problems += [sentence(one, file, examples) for one in error.errors()]
-    problems += problems_of_port(section, completed.get("cluster"), parsed)
     if parsed:
         problems += problems_of_budget(parsed)
     if problems:

@@ -122,10 +122,10 @@ Marks = Mapping[str, Alternative | None]
 """Which alternative has which mark; None where nothing fits."""
 
 
-def choose(rows: Sequence[Alternative], *, budget: float | None = None, deadline_h: float | None = None) -> Marks:
-    """Choose by the usual figures; what may break budget or deadline at its upper limit does not fit."""
-    affordable = [row for row in rows if budget is not None and row.dollars.high <= budget]
-    in_time = [row for row in rows if deadline_h is not None and row.hours.high <= deadline_h]
+def choose(rows: Sequence[Alternative], *, budget: float = 0, deadline_h: float = 0) -> Marks:
+    """Choose by the usual figures; what may break budget or deadline (0 for none) at its upper limit does not fit."""
+    affordable = [row for row in rows if budget and row.dollars.high <= budget]
+    in_time = [row for row in rows if deadline_h and row.hours.high <= deadline_h]
     return {
         OWN: next((row for row in rows if not row.offer.keys), None),
         CHEAPEST: _cheapest(rows),

@@ -18,7 +18,7 @@ from played_guard import charge
 from core.catalog.prices import Rate
 from core.home import Home
 from core.waiting import NotReadyError
-from microcluster.commands import ending, guard, guard_look, resume, up
+from microcluster.commands import guard, guard_look, resume, up
 from microcluster.commands.money import Cost
 from microcluster.config import stack as config
 from microcluster.guard import rental as rented
@@ -95,10 +95,10 @@ class Rental:
 def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     made = Rental()
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(ending, "run_part", made.part)
-    monkeypatch.setattr(ending, "limits_of", lambda stack: made.limits)
-    monkeypatch.setattr(ending, "cost_of_stack", lambda stack: Cost(PRICE, PRICE))
-    monkeypatch.setattr(ending, "who_looks", lambda stack, home: "A timer holds it to its limits.")
+    monkeypatch.setattr(up, "run_part", made.part)
+    monkeypatch.setattr(up, "limits_of", lambda stack: made.limits)
+    monkeypatch.setattr(up, "cost_of_stack", lambda stack: Cost(PRICE, PRICE))
+    monkeypatch.setattr(up, "who_looks", lambda stack, home: "A timer holds it to its limits.")
     monkeypatch.setattr(guard_look, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
     monkeypatch.setattr(guard_look, "unfetched_runs", made.unfetched)
     monkeypatch.setattr(guard_look, "run_part", made.part)
@@ -106,13 +106,13 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     monkeypatch.setattr(guard_look, "take_down", made.take_down)
     monkeypatch.setattr(guard_look.StackHands, "rental", lambda hands: made.read())
     monkeypatch.setattr(guard_look.StackHands, "hold", lambda *limits: None)
-    for part in (ending, guard_look):
+    for part in (up, guard_look):
         monkeypatch.setattr(part, "outcome_or_none", made.observed)
     return made
 
 
 def ended(sleep: Callable[[float], None] = lambda seconds: time.sleep(0.11), **options: Any) -> int | None:
-    return ending.end(Home.of(), "v100", sleep=sleep, **options)
+    return up.end_rental(Home.of(), "v100", sleep=sleep, **options)
 
 
 ENDED = ["stop", "fetch everything", "down discard"]
@@ -165,7 +165,7 @@ def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_
             raise config.ConfigError("It is being written.")
         return Limits(keep_failed_s=3600 if len(waited) < 3 else 0)
 
-    monkeypatch.setattr(ending, "limits_of", stack_file)
+    monkeypatch.setattr(up, "limits_of", stack_file)
     assert ended(waited.append) == 1
     assert len(waited) == 3, "two more looks, until the stack file allows none any more"
     assert rental.done == KEPT
@@ -315,7 +315,7 @@ def test_a_rental_ends_with_its_job_by_the_option_or_by_its_guard(
 ) -> None:
     values = config.read_values(config.path_of("horovod-local"))
     known = config.parse("horovod-local", values | ({"microcluster:guard": section} if section else {}))
-    assert ending.with_job(known, down=down) == ends
+    assert up.ends_with_job(known, down=down) == ends
 
 
 def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:

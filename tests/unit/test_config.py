@@ -1,5 +1,4 @@
 import copy
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -118,11 +117,11 @@ def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: i
     assert plan.risk().dollars <= 1 or plan.checkpoint_steps == 1
 
 
-def test_a_port_that_is_too_slow_is_refused_with_the_price_of_the_mistake() -> None:
+def test_a_port_that_is_too_slow_is_refused_with_a_way_out() -> None:
     (found,) = problems(written(cluster__portSpeedMbps=100, cluster__nodes=8))
-    assert found.startswith("cluster/portSpeedMbps: 100 Mb/s between 8 nodes makes 50000 steps take ")
-    dollars = [int(each.replace(",", "")) for each in re.findall(r"\$([\d,]+)", found)]
-    assert dollars[0] > 5 * dollars[1] and found.endswith("; use 1000, or nodes: 1")
+    assert found == (
+        "cluster/portSpeedMbps: 100 Mb/s between 8 nodes makes every step wait for the network; use 1000, or nodes: 1"
+    )
     two = problems(written(cluster__portSpeedMbps=10, job__maxSteps="many"))
     assert [problem.partition(":")[0] for problem in two] == ["cluster/portSpeedMbps", "job/maxSteps"]
 
@@ -144,7 +143,7 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
         ({"cluster__dataDiskGb": 2048}, "cluster/dataDiskGb: 2048 is not a disk size that is sold"),
         ({"cluster__datacenter": "lon06"}, "cluster/datacenter: lon06 does not sell AC2_16X120X100 (2x V100)"),
         ({"cluster__flavor": "ACL2_16X120X100"}, "cluster/flavor: ACL2_16X120X100 has local disks"),
-        ({"cluster__adminCidrs": ["0.0.0.0/0"]}, "cluster/adminCidrs/0: '0.0.0.0/0' opens port 22"),
+        ({"cluster__adminCidrs": ["0.0.0.0/0"]}, "cluster/adminCidrs: together they open port 22"),
         ({"cluster__adminCidrs": ["10.0.0.1/8"]}, "cluster/adminCidrs/0: '10.0.0.1/8' is not an IPv4 network"),
         ({"cluster__adminCidrs": []}, "cluster/adminCidrs: [] List should have at least 1 item"),
         ({"cluster__image": "1", "cluster__os": "UBUNTU_18_64"}, "cluster/image: cannot be given together"),

@@ -199,7 +199,6 @@ def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch
         "use_own_backend": lambda home: None,
         "limits_of": lambda stack: Limits(),
         "guard_of": lambda *args: SimpleNamespace(book=Book(tmp_path), who="guard@here", look=lambda: ended),
-        "_where": lambda stack, home: "a line of cron",
     }.items():
         monkeypatch.setattr(guard, name, value)
     monkeypatch.setattr(guard.timer, "timer", lambda job: SimpleNamespace(remove=refuse))

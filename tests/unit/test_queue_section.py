@@ -29,7 +29,7 @@ def parsed(**changed: object) -> config.Stack:
     [
         ({"nodes": 3}, "cluster/nodes: 3 is over the limit of 2 of queue gpu (seawulf"),
         ({"walltime": "09:00:00"}, "cluster/walltime: 09:00:00 is over the limit of 8 h of queue gpu"),
-        ({"processors": 64}, "cluster/processors: 64 is more than the 28 of queue gpu"),
+        ({"processors": 64}, "cluster/processors: 64 is over the limit of 28 of queue gpu"),
         ({"queue": "gpux"}, "cluster/queue: 'gpux' is no queue of seawulf; one of gpu, gpu-long"),
         ({"walltime": "8h"}, "cluster/walltime: '8h' is not HH:MM:SS"),
         ({"walltime": "00:01:00"}, "cluster/walltime: '00:01:00' is too short"),
