@@ -213,7 +213,7 @@ def test_a_cancelled_guest_keeps_its_firewall_until_its_group_is_removed_which_d
         cluster = Cluster(driver, ("gpu-0",))
         driver.delete(cluster.guests["gpu-0"])
         (left,) = Onlooker(emulator.config_file).account.guest_list.under(OWNER)
-        assert views.groups(left["primaryNetworkComponent"]) == [cluster.group.id]
+        assert views.groups(left, "primaryNetworkComponent") == [cluster.group.id]
         driver.delete(cluster.group)
         assert driver.read(cluster.group) is None
 

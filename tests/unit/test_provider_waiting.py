@@ -61,8 +61,7 @@ def test_a_part_of_a_wait_never_outlasts_the_whole(limit_s, within_s):
     assert time.monotonic() - began < 3
 
 
-@pytest.mark.parametrize("vendor", [SOFTLAYER, PAPERSPACE], ids=lambda vendor: vendor.name)
-def test_every_resource_has_the_time_that_an_order_takes_whose_answer_got_lost(vendor):
-    market = {"softlayer": SoftLayer, "paperspace": Paperspace}[vendor.name]
+@pytest.mark.parametrize(("vendor", "market"), [(SOFTLAYER, SoftLayer), (PAPERSPACE, Paperspace)])
+def test_every_resource_has_the_time_that_an_order_takes_whose_answer_got_lost(vendor, market):
     short = [each.DECLARED.TOKEN for each in vendor.resources if market.settled_s + STANDING_S > each.TIMEOUT_S]
     assert short == []
