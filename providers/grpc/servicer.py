@@ -38,13 +38,8 @@ class Vendor:
     """The setting that names the file of the key."""
 
     def resource(self, token: str) -> Managed:
-        """Return the resource of a type."""
-        known = {each.DECLARED.TOKEN: each for each in self.resources}
-        if token not in known:
-            raise ProviderError(
-                f"looking for resource type {token}: the provider has {', '.join(known)}. Correct the program."
-            )
-        return known[token]
+        """Return the resource of a type that the program declares."""
+        return next(each for each in self.resources if token == each.DECLARED.TOKEN)
 
     def session(self, settings: Values, stop: threading.Event) -> Session:
         """Remember the settings; the first operation that needs the account opens it, so that a preview needs none."""

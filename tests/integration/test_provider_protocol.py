@@ -85,11 +85,6 @@ def test_with_nobody_listening_an_operation_ends_with_a_sentence_that_names_the_
     assert "a-long-secret-key" not in str(failed.value)
 
 
-def test_an_unknown_type_is_a_sentence(driver):
-    with pytest.raises(Failed, match="looking for resource type softlayer:index:Volume"):
-        driver.create("Volume", "v", {})
-
-
 def test_an_error_inside_shows_no_traceback_and_is_called_a_bug(driver):
     with pytest.raises(Failed, match="This is a bug") as failed:
         driver.create("VirtualGuest", "gpu-0", {"mark": MARK})

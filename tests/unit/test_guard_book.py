@@ -76,6 +76,8 @@ def test_paperspaces_claim_names_journal_and_extension_in_its_name():
 
 
 class PlayedWire(Wire):
+    per_second = 10.0
+
     def connect(self):
         return None
 
@@ -83,6 +85,6 @@ class PlayedWire(Wire):
 @pytest.mark.parametrize(("date", "ahead_h"), [("Mon, 23 Nov 2026 06:00:00 GMT", 2), ("no date", 0)])
 def test_how_far_the_clocks_differ_is_read_from_every_answer(monkeypatch, date, ahead_h):
     monkeypatch.setattr("providers.rental.wire.time.time", BEGAN.timestamp)
-    wire = PlayedWire(None, None, 1.0, 10.0)
+    wire = PlayedWire(None)
     wire.heed({"Date": date})
     assert wire.clock_ahead_s == ahead_h * 3600
