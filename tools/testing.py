@@ -4,8 +4,10 @@ import hashlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +17,9 @@ from core.home import Home
 from core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
 from microcluster.setup import docker, engine, images, venv
-from microcluster.setup.environment import PYTHON, child_environment
+from microcluster.setup.environment import PYTHON, VENV, child_environment
 from microcluster.setup.errors import INTERRUPTED, CommandFailed
-from microcluster.setup.process import STOPPED_BY_LIMIT, asked, run_in_view
+from microcluster.setup.process import STOPPED_BY_LIMIT, asked, run_in_view, start, stop_group
 from microcluster.setup.progress import Stages
 
 MINUTE_S = 60
@@ -51,16 +53,11 @@ class Suite:
 
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 """An emulated account is shared by the tests of one file; files begin in the order of their names, not those of most tests."""
-UNIT = Suite("unit", "single modules, without network and account", 2, 12, ("-n", "4"))
+WAITING = ("-n", "8", *BY_FILE)
+"""More processes than cores: one waits while the other computes, and the files that wait longest come first."""
+UNIT = Suite("unit", "single modules, without network and account", 3, 12, WAITING)
 """What every other Python runs."""
-QUICK = Suite(
-    "integration unit",
-    "single modules, and the providers against emulated accounts: one waits while the other computes",
-    3,
-    20,
-    ("-n", "8", *BY_FILE),
-)
-"""The files that wait longest come first."""
+QUICK = Suite("integration unit", "single modules, and the providers against emulated accounts", 4, 20, WAITING)
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
 E2E = Suite("e2e", "clusters of containers, up and down", 40, 60, ("-n", "2"))
@@ -80,16 +77,17 @@ def test(home: Home) -> int:
     engine.ensure(home, stages)
     left_out = {E2E.name: obstacle} if obstacle else {}
     failed = []
-    for suite in suites:
-        try:
-            python = _prepare(suite, others, home, stages)
-        except CommandFailed as error:
-            if os.environ.get("CI") or not suite.series:
-                raise
-            left_out[suite.title] = str(error)
-            continue
-        if not _passes(suite, python, home, stages):
-            failed.append(suite.title)
+    with _images_meanwhile(home) if E2E in suites else nullcontext():
+        for suite in suites:
+            try:
+                python = _prepare(suite, others, home, stages)
+            except CommandFailed as error:
+                if os.environ.get("CI") or not suite.series:
+                    raise
+                left_out[suite.title] = str(error)
+                continue
+            if not _passes(suite, python, home, stages):
+                failed.append(suite.title)
     say(f"Time: {stages.summary()}.")
     for title, reason in left_out.items():
         say(f"Left out: {title}: {reason}.")
@@ -132,6 +130,21 @@ def prepared_python(series: str, program: str, home: Home) -> Path:
             venv.install(folder, home, program)
             finished.touch()
     return folder / "bin" / "python"
+
+
+@contextmanager
+def _images_meanwhile(home: Home) -> Iterator[None]:
+    """Build the images beside the suites that need none: it mostly waits for packages. What fails of it fails again, and is shown, before e2e."""
+    only = [word for name in images.ALL for word in ("--only", name)]
+    home.logs.mkdir(parents=True, exist_ok=True)
+    with (home.logs / "images.log").open("wb") as log:
+        argv = (str(VENV / "bin" / "fab"), "images", *only)
+        building = start(argv, child_environment(home), stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield
+    finally:
+        if building.poll() is None:
+            stop_group(building)
 
 
 def _prepare(suite: Suite, others: dict[str, str], home: Home, stages: Stages) -> Path:
