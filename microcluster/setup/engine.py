@@ -4,9 +4,9 @@ import hashlib
 import os
 import re
 import shutil
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from core.files import locked, whole_folder
@@ -74,57 +74,56 @@ def _command_line(home: Home) -> Path:
     if not folder.exists():
         say(f"    Pulumi {VERSION} into {folder}")
         with whole_folder(folder) as made:
-            reason = _official(made, home)
-            if reason:
-                say(f"    the official download fails ({reason}); building it from Go modules instead")
+            try:
+                _official(made, home)
+            except CommandFailed as failed:
+                say(f"    the official download fails ({failed}); building it from Go modules instead")
                 _build(made / "bin", "cli", "host", usual="5 min", home=home)
     return folder / "bin" / "pulumi"
 
 
-def _official(root: Path, home: Home) -> str | None:
-    """Run the official installer into ``root``; return the reason if it fails."""
-    script, reason = fetch_installer(INSTALLER_URL)
-    if script is None:
-        return reason
+def _official(root: Path, home: Home) -> None:
+    """Run the official installer into ``root``."""
     installer = root / "install.sh"
-    installer.write_bytes(script)
+    installer.write_bytes(fetch_installer(INSTALLER_URL))
     argv = ("sh", str(installer), "--version", VERSION, "--install-root", str(root), "--no-edit-path")
     step = Step("official installer", "1 min", argv, home.logs / "installer.log", AGAIN, DOWNLOAD_LIMIT_S)
     try:
         run_logged(step, os.environ)
-    except CommandFailed:
-        return f"the installer failed, see {step.log}"
+    except CommandFailed as failed:
+        raise CommandFailed(f"the installer failed, see {step.log}") from failed
     installer.unlink()
-    return None if (root / "bin" / "pulumi").exists() else f"the installer left no pulumi, see {step.log}"
+    if not (root / "bin" / "pulumi").exists():
+        raise CommandFailed(f"the installer left no pulumi, see {step.log}")
 
 
-def fetch_installer(url: str, timeout_s: float = INSTALLER_TIMEOUT_S) -> tuple[bytes | None, str]:
-    """Return the official installer's script, or None and the reason."""
+def fetch_installer(url: str, timeout_s: float = INSTALLER_TIMEOUT_S) -> bytes:
+    """Return the official installer's script."""
     try:
         with urllib.request.urlopen(url, timeout=timeout_s) as answer:
             script = answer.read()
-    except (urllib.error.URLError, OSError) as unreachable:
-        return None, f"{url}: {getattr(unreachable, 'reason', unreachable)}"
-    return (script, "") if script.startswith(b"#!") else (None, f"{url} did not answer with a script")
+    except OSError as unreachable:
+        raise CommandFailed(f"{url}: {getattr(unreachable, 'reason', unreachable)}") from unreachable
+    if not script.startswith(b"#!"):
+        raise CommandFailed(f"{url} did not answer with a script")
+    return script
 
 
 def _install_plugin(home: Home) -> None:
     """Install the official plugin, or build it from a Go module."""
     argv = (str(PULUMI), "plugin", "install", "resource", "command", PLUGIN_VERSION, "--reinstall")
-    log = home.logs / "plugin.log"
-    if fetch_installer(INSTALLER_URL)[0] is not None:
-        try:
-            step = Step("installing the command plugin", "5 s", argv, log, AGAIN, DOWNLOAD_LIMIT_S)
-            return run_logged(step, child_environment(home))
-        except CommandFailed:
-            say("    the official plugin cannot be downloaded; building it from a Go module instead")
-    folder = _place("command", home=home)
-    if not folder.exists():
-        with whole_folder(folder) as made:
-            _build(made / "bin", "command", usual="1 min", home=home)
-    file = ("--file", str(folder / "bin" / PLUGIN_BINARY))
-    run_logged(Step("installing the command plugin", "5 s", (*argv, *file), log, AGAIN), child_environment(home))
-    return None
+    step = Step("installing the command plugin", "5 s", argv, home.logs / "plugin.log", AGAIN, DOWNLOAD_LIMIT_S)
+    try:
+        fetch_installer(INSTALLER_URL)  # Where that cannot be had, the plugin cannot either.
+        run_logged(step, child_environment(home))
+    except CommandFailed:
+        say("    the official plugin cannot be downloaded; building it from a Go module instead")
+        folder = _place("command", home=home)
+        if not folder.exists():
+            with whole_folder(folder) as made:
+                _build(made / "bin", "command", usual="1 min", home=home)
+        file = ("--file", str(folder / "bin" / PLUGIN_BINARY))
+        run_logged(replace(step, argv=(*argv, *file)), child_environment(home))
 
 
 def _place(*modules: str, home: Home) -> Path:

@@ -95,8 +95,8 @@ def test_a_go_that_is_too_old_is_named_with_its_version(tmp_path, monkeypatch, v
 def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<html>log in to the hotel's network</html>")
-    script, reason = engine.fetch_installer(page.as_uri())
-    assert script is None and "did not answer with a script" in reason
+    with pytest.raises(CommandFailed, match="did not answer with a script"):
+        engine.fetch_installer(page.as_uri())
 
 
 def test_a_half_installed_plugin_is_not_taken_for_one(tmp_path: Path) -> None:
