@@ -30,29 +30,24 @@ class Transformer:
         padding = tf.cast(tf.equal(source, PAD), tf.float32)[:, None, None, :] * MASKED
         length = tf.shape(target)[1]
         future = (1.0 - tf.linalg.band_part(tf.ones([length, length]), -1, 0)) * MASKED
-        with tf.variable_scope("encoder", reuse=tf.AUTO_REUSE):
-            side = self._params["encoder_params"]
-            states = self._embedded(side, source)
-            for layer in range(side["encoder_layers"]):
-                with tf.variable_scope(f"layer_{layer}"):
-                    states += self._attend("self", side, states, None, padding)
-                    states += self._feed_forward(side, states)
-            memory = _normalize(states)
-        with tf.variable_scope("decoder", reuse=tf.AUTO_REUSE):
-            side = self._params["decoder_params"]
-            states = self._embedded(side, target)
-            for layer in range(side["num_hidden_layers"]):
-                with tf.variable_scope(f"layer_{layer}"):
-                    states += self._attend("self", side, states, None, future)
-                    states += self._attend("cross", side, states, memory, padding)
-                    states += self._feed_forward(side, states)
-            return tf.einsum("sph,vh->spv", _normalize(states), self._embedding)
+        memory = self._states("encoder", "encoder_layers", source, padding)
+        states = self._states("decoder", "num_hidden_layers", target, future, memory, padding)
+        return tf.einsum("sph,vh->spv", states, self._embedding)
 
-    def _embedded(self, side: Params, numbers: tf.Tensor) -> tf.Tensor:
-        embedded = tf.gather(self._embedding, numbers) * self._hidden**0.5
-        return self._dropout(
-            embedded + _positions(tf.shape(numbers)[1], self._hidden), side["layer_postprocess_dropout"]
-        )
+    def _states(self, name: str, count: str, numbers: tf.Tensor, bias: tf.Tensor, *across: tf.Tensor) -> tf.Tensor:
+        """Pass embedded pieces through layers; ``across`` is another side's memory and the bias of attention to it."""
+        side = self._params[f"{name}_params"]
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
+            states = tf.gather(self._embedding, numbers) * self._hidden**0.5
+            states += _positions(tf.shape(numbers)[1], self._hidden)
+            states = self._dropout(states, side["layer_postprocess_dropout"])
+            for layer in range(side[count]):
+                with tf.variable_scope(f"layer_{layer}"):
+                    states += self._attend("self", side, states, None, bias)
+                    if across:
+                        states += self._attend("cross", side, states, *across)
+                    states += self._feed_forward(side, states)
+            return _normalize(states)
 
     def _attend(
         self, name: str, side: Params, states: tf.Tensor, memory: tf.Tensor | None, bias: tf.Tensor
