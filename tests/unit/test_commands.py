@@ -221,12 +221,19 @@ def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monk
     assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
 
 
-def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkeypatch):
+def test_stopping_names_the_machine_that_does_not_answer_or_was_not_looked_at(monkeypatch):
     class Silent(FakeMachine):
-        def _python3(self, words, stdin):
-            time.sleep(3)
+        says = {"ended": 2, "left": [], "unseen": "Docker does not answer"}
+        pause_s = 0.0
 
+        def _python3(self, words, stdin):
+            time.sleep(self.pause_s)
+            return json.dumps(self.says)
+
+    (answer,) = remote_job.stop_job([Silent()], CLUSTER).values()
+    assert answer.endswith(": Docker does not answer")
     monkeypatch.setattr(remote_job, "STOP_ALL_S", 0.2)
+    monkeypatch.setattr(Silent, "pause_s", 3.0)
     assert remote_job.stop_job([Silent()], CLUSTER) == {"gpu-0": "no answer in time"}
 
 
@@ -235,15 +242,6 @@ def test_stopping_what_is_not_up_also_answers_a_program(run, monkeypatch):
     code, out, _ = run("stop", json=True)
     assert code == 0
     assert json.loads(out) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
-
-
-def test_stopping_says_which_machine_was_not_looked_at_because_docker_did_not_answer():
-    class Hanging(FakeMachine):
-        def _python3(self, words, stdin):
-            return json.dumps({"ended": 2, "left": [], "unseen": "Docker does not answer"})
-
-    (answer,) = remote_job.stop_job([Hanging()], CLUSTER).values()
-    assert answer.endswith(": Docker does not answer")
 
 
 def test_an_environment_with_an_older_package_is_a_sentence(monkeypatch):

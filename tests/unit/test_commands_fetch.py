@@ -32,6 +32,8 @@ def changed(path: str, /, **fields: Any) -> Inventory:
 def test_nothing_is_missing_after_a_fetch(tmp_path: Path) -> None:
     facts = after_fetching(tmp_path, FOUND, FOUND)
     assert (facts["unfetched"], facts["gone_on"], facts["fetched_step"]) == ([], False, 9)
+    silent = replace(FOUND, silent=("connecting to gpu-1: no answer.",))
+    assert after_fetching(tmp_path, silent, silent)["gone_on"], "a node did not answer, so it was no whole one"
 
 
 def test_all_results_are_missing_before_one() -> None:
@@ -61,17 +63,10 @@ def test_what_was_written_since_is_missing(tmp_path, path, fields, unfetched, go
 def test_a_file_of_one_node_that_came_under_a_name_of_its_own_is_known_again(tmp_path: Path) -> None:
     own = replace(LARGE, path="nodes/gpu-1/logdir/all.bin")
     found = replace(FOUND, files=(*FOUND.files, own))
-    assert after_fetching(tmp_path, found, replace(FOUND, left=(LARGE,)))["unfetched"] == []
-
-
-def test_a_large_file_stays_known_after_a_fetch_that_did_not_ask_for_it(tmp_path: Path) -> None:
+    then = replace(FOUND, left=(LARGE,))
+    assert after_fetching(tmp_path, found, then)["unfetched"] == []
     fetch._write_manifest("v100", replace(FOUND, files=(*FOUND.files, LARGE)), tmp_path)
-    assert after_fetching(tmp_path, FOUND, replace(FOUND, left=(LARGE,)))["unfetched"] == []
-
-
-def test_a_fetch_that_a_node_did_not_answer_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
-    silent = replace(FOUND, silent=("connecting to gpu-1: no answer.",))
-    assert after_fetching(tmp_path, silent, silent)["gone_on"]
+    assert after_fetching(tmp_path, FOUND, then)["unfetched"] == [], "though this fetch did not ask for it"
 
 
 def test_two_trainings_of_one_run_have_two_folders_and_no_machine_chooses_where(monkeypatch):

@@ -50,12 +50,6 @@ def test_the_last_rental_begins_where_the_mark_last_held_nothing(rows: list[Char
     assert not any(rental.open for rental in found[:-1]), "what is open is always in the last one"
 
 
-def test_what_is_kept_is_listed_apart_and_does_not_count_as_left_over() -> None:
-    drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
-    bill = last_rental([drive, charge("a", 0, 1)], DAY)
-    assert (bill.open, bill.kept) == ([], [drive])
-
-
 def test_a_drive_that_is_kept_between_two_rentals_does_not_make_them_one() -> None:
     drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
     before, now = charge("a", 0, 1), charge("b", 50, None)
@@ -65,6 +59,8 @@ def test_a_drive_that_is_kept_between_two_rentals_does_not_make_them_one() -> No
         ([drive], [(drive,)]),
     ):
         assert [rental.rows for rental in rentals(rows, DAY)] == split
+    bill = last_rental([drive, before], DAY)
+    assert (bill.open, bill.kept) == ([], [drive]), "it is not left over"
 
 
 def test_a_guard_counts_from_the_first_machine_and_a_kept_drive_from_then_on() -> None:
@@ -84,9 +80,7 @@ GUEST = "softlayer:index:VirtualGuest"
 
 def test_state_and_account_are_compared_by_kind_and_id() -> None:
     held = (
-        Held(GUEST, "gpu-0", "1"),
-        Held(GUEST, "gpu-1", "2"),
-        Held(GUEST, "gpu-2", None),
+        *(Held(GUEST, name, known) for name, known in (("gpu-0", "1"), ("gpu-1", "2"), ("gpu-2", None))),
         Held("softlayer:index:Ledger", "l", "x"),
     )
     found = [thing("guest", "1"), thing("guest", "3"), thing("key", "2"), thing("guest", "4", alive=False)]
@@ -95,14 +89,8 @@ def test_state_and_account_are_compared_by_kind_and_id() -> None:
     assert [each.id for each in compared.state_only] == ["2"]
     assert [each.name for each in compared.under_way] == ["gpu-2"]
     assert len(differences(compared, "local")) == 4
-
-
-def test_what_has_no_resource_of_its_own_or_is_kept_is_no_difference() -> None:
     kept = dataclasses.replace(thing("drive", "6"), is_kept=True)
-    assert compare([thing("script", "5"), kept], Snapshot(0, ())).agrees
-
-
-def test_a_state_that_cannot_be_read_is_one_line_with_the_command_that_mends_it() -> None:
+    assert compare([thing("script", "5"), kept], Snapshot(0, ())).agrees, "a script has no resource of its own"
     (line,) = differences(Compared(broken="it is empty"), "local")
     assert line.endswith("it is empty. Repair it: fab recover --stack local")
 
@@ -123,17 +111,16 @@ def test_only_what_is_named_is_chosen() -> None:
             choose(found, ids, mark)
 
 
-@pytest.mark.parametrize(
-    "domain",
-    [None, "", "example.com", "microcluster", "local.microcluster", "local-1f3a9c4.microcluster", "local-1f3a9c42.microcluster.example.com",
-     "local-1F3A9C42.microcluster", "x.local-1f3a9c42xmicrocluster", "-1f3a9c42.microcluster", "local-1f3a9c42.microcluster\n"],
-)  # fmt: skip
-def test_a_foreign_domain_has_no_owner(domain: str | None) -> None:
-    assert owner_in_domain(domain) is None
+FOREIGN = (
+    *(None, "", "example.com", "microcluster", "local.microcluster", "local-1f3a9c4.microcluster"),
+    *("local-1f3a9c42.microcluster.example.com", "local-1F3A9C42.microcluster", "x.local-1f3a9c42xmicrocluster"),
+    *("-1f3a9c42.microcluster", "local-1f3a9c42.microcluster\n"),
+)
 
 
-def test_the_owner_is_read_from_domain_notes_and_tags() -> None:
+def test_the_owner_is_read_from_domain_and_notes_and_a_foreign_one_is_none() -> None:
     assert owner_in_domain("local-1f3a9c42.microcluster") == MINE
+    assert [domain for domain in FOREIGN if owner_in_domain(domain)] == []
     assert owner_in_notes("microcluster local-1f3a9c42: data") == MINE
     assert owner_in_notes("microcluster local-1f3a9c42ab") is None
     assert owner_in_notes("a microcluster local-1f3a9c42") is None

@@ -54,46 +54,24 @@ def written(
     return page(CLUSTER, done, records, found, answers, cost, bill)
 
 
-def test_the_page_needs_nothing_from_elsewhere() -> None:
+def test_the_page_shows_answers_curves_cost_and_files_with_nothing_from_elsewhere_and_no_markup_of_others() -> None:
     text = written()
+    for part in ("Was there overfitting?", "<svg", "4.50 USD", "logdir/model.ckpt-300.index", "0123456789ab"):
+        assert part in text
+    assert "base_params = {&#39;a&#39;: &#39;&lt;b&gt;&#39;}" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert not re.search(r"""(src|href)\\s*=\\s*["'](https?:)?//""", text)
     assert "<script" not in text and "@import" not in text and "url(http" not in text
-
-
-def test_what_was_written_by_others_is_text_and_no_markup() -> None:
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in written()
-    assert "&lt;b&gt;" in written()
-
-
-def test_the_page_shows_answers_curves_cost_files_and_configuration() -> None:
-    text = written()
-    for part in (
-        "Was there overfitting?",
-        "<svg",
-        "4.50 USD",
-        "logdir/model.ckpt-300.index",
-        "base_params",
-        "0123456789ab",
-    ):
-        assert part in text
 
 
 def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> None:
     text = written(tuple(SampledRun().events()), link=PAIR)
     table = text.partition("<h2>Network</h2>")[2].partition("</table>")[0]
-    for part in (
-        "measured: counters of the cards",
-        "measured: preflight",
-        "derived: as the answer above says",
-        "<td>365 MB</td>",
-    ):
+    for part in ("measured: counters of the cards", "measured: preflight", "derived: as the answer above says"):
         assert part in table
-    assert "1.08 to 1.20 s" in table
+    assert "<td>365 MB</td>" in table and "1.08 to 1.20 s" in table
+    assert "<h2>Network</h2>" not in written(tuple(SampledRun().events())), "on one machine"
     assert "Private network of gpu-0" in text
-
-
-def test_a_run_on_one_machine_has_no_table_of_its_network() -> None:
-    assert "<h2>Network</h2>" not in written(tuple(SampledRun().events()))
 
 
 def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() -> None:
@@ -148,14 +126,8 @@ def test_a_long_curve_keeps_its_ends_and_few_points() -> None:
     kept = report_page.thinned(points)
     assert len(kept) <= report_page.MOST_POINTS + 2
     assert (kept[0], kept[-1]) == (points[0], points[-1])
-
-
-def test_a_long_curve_keeps_its_dips_and_its_peaks() -> None:
     pauses = [(step, 0.0 if step % 4001 == 1 else 2000.0 if step == 777 else 1700.0) for step in range(50_000)]
     kept = report_page.thinned(pauses)
-    assert {point for point in pauses if point[1] != 1700.0} <= set(kept)
+    assert {point for point in pauses if point[1] != 1700.0} <= set(kept), "its dips and its peaks"
     assert [step for step, _ in kept] == sorted(step for step, _ in kept)
-
-
-def test_a_curve_without_points_is_drawn_as_empty() -> None:
     assert "nothing yet" in report_page.curve("loss", {"training": []})

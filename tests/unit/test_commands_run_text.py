@@ -39,6 +39,9 @@ def test_the_facts_of_status_are_the_contract():
         "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False},
     }
     assert facts["nodes"][0]["name"] == "gpu-0"
+    assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
+    line = "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
+    assert run_text.headline(RUNNING) == line
 
 
 def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_next_command():
@@ -48,11 +51,7 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     )
     assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
     assert "fab report --stack local" in status_text(CLUSTER, seen, COST)
-
-
-def test_a_checkpoint_that_was_put_aside_is_named():
-    text = "model-3.pt is torn: File is not a zip file; it lies in /data/runs/x/torn"
-    assert f"  put aside: {text}" in status_text(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
+    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(CLUSTER, seen, COST)
 
 
 def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
@@ -63,11 +62,6 @@ def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
     assert run_text.alarm_text({"text": "gpu-0 is nearly full"}, emulated) == "gpu-0 is nearly full"
 
 
-def test_the_report_compares_the_pace_with_the_prediction():
-    seen = dataclasses.replace(RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s")
-    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(CLUSTER, seen, COST)
-
-
 def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
     job = CLUSTER.job.model_copy(update={"max_steps": 50_000})
     planned = dataclasses.replace(CLUSTER, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
@@ -75,40 +69,23 @@ def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_rent
     assert "planned" not in run_text.report(CLUSTER, RUNNING, COST)
 
 
-def test_a_stack_that_is_not_up_is_absent():
-    assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
-
-
-def test_a_running_job_is_one_line():
-    assert (
-        run_text.headline(RUNNING) == "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
-    )
-
-
 def test_the_report_names_what_ran_where_how_well_and_for_how_much():
     done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
     text = run_text.report(CLUSTER, done, COST)
-    for part in (
-        "finished",
-        "gpu-0 (10.112.7.2)",
-        "2x P100",
-        "8.0 at first, 6.5 at last",
-        "0, 30",
-        "$1.50 so far, $8.99/hour",
-    ):
+    shown = ("finished", "gpu-0 (10.112.7.2)", "2x P100", "8.0 at first, 6.5 at last", "0, 30")
+    for part in (*shown, "$1.50 so far, $8.99/hour"):
         assert part in text
+    many = dataclasses.replace(RUNNING, checkpoints=tuple(range(20, 3740, 20)))
+    assert dict(run_text.report_rows(CLUSTER, many, COST))["checkpoints"] == "186, from step 20 to 3720"
 
 
-def test_the_copy_of_a_run_on_another_machine_is_shown():
+def test_the_copy_of_a_run_on_another_machine_and_a_checkpoint_that_was_put_aside_are_shown():
     copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
     assert line in status_text(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
     assert "copied" not in status_text(CLUSTER, RUNNING, COST)
-
-
-def test_many_checkpoints_are_counted_with_their_first_and_last_step():
-    many = dataclasses.replace(RUNNING, checkpoints=tuple(range(20, 3740, 20)))
-    assert dict(run_text.report_rows(CLUSTER, many, COST))["checkpoints"] == "186, from step 20 to 3720"
+    text = "model-3.pt is torn: File is not a zip file; it lies in /data/runs/x/torn"
+    assert f"  put aside: {text}" in status_text(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
 
 
 def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
@@ -145,10 +122,7 @@ def test_a_pace_near_the_prediction_is_no_warning_and_one_without_prediction_say
     )
     own = dataclasses.replace(near, predicted_s=None)
     assert run_text.outlook(own, COST) == "pace: a step takes 1.800 s; what is left takes 10 h and $89.90"
-
-
-def test_before_enough_steps_nothing_is_said_of_the_pace() -> None:
-    assert run_text.outlook(dataclasses.replace(SETTLED, settled=False), COST) is None
+    assert run_text.outlook(dataclasses.replace(SETTLED, settled=False), COST) is None, "before enough steps"
 
 
 def test_a_run_that_its_guard_stopped_says_so_with_the_next_command():

@@ -13,6 +13,7 @@ from launching import transformer
 from microcluster.commands.command import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
+from tools import product
 
 # Stands for TensorBoard: listens where it is told to, for ever.
 FAKE = """
@@ -29,19 +30,13 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     (tmp_path / "tensorboard").mkdir()
     (tmp_path / "tensorboard" / "__init__.py").touch()
     (tmp_path / "tensorboard" / "main.py").write_text(FAKE)
-    argv = [sys.executable, "-c", SERVER.read_text(), "/data/runs/x/logdir", str(unused_port())]
+    argv = [sys.executable, "-c", SERVER.read_text(), "/data/runs/x/logdir", str(product.free_port())]
     env = {"PYTHONPATH": str(tmp_path)}
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
     ) as process:
         yield process
         process.kill()
-
-
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_the_server_says_when_it_answers_and_ends_with_the_connection(server: subprocess.Popen[str]) -> None:
@@ -75,26 +70,16 @@ def test_tunnel_and_server_share_one_connection_that_shows_only_loopbacks(tmp_pa
     assert "ExitOnForwardFailure=yes" in argv
     assert argv[-1].startswith("docker exec -i -e MICROCLUSTER_TOOL=tensorboard c python -c ")
     assert argv[-1].endswith(" /data/runs/0123456789ab/logdir 6006")
+    bare = ClusterFacts("local", "1f3a9c42", run="0123456789ab")
+    python = "/data/runs/0123456789ab/environment/bin/python"
+    started = tunnel_argv(host, [host], bare, 7007)[-1]
+    assert f"env MICROCLUSTER_TOOL=tensorboard {python} -c " in started, "without a container it is the run's own"
 
 
-def test_on_a_machine_without_a_container_the_runs_own_environment_has_it(tmp_path: Path) -> None:
-    cluster = ClusterFacts("local", "1f3a9c42", run="0123456789ab")
-    host = FakeMachine()
-    host.key_file = str(tmp_path / "id")
-    folder = "/data/runs/0123456789ab"
-    assert (
-        f"env MICROCLUSTER_TOOL=tensorboard {folder}/environment/bin/python -c "
-        in tunnel_argv(host, [host], cluster, 7007)[-1]
-    )
-
-
-@pytest.mark.parametrize("port", ["http", "0", "70000", "-1"])
-def test_what_is_no_port_is_refused(port: str) -> None:
-    with pytest.raises(UserMistake, match="is not a port"):
-        free_port(port)
-
-
-def test_a_local_port_in_use_is_refused_with_another_to_try() -> None:
+def test_what_is_no_port_is_refused_and_of_one_in_use_another_named() -> None:
+    for port in ("http", "0", "70000", "-1"):
+        with pytest.raises(UserMistake, match="is not a port"):
+            free_port(port)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(UserMistake, match=f"fab tensorboard --port {port + 1}"):

@@ -36,14 +36,13 @@ def test_the_best_model_translates_and_the_newest_checkpoint_where_there_is_none
     assert model_of(listed(*RECORDS, NEWEST), PLAN).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
 
 
-def test_a_run_without_a_checkpoint_translates_nothing() -> None:
+def test_a_run_without_a_checkpoint_or_a_part_of_it_translates_nothing(tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="no whole checkpoint yet"):
         model_of(listed(*RECORDS), PLAN)
-
-
-def test_a_missing_part_is_named() -> None:
     with pytest.raises(RemoteError, match="data/m_common.model not found"):
         model_of(listed(RECORDS[0], RECORDS[2], BEST), PLAN)
+    with pytest.raises(UserMistake, match="is no fetched run"):
+        model_for(FakeMachine(), HERE, str(tmp_path), PLAN)
 
 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
@@ -52,9 +51,6 @@ def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_adde
     text = job.configuration("/data/wmt16_en_de", "/x") + added
     tree = ast.parse(text, feature_version=(3, 5))
     assert [node.targets[0].id for node in tree.body if isinstance(node, ast.Assign)][-1] == "infer_params"
-
-
-def test_inference_is_one_process_without_horovod() -> None:
     argv = translation.inference("/t/config.py", "/t/model", "/t/translated")
     assert "--use_horovod=False" in argv and "--mode=infer" in argv
 
@@ -72,11 +68,6 @@ def test_a_text_that_cannot_be_translated_is_refused(tmp_path: Path, content: by
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(UserMistake, match=reason):
         lines_of(str(tmp_path / "text"))
-
-
-def test_a_folder_that_was_not_fetched_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserMistake, match="is no fetched run"):
-        model_for(FakeMachine(), HERE, str(tmp_path), PLAN)
 
 
 def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:

@@ -117,13 +117,8 @@ def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkey
     assert "fab watch --stack local" in said and "fab stop --stack local" in said
 
 
-FAILED = dataclasses.replace(
-    RUNNING,
-    state="failed",
-    cause="rank-died",
-    reason="rank 2 on gpu-1 ended",
-    last_lines=("[1,2]<stderr>:its last words",),
-)
+DIED = {"cause": "rank-died", "reason": "rank 2 on gpu-1 ended", "last_lines": ("[1,2]<stderr>:its last words",)}
+FAILED = dataclasses.replace(RUNNING, state="failed", **DIED)
 
 
 def test_of_a_failed_run_the_cause_comes_first_then_the_lines_that_matter_then_the_next_command():
@@ -149,15 +144,6 @@ def test_status_watch_and_logs_say_the_same_of_a_failed_run(monkeypatch, capsys,
         logs.logs.body(None, stack="local")
     said = capsys.readouterr()
     assert (said.out, said.err.splitlines()[1:]) == ("a line\n", trouble)
-
-
-def test_plain_lines_are_few(capsys):
-    now = [0.0]
-    screen = watch.PlainScreen(clock=lambda: now[0])
-    for second in range(20):
-        now[0] = float(second)
-        screen.show(dataclasses.replace(RUNNING, step=second), COST)
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["cost:", "running,", "running,"]
 
 
 def test_a_line_that_has_not_changed_is_printed_every_half_minute_with_how_long_it_has_not(capsys):
