@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from core.catalog.prices import Rate
-from core.home import Owner, owner_in_domain, owner_in_notes
+from core.home import Owner
 from microcluster.commands.command import UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.receipt import price
@@ -109,18 +109,3 @@ def test_only_what_is_named_is_chosen() -> None:
     for ids, mark in ((["1"], ""), (["77"], ""), ([], "ffffffff")):
         with pytest.raises(UserMistake, match="fab sweep"):
             choose(found, ids, mark)
-
-
-FOREIGN = (
-    *(None, "", "example.com", "microcluster", "local.microcluster", "local-1f3a9c4.microcluster"),
-    *("local-1f3a9c42.microcluster.example.com", "local-1F3A9C42.microcluster", "x.local-1f3a9c42xmicrocluster"),
-    *("-1f3a9c42.microcluster", "local-1f3a9c42.microcluster\n"),
-)
-
-
-def test_the_owner_is_read_from_domain_and_notes_and_a_foreign_one_is_none() -> None:
-    assert owner_in_domain("local-1f3a9c42.microcluster") == MINE
-    assert [domain for domain in FOREIGN if owner_in_domain(domain)] == []
-    assert owner_in_notes("microcluster local-1f3a9c42: data") == MINE
-    assert owner_in_notes("microcluster local-1f3a9c42ab") is None
-    assert owner_in_notes("a microcluster local-1f3a9c42") is None

@@ -32,11 +32,8 @@ def test_a_charge_has_its_dates_in_utc_as_the_sentences_say_that_show_them():
     assert f"{ended.opened:%H:%M} to {ended.closed:%H:%M} UTC" == "14:00 to 15:30 UTC"
 
 
-def test_a_charge_includes_its_children():
+def test_a_charge_includes_its_children_and_one_that_is_less_than_they_are_is_added_to_them():
     assert (charge().per_hour, charge().so_far) == (Decimal("4.4"), Decimal("8.8"))
-
-
-def test_a_charge_that_is_less_than_its_children_is_added_to_them():
     children = [{"hourlyRecurringFee": 3}, {"hourlyRecurringFee": ".5"}]
     assert charge(hourlyRecurringFee=1, children=children).per_hour == Decimal("4.5")
 
@@ -78,15 +75,9 @@ def test_a_part_that_came_later_has_cost_less_before():
 def test_a_monthly_item_costs_every_month_that_it_began_although_the_account_counts_no_hours_of_it(
     opened, ended, months
 ):
-    found = charge(
-        hourlyFlag=False,
-        createDate=opened,
-        cancellationDate=ended,
-        recurringFee="98.55",
-        hourlyRecurringFee=0,
-        currentHourlyCharge=0,
-        children=[{"recurringFee": "90", "hourlyRecurringFee": 0, "currentHourlyCharge": 0}],
-    )
+    no_hours = {"hourlyRecurringFee": 0, "currentHourlyCharge": 0}
+    monthly = {"hourlyFlag": False, "recurringFee": "98.55", "children": [{"recurringFee": "90", **no_hours}]}
+    found = charge(createDate=opened, cancellationDate=ended, **monthly, **no_hours)
     assert found.per_hour == Decimal("0.1350")
     assert found.so_far == Decimal("98.55") * months if months else found.so_far < Decimal("98.55") * 600
 
@@ -109,9 +100,6 @@ def test_a_receipt_counts_what_is_open_and_adds_everything_up():
     found = receipt([charge(), charge(cancellationDate=NOW.isoformat())])
     assert (found.open_count, found.total) == (1, Decimal("17.6"))
     assert receipt([]).total == 0
-
-
-def test_the_receipt_for_a_person_names_each_thing_and_ends_with_what_is_open():
     lines = as_lines(receipt([charge(cancellationDate=NOW.isoformat())]), "1f3a9c42").splitlines()
     assert "gpu-0" in lines[1]
     assert lines[-1] == "open billing items with mark 1f3a9c42: 0; rented for 8.80 in all"

@@ -47,10 +47,12 @@ def test_what_a_preview_cannot_know_yet_is_never_judged():
     assert Groups().check({**GROUP, "rules": [rule, rule]}, {}) == []
 
 
-def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
+def test_a_second_mark_and_a_router_beside_a_vlan_are_refused_with_both_in_the_sentence():
     (problem,) = Ledgers().check({**LEDGER, "mark": "00000000"}, LEDGER)
     assert problem.key == "mark"
     assert "1f3a9c42" in problem.reason and "00000000" in problem.reason
+    (problem,) = Ledgers().check({**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}, {})
+    assert "either backendRouterId or privateVlanId" in problem.reason
 
 
 @pytest.mark.parametrize(
@@ -80,19 +82,13 @@ def test_only_what_cannot_be_changed_in_place_replaces_the_guest(key):
     assert (key in Guests().REPLACE_ON) == (key in REPLACING)
 
 
-def test_nothing_replaces_the_ledger():
-    assert not Ledgers().REPLACE_ON
-
-
-def test_a_preview_prices_the_cluster_and_keeps_the_router_of_its_datacenter():
+def test_a_preview_prices_the_cluster_and_keeps_the_router_of_its_datacenter_and_vlan():
     old = {**LEDGER, "backendRouterId": "5", "accountId": "9"}
     kept = Ledgers().known_outputs({**LEDGER, "nodes": 4}, old)
     assert (kept["backendRouterId"], kept["accountId"]) == ("5", "9")
     assert "backendRouterId" not in Ledgers().known_outputs({**LEDGER, "datacenter": "lon04"}, old)
     assert float(kept["pricePerHour"]) == 2 * float(Ledgers().known_outputs(LEDGER, {})["pricePerHour"])
-
-
-def test_a_preview_keeps_the_router_of_a_vlan_that_stays_and_cannot_know_that_of_another():
-    old = {**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}
-    assert Ledgers().known_outputs({**LEDGER, "privateVlanId": "1234"}, old)["backendRouterId"] == "5"
-    assert "backendRouterId" not in Ledgers().known_outputs({**LEDGER, "privateVlanId": "99"}, old)
+    vlan = old | {"privateVlanId": "1234"}
+    assert Ledgers().known_outputs({**LEDGER, "privateVlanId": "1234"}, vlan)["backendRouterId"] == "5"
+    assert "backendRouterId" not in Ledgers().known_outputs({**LEDGER, "privateVlanId": "99"}, vlan)
+    assert not Ledgers().REPLACE_ON

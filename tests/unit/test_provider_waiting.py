@@ -19,22 +19,19 @@ def waiter(limit_s: float = 1000, stop: threading.Event | None = None, scale: fl
     return Operation("", session, Log(tell, tell, tell), limit_s)
 
 
-def test_a_wait_returns_what_was_waited_for():
+def test_a_wait_returns_what_was_waited_for_and_ends_with_a_look_that_raises():
+    def gone() -> Pending:
+        raise ProviderError("it is gone")
+
     answers = iter([Pending("building"), Pending("building"), "ready"])
     assert waiter().wait_until("it", lambda: next(answers)) == "ready"
+    with pytest.raises(ProviderError, match="it is gone"):
+        waiter().wait_until("it", gone)
 
 
 def test_a_wait_raises_at_its_limit_and_says_what_was_going_on():
     with pytest.raises(WaitError, match="waiting for gpu-0: not within the time allowed .in transaction POWER_ON"):
         waiter(limit_s=30).wait_until("gpu-0", lambda: Pending("in transaction POWER_ON", 90))
-
-
-def test_a_look_that_raises_ends_the_wait():
-    def gone() -> Pending:
-        raise ProviderError("it is gone")
-
-    with pytest.raises(ProviderError, match="it is gone"):
-        waiter().wait_until("it", gone)
 
 
 def test_a_stop_ends_a_long_pause_at_once():
