@@ -1,7 +1,6 @@
 """Whether a run waited for its network: what is measured, what is derived, and what is only expected, kept apart."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 from sampled_run import SampledRun
@@ -74,7 +73,7 @@ def test_unknown_figures_are_left_out(seen, link) -> None:
     bottleneck.rows(seen, link)
 
 
-def test_every_row_says_how_it_is_known() -> None:
+def test_every_row_and_every_figure_says_how_it_is_known() -> None:
     rows = bottleneck.rows(SEEN, HISTORIC)
     hows = [how.split(":")[0].split()[0] for _, _, how in rows]
     assert {"measured", "derived", "expected"} == set(hows)
@@ -82,9 +81,6 @@ def test_every_row_says_how_it_is_known() -> None:
     assert by_what["a card moves each way in a step", "measured"].startswith("366 MB")
     assert by_what["a card moves each way in a step", "expected"] == "365 MB"
     assert by_what["the link can carry", "measured"] == "1882 Mb/s"
-
-
-def test_the_figures_keep_apart_what_is_measured_derived_and_expected() -> None:
     figures = bottleneck.figures(SEEN, HISTORIC)
     assert figures["measured"]["bytes_per_step"] == pytest.approx(366e6, rel=0.01)
     assert figures["derived"]["share_of_port"] > 1.5
@@ -98,13 +94,7 @@ def test_a_slow_step_is_explained_by_cause_beside_what_was_predicted() -> None:
     assert causes["waiting for the network"] == (pytest.approx(1.157, abs=0.001), pytest.approx(1.553, abs=0.001))
     assert causes["input and all else"] == (0.0, pytest.approx(0.155, abs=0.001))
     assert sum(measured for _, measured in causes.values()) == pytest.approx(2.3)
-
-
-def test_what_one_machine_takes_longer_than_predicted_is_no_network() -> None:
     alone = Link(1, 0.7, 1000, compute_s=0.5, predicted_s=0.5)
     assert bottleneck.by_cause(alone) == {"computing": (0.5, 0.5), "input and all else": (0.0, pytest.approx(0.2))}
-
-
-@pytest.mark.parametrize("change", [{"compute_s": None}, {"step_s": None}, {"ordered_mbps": 0, "probed_mbps": None}])
-def test_what_was_never_timed_has_no_causes(change: dict[str, Any]) -> None:
-    assert bottleneck.by_cause(dataclasses.replace(HISTORIC, **change)) == {}
+    for untimed in ({"compute_s": None}, {"step_s": None}, {"ordered_mbps": 0, "probed_mbps": None}):
+        assert bottleneck.by_cause(dataclasses.replace(HISTORIC, **untimed)) == {}

@@ -84,16 +84,14 @@ def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_runs_are_found_by_how_their_names_begin(artifacts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_found_by_how_their_names_begin_and_their_page_has_both_curves_and_the_table(
+    artifacts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command.compare.code(runs=["2222", "1111"]) == 0
     said = capsys.readouterr().out
     assert "207.0" in said and "The better buy is 1111aaaaaaaa" in said
     assert command.compare.code(runs=["2222", "1111"], as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["machines"] == 2
-
-
-def test_the_page_has_both_curves_and_the_table(artifacts: Path) -> None:
-    assert command.compare.code(runs=["2222", "1111"]) == 0
     (path,) = (artifacts / "comparisons").glob("*.html")
     page = path.read_text()
     assert page.count("<svg") == 2 and "by dollars" in page and "<th>2222bbbbbbbb</th>" in page

@@ -24,13 +24,10 @@ OF_QUEUES = ("queue", grant.CAUSE)
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
     assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES, *guard.CAUSES}
+    assert next_for("not-copied", "p100").endswith("fab ssh gpu-1 --stack p100."), "it ends as a sentence"
 
 
 @pytest.mark.parametrize("cause", [*NEXT, "unknown"])
 def test_the_next_step_names_a_command_with_the_stack(cause):
     said = next_step(Outcome("failed", cause=cause), "p100")
     assert re.search(r"(make \w+ STACK=p100|fab \w+ (\S+ )?--(stack|follow --stack) p100)", said)
-
-
-def test_an_alarm_ends_as_a_sentence():
-    assert next_for("not-copied", "p100").endswith("fab ssh gpu-1 --stack p100.")

@@ -21,8 +21,11 @@ def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
     assert [step for step, _ in records.curves(events).pace] == [1, 3]
 
 
-def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
+def test_a_loss_that_is_no_number_is_in_no_curve_and_the_scores_of_the_evaluations_are_one() -> None:
     assert records.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == []
+    events = [{"event": "validation", "loss": 5.0}, {"event": "bleu", "score": 0.25}]
+    found = records.curves([*events, {"event": "train", "step": 1, "loss": 8.0}], metrics=METRICS)
+    assert found.metrics == {"bleu": [(1, 0.25)]}
 
 
 def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
@@ -50,6 +53,7 @@ def test_a_loss_that_still_falls_is_not_fully_trained(losses: tuple[float, ...],
 def test_a_validation_loss_that_rises_again_is_overfitting_and_names_the_step() -> None:
     answer = run_questions.overfitted(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
     assert answer.startswith("Yes: the validation loss was lowest at step 200 (1.6000)")
+    assert "fewer than three" in run_questions.overfitted(evaluated(5, 4)).answer
 
 
 def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
@@ -64,10 +68,6 @@ def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
     assert [step for step, _ in again.train] == [0, 100]
 
 
-def test_two_evaluations_tell_nothing_of_overfitting() -> None:
-    assert "fewer than three" in run_questions.overfitted(evaluated(5, 4)).answer
-
-
 def test_the_time_of_all_attempts_counts_and_what_lies_between_them_does_not() -> None:
     phases = [("preparing", 0), ("training", 10), ("preparing", 90), ("training", 100)]
     events = [{"event": "phase", "phase": phase, "t": t} for phase, t in phases]
@@ -77,10 +77,8 @@ def test_the_time_of_all_attempts_counts_and_what_lies_between_them_does_not() -
 
 def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> None:
     crashed = [{"event": "phase", "phase": "training", "t": 0}, {"event": "train", "step": 9, "loss": 2.0, "t": 50}]
-    resumed = [
-        {"event": "phase", "phase": "preparing", "t": 40_000},
-        {"event": "phase", "phase": "training", "t": 40_100},
-    ]
+    begun = (("preparing", 40_000), ("training", 40_100))
+    resumed = [{"event": "phase", "phase": phase, "t": t} for phase, t in begun]
     samples = [{"event": "sample", "t": 60}, {"event": "sample", "t": 40_130}]
     found = run_questions.how_long([*crashed, *resumed, {"event": "end", "t": 40_150}, *samples])
     assert found.figures == {"training_s": 110, "whole_s": 40_150}
@@ -100,28 +98,14 @@ def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_form
     derived = run_questions.rate(*BASE, 8000)
     assert "at step 8000 (derived from the formula)" in derived.answer
     assert derived.figures["now"] == derived.figures["peak"], "update 8000 is the last one of the warm-up"
-
-
-def test_a_rate_that_was_recorded_twice_counts_once() -> None:
-    assert records.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == ((1, 0.1), (11, 0.2), (21, 0.4))
-
-
-def test_gpu_use_of_emulated_hardware_answers_nothing_and_says_so() -> None:
-    found = run_questions.gpus_used([{"event": "sample", "gpus": [20, 30]}], emulated=True)
-    assert found.answer.startswith("Unknown: these GPUs are emulated")
-    assert found.figures == {"mean_percent": 25, "emulated": True}
-
-
-def test_the_scores_of_the_evaluations_are_a_curve() -> None:
-    events = [
-        {"event": "validation", "loss": 5.0},
-        {"event": "bleu", "score": 0.25},
-        {"event": "train", "step": 1, "loss": 8.0},
-    ]
-    assert records.curves(events, metrics=METRICS).metrics == {"bleu": [(1, 0.25)]}
+    twice = [(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]
+    assert records.rewound(twice) == ((1, 0.1), (11, 0.2), (21, 0.4)), "what was recorded twice counts once"
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:
     events = [{"event": "sample", "gpus": [90, 100]}, {"event": "sample", "gpus": [50, 60]}]
     assert run_questions.gpus_used(events).figures == {"mean_percent": 75}
     assert "nothing sampled them" in run_questions.gpus_used([]).answer
+    found = run_questions.gpus_used(events, emulated=True)
+    assert found.answer.startswith("Unknown: these GPUs are emulated")
+    assert found.figures == {"mean_percent": 75, "emulated": True}

@@ -95,19 +95,14 @@ def test_the_exit_code_of_a_program_of_ones_own_says_that_it_finished(changes, s
     assert judge(seen(**changes, stopped=True)).state == "stopped", "some programs end with 0 when they are stopped"
 
 
-def test_a_finished_program_of_ones_own_goes_on_when_its_last_step_was_raised():
+def test_a_finished_program_of_ones_own_goes_on_when_its_last_step_was_raised_and_says_when_it_saved_nothing():
     events = [*seen()["events"], {"event": "end", "exit_code": 0, "max_steps": 30, "t": 29.0}]
     assert judge(seen(job=OWN, events=events)).state == "finished"
     raised = judge(seen(job={**OWN, "max_steps": 60}, events=events))
     assert (raised.state, raised.reason) == ("failed", "it ended when step 30 was to be its last, and now 60 is")
-
-
-def test_a_finished_program_of_ones_own_that_saved_nothing_although_it_should_says_so():
-    outcome = judge(seen(job=OWN, checkpoints=[]))
-    assert (outcome.state, outcome.remark) == (
-        "finished",
-        "none of its files is a checkpoint by the name that the stack file gives",
-    )
+    saved = judge(seen(job=OWN, checkpoints=[]))
+    said = "none of its files is a checkpoint by the name that the stack file gives"
+    assert (saved.state, saved.remark) == ("finished", said)
 
 
 def test_steps_without_a_loss_keep_the_last_loss_and_leave_no_time_below_zero():
@@ -138,6 +133,9 @@ def test_the_states_of_a_run(changes, state):
 def test_the_pace_leaves_out_start_up_and_evaluations():
     outcome = judge(seen(alive=True, exit_code=None))
     assert (outcome.seconds_per_step, outcome.eta_s) == (0.5, 5.0)
+    events = [*seen()["events"], {"event": "average_seconds_per_step", "value": 9.0, "t": 25.0}]
+    events += [{"event": "phase", "phase": "training", "t": 26.0}]
+    assert judge(seen(events=events, alive=True, exit_code=None)).seconds_per_step is None, "of the new attempt"
 
 
 def test_the_pace_of_a_finished_run_is_that_of_the_running_one_and_not_the_average_with_its_evaluations():
@@ -154,24 +152,14 @@ def test_the_prediction_is_that_on_the_measured_network_and_before_it_that_of_th
     assert judge(seen()).predicted_s is None
 
 
-def test_after_a_resume_the_pace_is_of_the_new_attempt():
-    events = [*seen()["events"], {"event": "average_seconds_per_step", "value": 9.0, "t": 25.0}]
-    events += [{"event": "phase", "phase": "training", "t": 26.0}]
-    assert judge(seen(events=events, alive=True, exit_code=None)).seconds_per_step is None
-
-
 def alarm(cause, text, t=25.0):
     return {"event": "alarm", "cause": cause, "text": text, "t": t}
 
 
 def test_a_failure_brings_its_cause_and_the_lines_that_matter():
-    outcome = judge(
-        seen(exit_code=137, failure=failure("rank-died", "rank 2 on gpu-1 ended with signal 9", ["last words"]))
-    )
+    said = failure("rank-died", "rank 2 on gpu-1 ended with signal 9", ["last words"])
+    outcome = judge(seen(exit_code=137, failure=said))
     assert (outcome.cause, outcome.last_lines) == ("rank-died", ("last words",))
-
-
-def test_a_supervisor_that_is_gone_is_a_cause_of_its_own():
     gone = judge(seen(exit_code=None))
     assert (gone.state, gone.cause) == ("failed", "supervisor-gone")
 
@@ -249,8 +237,5 @@ def paced(steps, first=0):
 def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, first, settled):
     outcome = judge(paced(steps, first))
     assert outcome.settled == settled == bool(outcome.causes)
-
-
-def test_a_settled_pace_of_a_program_that_was_never_timed_has_no_causes():
-    outcome = judge({**paced(50), "job": {**JOB, "max_steps": 50_000}, "events": paced(50)["events"][2:]})
-    assert outcome.settled and not outcome.causes
+    untimed = judge(paced(steps, first) | {"job": {**JOB, "max_steps": 50_000}})
+    assert not untimed.causes, "of a program that was never timed"

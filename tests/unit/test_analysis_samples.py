@@ -34,15 +34,9 @@ def test_one_machine_has_one_line_and_samples_without_gpus_or_beside_the_trainin
 
 
 def test_the_bytes_of_a_step_are_computed_from_counters() -> None:
-    found = samples.traffic(SampledRun().events())
-    assert found
-    assert found.usual.bytes_per_step == pytest.approx(366e6, rel=0.01)
-
-
-def test_what_was_moved_before_the_first_step_is_not_counted() -> None:
     one, other = (samples.traffic(SampledRun(before=before).events()) for before in (0, 10**12))
-    assert one and other
-    assert one.usual.bytes_per_step == other.usual.bytes_per_step
+    assert one.usual.bytes_per_step == pytest.approx(366e6, rel=0.01)
+    assert one.usual.bytes_per_step == other.usual.bytes_per_step, "without what was moved before the first step"
 
 
 def test_copies_of_checkpoints_are_seen_on_the_two_cards_that_make_them_and_not_in_the_middle() -> None:
@@ -73,16 +67,13 @@ def test_a_machine_that_was_started_again_counts_from_the_beginning_and_is_left_
     assert {card.node for card in samples.traffic(events).cards} == {"gpu-0"}
 
 
-@pytest.mark.parametrize("run", [SampledRun(steps=90), SampledRun(steps=300, sample_s=1e6)])
-def test_a_run_that_is_too_short_gives_no_figures(run) -> None:
-    assert samples.traffic(run.events()) is None
-
-
 def test_events_without_samples_without_counters_or_without_anything_tell_nothing() -> None:
     events = SampledRun(steps=300).events()
     bare = [{name: value for name, value in event.items() if not name.endswith("x_bytes")} for event in events]
     for left in ([], [{"event": "sample"}], bare, [event for event in events if event["event"] != "sample"]):
         assert samples.traffic(left) is None
+    for short in (SampledRun(steps=90), SampledRun(steps=300, sample_s=1e6)):
+        assert samples.traffic(short.events()) is None
 
 
 def test_the_curve_of_the_link_has_a_point_for_every_pair_of_samples() -> None:

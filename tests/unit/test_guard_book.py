@@ -45,20 +45,19 @@ def test_a_make_up_begins_with_nothing_that_guards_have_found_before(tmp_path):
     assert not book.records()
 
 
-@pytest.mark.parametrize("word", ["360m-5000c", "90m-0c"])
-def test_an_extension_is_read_as_it_was_written(word):
-    assert Extension.read(word).word == word
+def test_an_extension_is_read_as_it_was_written_and_what_is_none_allows_nothing():
+    words = ["360m-5000c", "90m-0c"]
+    assert [Extension.read(word).word for word in words] == words
+    assert not any(Extension.read(word) for word in ("", "360m", "-5m-0c", "360m-5000c;rm"))
 
 
-@pytest.mark.parametrize("word", ["", "360m", "-5m-0c", "360m-5000c;rm"])
-def test_what_is_no_extension_allows_nothing(word):
-    assert not Extension.read(word)
-
-
-def test_softlayers_key_names_journal_and_extension_beside_its_owner():
+def test_softlayers_key_and_the_name_of_paperspaces_claim_have_journal_and_extension_beside_their_owner():
     notes = claim_notes(OWNER, "0badcafe", Extension(Decimal(6), Decimal(50)).word)
     assert _claim_of({"id": 7, "notes": notes}) == Claim("7", "0badcafe", "360m-5000c")
     assert _claim_of({"id": 7, "notes": claim_notes(OWNER, "0badcafe")}) == Claim("7", "0badcafe")
+    claim = Claim("9", "0badcafe", "90m-0c")
+    name = f"{views.claim_label(claim)}.{OWNER}.microcluster"
+    assert views.claim_of({"id": 9, "name": name}) == claim
 
 
 def test_a_claim_whose_journal_a_person_has_cut_off_takes_no_extension_that_nobody_could_read():
@@ -67,12 +66,6 @@ def test_a_claim_whose_journal_a_person_has_cut_off_takes_no_extension_that_nobo
     with pytest.raises(ProviderError, match="names no journal any more"):
         Market.extension(market, OWNER, Extension(Decimal(6)))
     assert not written
-
-
-def test_paperspaces_claim_names_journal_and_extension_in_its_name():
-    claim = Claim("9", "0badcafe", "90m-0c")
-    name = f"{views.claim_label(claim)}.{OWNER}.microcluster"
-    assert views.claim_of({"id": 9, "name": name}) == claim
 
 
 class PlayedWire(Wire):

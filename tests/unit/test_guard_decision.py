@@ -44,6 +44,7 @@ def test_an_account_that_cannot_be_read_is_an_alarm_with_its_price_and_never_an_
     verdict = decide(Limits(lease_h=Decimal(30)), seen(1, unread="nobody answers."))
     assert (verdict.step, verdict.code) == ("warn", 2)
     assert "nobody answers; it was billed at $8.00/h" in verdict.why
+    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=None, unread="nobody answers")).code == 2
 
 
 def test_at_the_limit_an_account_that_cannot_be_read_keeps_nobody_from_stopping_and_fetching():
@@ -55,11 +56,8 @@ def test_an_account_that_was_never_read_is_not_taken_for_empty():
     assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=None, unread="nobody answers")).code == 2
 
 
-def test_without_an_open_billing_item_it_is_over():
+def test_without_an_open_billing_item_or_an_order_that_waits_it_is_over():
     assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=Rental(after(9)))).step == "over"
-
-
-def test_an_order_that_waits_is_not_the_end():
     waiting = Rental(after(9), is_coming=True)
     assert decide(Limits(budget=Decimal(100)), seen(9, rental=waiting)).step == "record"
 
@@ -153,10 +151,7 @@ def test_a_finished_job_is_cancelled_once_it_is_fetched_unless_the_stack_file_ke
 def test_what_may_not_last_is_warned_of_before_it_ends_the_rental(limits, run, passed_s, steps):
     verdicts = [decide(limits, seen(5, run, lasts_s=each)) for each in passed_s]
     assert [each.step for each in verdicts] == steps
-
-
-def test_a_warning_of_a_failed_job_says_when_its_machines_go():
-    assert "cancelled in 29 min" in decide(Limits(), seen(1, ran("failed"), lasts_s=60)).why
+    assert run.state != "failed" or "cancelled in 29 min" in verdicts[0].why
 
 
 def test_a_job_that_a_person_has_stopped_stays():

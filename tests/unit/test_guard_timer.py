@@ -39,7 +39,7 @@ def without_systemd(job, monkeypatch):
     monkeypatch.setenv("SYSTEMD", "1")
 
 
-def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_started_at_once(job, tmp_path):
+def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_is_started_at_once_and_removed_whole(job, tmp_path):
     chosen = timer.timer(job)
     assert "systemd's timer microcluster-guard-v100" in chosen.install()
     units = tmp_path / ".config" / "systemd" / "user"
@@ -48,13 +48,8 @@ def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_started
     assert 'Environment="MICROCLUSTER_HOME=/home/me/100 %%"' in service
     assert "Persistent=true" in (units / "microcluster-guard-v100.timer").read_text()
     assert "enable --now microcluster-guard-v100.timer" in (tmp_path / "systemctl").read_text()
-
-
-def test_a_timer_is_removed_whole(job, tmp_path):
-    chosen = timer.timer(job)
-    chosen.install()
     assert (chosen.remove(), chosen.remove(), chosen.where()) == (True, False, None)
-    assert not list((tmp_path / ".config" / "systemd" / "user").iterdir())
+    assert not list(units.iterdir())
 
 
 @pytest.mark.usefixtures("without_systemd")
@@ -74,6 +69,8 @@ def test_without_systemd_it_is_one_marked_line_of_cron_however_often_it_is_insta
 
 @pytest.mark.usefixtures("without_systemd")
 def test_other_lines_of_a_crontab_stay_as_they_are_byte_by_byte(job, tmp_path):
+    timer.timer(job).install()  # A person without a crontab gets one.
+    assert len((tmp_path / "crontab").read_text().splitlines()) == 1
     mine = b"5 4 * * * cd /home/andr\xe9 && backup\n"
     (tmp_path / "crontab").write_bytes(mine)
     chosen = timer.timer(job)
@@ -89,12 +86,6 @@ def test_it_is_proved_with_what_a_timer_gives_it_and_nothing_of_the_terminal(job
     script = f'echo "$MICROCLUSTER_HOME $HOME $SSH_AUTH_SOCK" >{printed}; exit 3'
     assert timer.proved(replace(job, words=("/bin/sh", "-c", script), folder=tmp_path)) == 3
     assert printed.read_text() == f"/home/me/100 % {tmp_path} \n"
-
-
-@pytest.mark.usefixtures("without_systemd")
-def test_a_person_without_a_crontab_gets_one(job, tmp_path):
-    timer.timer(job).install()
-    assert len((tmp_path / "crontab").read_text().splitlines()) == 1
 
 
 @pytest.mark.usefixtures("without_systemd")

@@ -49,22 +49,24 @@ def back_up(home: Home, text: bytes, at: int) -> None:
     (folder / f"local.{at}.json").write_bytes(text)
 
 
-def test_a_state_lists_its_objects_of_the_account() -> None:
-    assert pulumi_state.parse(ONE) == Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))
-
-
-def test_an_order_that_was_under_way_counts_as_held() -> None:
-    found = pulumi_state.parse(content(resource("pulumi:pulumi:Stack", "stack"), pending=(resource(GUEST, "gpu-1"),)))
-    assert found == Snapshot(1, (Held(GUEST, "gpu-1", None),), pending_creates=1)
-
-
-def test_an_order_that_was_repeated_counts_once() -> None:
-    found = pulumi_state.parse(content(resource(GUEST, "gpu-0", "7"), pending=(resource(GUEST, "gpu-0"),)))
-    assert found == Snapshot(1, (Held(GUEST, "gpu-0", "7"),), pending_creates=1)
-
-
-def test_a_new_stack_holds_nothing() -> None:
-    assert pulumi_state.parse(b'{"version":3,"checkpoint":{"stack":"x"}}') == pulumi_state.NOTHING
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (ONE, Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))),
+        (
+            content(resource("pulumi:pulumi:Stack", "stack"), pending=(resource(GUEST, "gpu-1"),)),
+            Snapshot(1, (Held(GUEST, "gpu-1", None),), pending_creates=1),
+        ),
+        (
+            content(resource(GUEST, "gpu-0", "7"), pending=(resource(GUEST, "gpu-0"),)),
+            Snapshot(1, (Held(GUEST, "gpu-0", "7"),), pending_creates=1),
+        ),
+        (b'{"version":3,"checkpoint":{"stack":"x"}}', pulumi_state.NOTHING),
+    ],
+    ids=["whole", "an order under way counts as held", "a repeated one once", "a new stack"],
+)
+def test_a_state_lists_its_objects_of_the_account(text: bytes, found: Snapshot) -> None:
+    assert pulumi_state.parse(text) == found
 
 
 @pytest.mark.parametrize("at", range(0, len(ONE) - 1, 7))
@@ -81,14 +83,10 @@ def test_what_is_no_state_is_known_to_be_none(text: bytes) -> None:
         pulumi_state.parse(text)
 
 
-def test_a_readable_state_is_left_as_it_is(home: Home) -> None:
-    path = write(home, ONE)
-    assert pulumi_state.repair("local", home) == []
-    assert path.read_bytes() == ONE
-
-
 @pytest.mark.parametrize("broken", [b"", ONE[:40], b"\x00" * 400])
-def test_a_broken_state_is_set_aside_and_the_write_before_it_restored(home: Home, broken: bytes) -> None:
+def test_a_broken_state_is_set_aside_and_the_write_before_it_restored_and_one_that_is_gone_too(
+    home: Home, broken: bytes
+) -> None:
     path = write(home, broken)
     write(home, ONE, "local.json.bak")
     back_up(home, content(), 5)
@@ -96,6 +94,10 @@ def test_a_broken_state_is_set_aside_and_the_write_before_it_restored(home: Home
     assert path.read_bytes() == ONE
     (aside,) = path.parent.glob("local.json.broken-*")
     assert aside.read_bytes() == broken
+    assert pulumi_state.repair("local", home) == [], "a readable one is left as it is"
+    path.unlink()
+    assert pulumi_state.repair("local", home)[0].endswith("it is gone")
+    assert path.read_bytes() == ONE
 
 
 def test_the_newest_backup_stands_in_where_the_write_before_is_broken_too(home: Home) -> None:
@@ -105,12 +107,6 @@ def test_the_newest_backup_stands_in_where_the_write_before_is_broken_too(home: 
         back_up(home, text, at)
     pulumi_state.repair("local", home)
     assert path.read_bytes() == ONE
-
-
-def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
-    write(home, ONE, "local.json.bak")
-    assert pulumi_state.repair("local", home)[0].endswith("it is gone")
-    assert pulumi_state.read("local", home) == pulumi_state.parse(ONE)
 
 
 def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +122,4 @@ def test_what_reads_a_broken_state_names_the_command_that_mends_it(home: Home) -
     write(home, ONE[:50])
     with pytest.raises(CommandFailed, match=r"it is no Pulumi state.*fab recover --stack local"):
         pulumi_state.known("local", home)
-
-
-def test_a_broken_state_of_one_stack_is_not_in_the_way_of_another(home: Home) -> None:
-    write(home, b"{")
-    assert pulumi_state.known("p100", home) == pulumi_state.NOTHING
+    assert pulumi_state.known("p100", home) == pulumi_state.NOTHING, "it is not in the way of another stack"
