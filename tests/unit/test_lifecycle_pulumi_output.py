@@ -84,10 +84,7 @@ def test_a_preview_ends_with_its_outputs_without_the_one_for_the_commands() -> N
     summary = {"summaryEvent": {"resourceChanges": {"create": 25}, "isPreview": True}}
     lines = at_end(change("resOutputsEvent", "create", STACK, planning=True, **outputs), summary)
     assert lines == ["Outputs:", "    run         : fbcd", "", "Resources:", "    + 25 to create", ""]
-
-
-def test_an_update_ends_with_the_numbers_of_resources() -> None:
-    assert at_end(SUMMARY) == ["Resources:", "    + 23 created", "    5 unchanged", ""]
+    assert at_end(SUMMARY) == ["Resources:", "    + 23 created", "    5 unchanged", ""], "of an update"
 
 
 def test_a_step_shows_what_it_is_doing() -> None:

@@ -30,17 +30,14 @@ def home(folder: Path) -> Home:
     return made
 
 
-def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
+def test_only_a_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     assert emulated_account.of_stack("local", home(tmp_path)) == Emulated("softlayer", tmp_path / "emulator")
     assert emulated_account.of_stack("p100", home(tmp_path)) is None
     assert emulated_account.of_stack("v100", home(tmp_path)) is None
-
-
-def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
-    assert emulated_account.of_stack("team", home(tmp_path)) is None
+    assert emulated_account.of_stack("team", home(tmp_path)) is None, "it is the file of a real account"
 
 
 @pytest.fixture
@@ -89,14 +86,11 @@ def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_s
         alone_on("local", "make down", home(tmp_path)),
     ):
         pass
+    with alone_on("local", "make up", home(tmp_path)), alone_on("p100", "make up", home(tmp_path)):
+        pass  # That of one stack is not in the way of another.
     message = str(busy.value)
     assert f"process {os.getpid()} is doing `make up`" in message and f"kill -INT {os.getpid()}" in message
     assert time.strftime("%H:") in message
-
-
-def test_the_lock_of_one_stack_is_not_in_the_way_of_another(tmp_path: Path) -> None:
-    with alone_on("local", "make up", home(tmp_path)), alone_on("p100", "make up", home(tmp_path)):
-        pass
 
 
 def test_a_make_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
@@ -142,36 +136,36 @@ def test_the_lock_of_a_pulumi_that_died_on_this_computer_needs_repair_and_no_que
     assert recover.needs_repair("local", home(tmp_path))
 
 
-def test_a_lock_that_names_nobody_proves_nothing_and_asks_for_a_person(tmp_path: Path) -> None:
-    leave_pulumi_lock(home(tmp_path)).write_text("{")
-    with pytest.raises(CommandFailed, match=r"cut off in the middle.*fab recover --stack local"):
+@pytest.mark.parametrize(
+    ("torn", "said"),
+    [
+        (True, r"cut off in the middle.*fab recover --stack local"),
+        (False, "stack local is busy: a pulumi .process 1 of root on another-computer"),
+    ],
+)
+def test_a_lock_that_names_nobody_or_another_computer_is_never_released(tmp_path: Path, torn: bool, said: str) -> None:
+    lock = leave_pulumi_lock(home(tmp_path), 1, "another-computer")
+    if torn:
+        lock.write_text("{")
+    with pytest.raises(CommandFailed, match=said):
         recover.repair(home(tmp_path), "local", "make up", Stages())
 
 
-def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_path: Path) -> None:
-    leave_pulumi_lock(home(tmp_path), os.getpid(), socket.gethostname())
-    assert locks.stale_lock("local", home(tmp_path)) == locks.PulumiLock(
-        os.getpid(), "root", socket.gethostname(), "2026-11-21 13:40:08 UTC"
-    )
-
-
-def test_a_zombie_pulumi_counts_as_dead(tmp_path: Path) -> None:
+def test_a_zombie_pulumi_counts_as_dead_and_so_does_one_whose_number_another_program_got(tmp_path: Path) -> None:
     place = home(tmp_path / "home")
     program = tmp_path / "pulumi"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     killed = subprocess.Popen([program, "60"])
-    leave_pulumi_lock(place, killed.pid, socket.gethostname())
+    here = socket.gethostname()
+    lock = leave_pulumi_lock(place, killed.pid, here)
     assert locks.stale_lock("local", place) is None
     killed.kill()
     os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
     assert locks.stale_lock("local", place)
     killed.wait()
-
-
-def test_a_lock_from_another_computer_is_never_released(tmp_path: Path) -> None:
-    leave_pulumi_lock(home(tmp_path), 1, "another-computer")
-    with pytest.raises(CommandFailed, match="stack local is busy: a pulumi .process 1 of root on another-computer"):
-        recover.repair(home(tmp_path), "local", "make up", Stages())
+    lock.write_text(lock.read_text().replace(f'"pid": {killed.pid}', f'"pid": {os.getpid()}'))  # Another program's now.
+    left = locks.PulumiLock(os.getpid(), "root", here, "2026-11-21 13:40:08 UTC")
+    assert locks.stale_lock("local", place) == left
 
 
 def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelled_machines_is() -> None:

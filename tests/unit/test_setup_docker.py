@@ -28,10 +28,8 @@ def test_docker_is_installed_only_where_no_daemon_answers_and_none_could_be_star
     assert docker.wanted_packages(("mmdebstrap",), answers=False, dockerd=False) == ("docker.io", "mmdebstrap")
     assert docker.wanted_packages((), answers=False, dockerd=True) == ()
     assert docker.wanted_packages(("mmdebstrap",), answers=True, dockerd=False) == ("mmdebstrap",)
-
-
-def test_a_package_is_asked_for_once_however_many_of_its_commands_are_missing() -> None:
-    assert packages.missing_packages(lambda command: None if command in ("ip", "tc") else "/usr/bin/x") == ("iproute2",)
+    missing = packages.missing_packages(lambda command: None if command in ("ip", "tc") else "/usr/bin/x")
+    assert missing == ("iproute2",), "once, however many of its commands are missing"
 
 
 @pytest.mark.parametrize(

@@ -33,28 +33,21 @@ def home(folder: Path) -> Home:
 
 @pytest.mark.parametrize(
     ("printed", "fitting"),
-    [
-        ("v3.259.0\n", True),
-        ("3.259.1", True),
-        ("v3.260.0", False),
-        ("v3.25.0", False),
-        ("", False),
-        ("v3.259.0-dev", False),
-    ],
+    [*((text, True) for text in ("v3.259.0\n", "3.259.1")), *((text, False) for text in ("v3.260.0", "v3.25.0", ""))],
 )
 def test_only_a_release_of_our_series_fits(printed: str, fitting: bool) -> None:
     assert engine.fits(printed) is fitting
+    assert not engine.fits("v3.259.0-dev")
 
 
-def test_an_installed_pulumi_that_fits_is_used_where_it_lies(tmp_path: Path) -> None:
+def test_an_installed_pulumi_that_fits_is_used_where_it_lies_and_no_other_version_or_one_without_its_host(
+    tmp_path: Path,
+) -> None:
     path = fake_pulumi(tmp_path / "bin", "v3.259.3")
     assert engine.installed({"PATH": f"{path.parent}:/usr/bin:/bin"}) == path
-
-
-def test_an_installed_pulumi_of_another_version_or_without_its_host_is_left_alone(tmp_path: Path) -> None:
     other, hostless = fake_pulumi(tmp_path / "a", "v3.272.0"), fake_pulumi(tmp_path / "b", "v3.259.0", host=False)
-    assert engine.installed({"PATH": f"{other.parent}:/usr/bin:/bin"}) is None
-    assert engine.installed({"PATH": f"{hostless.parent}:/usr/bin:/bin"}) is None
+    for left_alone in (other, hostless):
+        assert engine.installed({"PATH": f"{left_alone.parent}:/usr/bin:/bin"}) is None
 
 
 def test_without_network_and_go_the_sentence_names_both_and_the_remedy(tmp_path, monkeypatch, capsys):

@@ -40,10 +40,7 @@ def test_every_shell_gets_what_python_gives_its_children(shell: str, tmp_path: P
 def test_sourcing_twice_is_sourcing_once(shell: str) -> None:
     once, twice = sourced(shell, PLAIN), sourced(shell, PLAIN, ". ./env.sh; . ./env.sh")
     assert once["PATH"] == twice["PATH"] == f"{PROJECT}/.venv/bin:/usr/bin:/bin"
-
-
-def test_without_a_home_of_its_own_everything_is_in_the_persons_folder() -> None:
-    assert sourced("sh", PLAIN)["PULUMI_BACKEND_URL"] == "file:///home/someone/.microcluster/state?metadata=skip"
+    assert once["PULUMI_BACKEND_URL"] == "file:///home/someone/.microcluster/state?metadata=skip"
 
 
 def test_sourced_elsewhere_it_says_where_to_go_and_changes_nothing(tmp_path: Path) -> None:
@@ -54,17 +51,14 @@ def test_sourced_elsewhere_it_says_where_to_go_and_changes_nothing(tmp_path: Pat
     assert "PULUMI" not in answer.stdout
 
 
-def test_a_new_home_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_new_home_is_its_owners_alone_and_several_may_share_one_cache(tmp_path: Path) -> None:
     home = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "new")})
     home.make()
     assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
     assert home.state.is_dir() and home.cache == tmp_path / "new" / "cache"
-
-
-def test_several_homes_may_share_one_cache(tmp_path: Path) -> None:
-    home = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "home"), "MICROCLUSTER_CACHE": str(tmp_path / "shared")})
-    assert home.cache == tmp_path / "shared"
-    assert child_environment(home, {})["MICROCLUSTER_CACHE"] == str(tmp_path / "shared")
+    shared = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "home"), "MICROCLUSTER_CACHE": str(tmp_path / "shared")})
+    assert shared.cache == tmp_path / "shared"
+    assert child_environment(shared, {})["MICROCLUSTER_CACHE"] == str(tmp_path / "shared")
 
 
 @pytest.mark.parametrize(

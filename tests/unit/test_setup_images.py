@@ -32,6 +32,9 @@ def folder(tmp_path):
 )
 def test_the_hash_changes_with_any_input(folder, change):
     before = input_hash(folder, "parent", {})
+    (folder / "opt" / "__pycache__").mkdir()
+    (folder / "opt" / "__pycache__" / "run.cpython-311.pyc").write_bytes(b"x")
+    assert input_hash(folder, "parent", {}) == before, "compiled Python is no input"
     change(folder)
     assert input_hash(folder, "parent", {}) != before
 
@@ -40,13 +43,6 @@ def test_the_hash_changes_with_the_parent_image_and_with_what_is_added_from_else
     added = {".source/TRAINER": b"none\n"}
     others = (("parent", {}), ("another", {}), ("parent", added), ("parent", {".source/TRAINER": b"OpenSeq2Seq\n"}))
     assert len({input_hash(folder, *each) for each in others}) == 4
-
-
-def test_compiled_python_is_no_input(folder):
-    before = input_hash(folder, "parent", {})
-    (folder / "opt" / "__pycache__").mkdir()
-    (folder / "opt" / "__pycache__" / "run.cpython-311.pyc").write_bytes(b"x")
-    assert input_hash(folder, "parent", {}) == before
 
 
 def test_the_context_holds_the_files_and_the_hosts_settings_apart(folder):
@@ -65,18 +61,12 @@ def test_an_image_is_built_after_everything_that_it_takes_from():
 
 
 def test_another_release_of_debian_comes_from_the_hosts_own_mirrors(tmp_path, monkeypatch):
-    lines = {
-        "bookworm": (
-            "deb http://mirror.test/debian bookworm main",
-            "deb http://mirror.test/debian bookworm-updates main",
-        )
-    }
-    monkeypatch.setattr(image_build, "apt_sources", lambda suite: lines.get(suite, ()))
+    def lines(suite: str) -> tuple[str, ...]:
+        return tuple(f"deb http://mirror.test/debian {part} main" for part in (suite, f"{suite}-updates"))
+
+    monkeypatch.setattr(image_build, "apt_sources", lambda suite: lines(suite) if suite == "bookworm" else ())
     mmdebstrap_command(Image("torch-base").folder, tmp_path / "base.tar", tmp_path / "sources")
-    assert (tmp_path / "sources").read_text().split("\n")[:2] == [
-        "deb http://mirror.test/debian trixie main",
-        "deb http://mirror.test/debian trixie-updates main",
-    ]
+    assert (tmp_path / "sources").read_text().split("\n")[:2] == [*lines("trixie")]
 
 
 def test_an_image_that_does_not_exist_is_the_users_mistake(tmp_path):

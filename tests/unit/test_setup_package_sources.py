@@ -39,6 +39,7 @@ Components: main
 
 def test_debian_sources_are_taken_from_stanzas_and_lines_and_foreign_ones_are_not(tmp_path):
     (tmp_path / "sources.list.d").mkdir()
+    assert apt_sources("bookworm", tmp_path) == (), "as on a host of another system"
     (tmp_path / "sources.list.d" / "debian.sources").write_text(STANZAS)
     (tmp_path / "sources.list").write_text(
         "deb [arch=amd64] http://other.example/debian bookworm main non-free\ndeb http://vendor.example/x bookworm stable\n"
@@ -51,28 +52,16 @@ def test_debian_sources_are_taken_from_stanzas_and_lines_and_foreign_ones_are_no
     )
 
 
-def test_a_host_of_another_system_has_no_sources_for_the_image(tmp_path):
-    (tmp_path / "sources.list.d").mkdir()
-    assert apt_sources("bookworm", tmp_path) == ()
-
-
 def test_only_the_apt_settings_that_reach_the_sources_are_taken():
     dump = 'APT::Install-Recommends "0";\nAcquire::Check-Valid-Until "false";\nAcquire::http::Proxy "";\n'
     assert apt_options(dump) == ('Acquire::Check-Valid-Until "false";',)
 
 
-def test_the_pip_index_is_taken_over_and_the_environment_wins():
+def test_pip_index_proxies_and_authorities_are_taken_over_and_the_environment_wins(tmp_path):
     listing = "global.index-url='https://file.example/simple'\n:env:.index-url='https://env.example/simple'\nglobal.cert='/x'\n"
     assert pip_configuration(listing) == "[global]\nindex-url = https://env.example/simple\n"
-
-
-def test_proxies_are_found_in_either_spelling():
-    assert proxies({"HTTPS_PROXY": "http://proxy.example:3128", "HOME": "/root"}) == {
-        "https_proxy": "http://proxy.example:3128"
-    }
-
-
-def test_the_ca_bundle_is_the_one_that_the_environment_names(tmp_path):
+    address = "http://proxy.example:3128"
+    assert proxies({"HTTPS_PROXY": address, "HOME": "/root"}) == {"https_proxy": address}
     bundle = tmp_path / "bundle.crt"
     bundle.write_text("-----BEGIN CERTIFICATE-----")
     assert ca_bundle({"PIP_CERT": str(tmp_path / "absent"), "SSL_CERT_FILE": str(bundle)}) == bundle

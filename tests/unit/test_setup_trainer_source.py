@@ -93,6 +93,9 @@ def test_what_was_taken_once_is_used_again_without_the_variable_and_never_when_i
 ):
     source = taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)})
     assert taken(pinned, said, tmp_path) == source
+    added = inputs([source])
+    assert added[f"{CONTEXT}/TRAINER"] == f"OpenSeq2Seq {COMMIT}\n".encode()
+    assert added[f"{CONTEXT}/OpenSeq2Seq/open_seq2seq/models/model.py"] == b"open_seq2seq/models/model.py\n"
     (source.folder / "run.py").write_text("damaged\n")
     assert taken(pinned, said, tmp_path) is None
 
@@ -109,6 +112,9 @@ def test_without_the_source_one_line_says_why_and_how_to_get_it(pinned, said, tm
     (line,) = said
     assert "the stand-in trains" in line
     assert f"{SOURCE.variable}=FOLDER-OR-GIT-DIRECTORY make images" in line
+    monkeypatch.setenv("PATH", str(tmp_path))  # It asks nobody.
+    assert taken(pinned, said, tmp_path, **{SOURCE.variable: "none"}) is None
+    assert f"because {SOURCE.variable} is none" in said[1]
 
 
 def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(pinned, said, tmp_path, monkeypatch):
@@ -122,12 +128,6 @@ def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(pinned, sai
     assert "git: no answer within" in said[0]
 
 
-def test_with_the_variable_none_no_source_is_asked_for(pinned, said, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert taken(pinned, said, tmp_path, **{SOURCE.variable: "none"}) is None
-    assert f"because {SOURCE.variable} is none" in said[0]
-
-
 @pytest.mark.parametrize("made", ["nothing", "empty folder", "another repository"])
 def test_a_source_that_a_person_named_and_that_is_none_is_an_error(made, pinned, said, tmp_path):
     named = tmp_path / "named"
@@ -137,13 +137,6 @@ def test_a_source_that_a_person_named_and_that_is_none_is_an_error(made, pinned,
         git(named, "init", "--quiet")
     with pytest.raises(CommandFailed, match=rf"{SOURCE.variable}={named}: .*\. (Name|Fetch)"):
         taken(pinned, said, tmp_path, **{SOURCE.variable: str(named)})
-
-
-def test_the_build_context_gets_the_files_and_the_name_of_what_they_are(upstream, pinned, said, tmp_path):
-    added = inputs([taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)})])
-    assert added[f"{CONTEXT}/TRAINER"] == f"OpenSeq2Seq {COMMIT}\n".encode()
-    assert added[f"{CONTEXT}/OpenSeq2Seq/open_seq2seq/models/model.py"] == b"open_seq2seq/models/model.py\n"
-    assert inputs([]) == {f"{CONTEXT}/TRAINER": b"none\n"}
 
 
 def test_what_the_image_can_train_with_is_written_down_and_taken_back(tmp_path):
