@@ -31,13 +31,9 @@ def home(folder: Path) -> Home:
     return Home(folder / "home", folder / "cache")
 
 
-@pytest.mark.parametrize(
-    ("printed", "fitting"),
-    [*((text, True) for text in ("v3.259.0\n", "3.259.1")), *((text, False) for text in ("v3.260.0", "v3.25.0", ""))],
-)
-def test_only_a_release_of_our_series_fits(printed: str, fitting: bool) -> None:
-    assert engine.fits(printed) is fitting
-    assert not engine.fits("v3.259.0-dev")
+def test_only_a_release_of_our_series_fits() -> None:
+    assert all(map(engine.fits, ("v3.259.0\n", "3.259.1")))
+    assert not any(map(engine.fits, ("v3.260.0", "v3.25.0", "", "v3.259.0-dev")))
 
 
 def test_an_installed_pulumi_that_fits_is_used_where_it_lies_and_no_other_version_or_one_without_its_host(
