@@ -45,12 +45,9 @@ def test_an_account_that_does_not_exist_is_refused_with_those_that_do(tmp_path, 
     wanted = "cluster/account: 'softlayr' should be .*softlayer.*paperspace.*pbs"
     with pytest.raises(ConfigError, match=wanted):
         config.parse("dev", written(cluster__account="softlayr"))
+    with pytest.raises(ConfigError, match="other:configFile: unknown key"):
+        config.parse("dev", written() | {"other:configFile": "~/key"})
     monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {'microcluster:cluster': {account: softlayr}}")
     with pytest.raises(ConfigError, match=wanted):
         config.read_account("dev")
-
-
-def test_settings_of_another_account_are_unknown_keys() -> None:
-    with pytest.raises(ConfigError, match="other:configFile: unknown key"):
-        config.parse("dev", written() | {"other:configFile": "~/key"})

@@ -29,11 +29,8 @@ def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
     assert wrong_receipts(history, MARK, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
 
 
-def test_a_machine_that_is_still_billed_is_an_orphan():
+def test_a_machine_that_is_still_billed_is_an_orphan_and_one_that_is_wanted_without_a_bill_is_reported():
     assert judge([event(0, "opened")], **DESTROYED).orphans == [f"{NAME} is billed as item 1"]
-
-
-def test_a_wanted_machine_without_a_bill_is_reported():
     assert judge([event(0, "opened"), event(5, "closed")], **UP).orphans == [f"{NAME} is wanted and not billed"]
 
 

@@ -93,14 +93,10 @@ def refusal(path: Path) -> str:
     return said
 
 
-def quoted(value: str) -> str:
-    return json.dumps(value)
-
-
 @pytest.mark.parametrize("path", WORDS)
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda text: repr(text)[:24])
 def test_no_word_takes_anything_that_a_shell_a_template_or_a_terminal_would_read(tmp_path, path, injection) -> None:
-    assert path in refusal(file_with(tmp_path, path, quoted(injection)))
+    assert path in refusal(file_with(tmp_path, path, json.dumps(injection)))
 
 
 @pytest.mark.parametrize("path", NUMBERS)
@@ -117,18 +113,14 @@ def test_no_word_takes_another_type(tmp_path, path, raw) -> None:
 
 @pytest.mark.parametrize("cidr", OPEN_TO_ALL)
 def test_port_22_is_not_opened_to_everybody_however_that_is_spelt(tmp_path, cidr) -> None:
-    assert "cluster/adminCidrs" in refusal(file_with(tmp_path, "cluster/adminCidrs/0", quoted(cidr)))
+    assert "cluster/adminCidrs" in refusal(file_with(tmp_path, "cluster/adminCidrs/0", json.dumps(cidr)))
 
 
 @pytest.mark.parametrize("cidrs", [[f"{n}.0.0.0/9" for n in range(1, 9)], ["11.0.0.0/8", "12.0.0.1/32"]])
 def test_nor_by_many_networks_that_are_narrow_each(tmp_path, cidrs) -> None:
     assert "cluster/adminCidrs: together they open" in refusal(
-        file_with(tmp_path, "cluster/adminCidrs", quoted_list(cidrs))
+        file_with(tmp_path, "cluster/adminCidrs", json.dumps(cidrs))
     )
-
-
-def quoted_list(values: list[str]) -> str:
-    return json.dumps(values)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +187,8 @@ def test_a_file_that_is_no_stack_file_is_refused_and_says_where(tmp_path, conten
 
 
 def test_a_bomb_of_aliases_is_refused_before_it_grows(tmp_path) -> None:
+    good = file_with(tmp_path, "cluster/nodes", "3")  # The file that all of these begin from is a good one.
+    assert config.parse("dev", config.read_values(good), ordering=True).cluster.nodes == 3
     lines = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60)]
     assert "a0: anchors and aliases" in refusal(written(tmp_path, "\n".join(lines).encode()))
 
@@ -276,8 +270,3 @@ def test_no_key_of_any_account_or_kind_of_job_takes_another_shape_without_a_sent
                 config.parse(stack, {**values, name: section}, ordering=True)
             except config.ConfigError as refused:
                 assert "nothing was ordered" in str(refused)
-
-
-def test_the_file_that_all_of_these_begin_from_is_a_good_one(tmp_path) -> None:
-    path = file_with(tmp_path, "cluster/nodes", "3")
-    assert config.parse("dev", config.read_values(path), ordering=True).cluster.nodes == 3

@@ -52,22 +52,20 @@ def test_data_are_whole_only_with_their_sums_and_their_name(hosts):
     (here / "data" / "ID").write_text("d2\n")
     seal(here / "data")
     assert run(hosts, "whole").returncode == 1
+    for name in ("ID", "train", "SHA256SUMS"):
+        (here / "data" / name).unlink()
+        assert run(hosts, "whole").returncode == 1
     shutil.rmtree(here / "data")
     assert run(hosts, "whole").returncode == 1
 
 
-def test_a_launcher_without_data_takes_them_from_the_host_that_has_them(hosts):
-    here, _ = hosts
+def test_a_launcher_without_data_takes_them_from_the_host_that_has_them_and_spoilt_ones_are_none(hosts):
+    here, there = hosts
     given(hosts)
     shutil.rmtree(here / "data")
     assert run(hosts, "has", "other").returncode == 0
     assert run(hosts, "bring", "other").returncode == 0
     assert run(hosts, "whole").returncode == 0
-
-
-def test_a_host_whose_data_are_spoilt_has_none(hosts):
-    _, there = hosts
-    given(hosts)
     (there / "data" / "train").write_text("SENTENCES")
     assert run(hosts, "has", "other").returncode == 1
 
@@ -81,12 +79,6 @@ def test_data_that_cannot_be_read_are_not_called_lacking(hosts, name):
         (host / "data" / name).mkdir()
     assert run(hosts, "whole").returncode == 2
     assert run(hosts, "has", "other").returncode == 2
-
-
-@pytest.mark.parametrize("name", ["ID", "train", "SHA256SUMS"])
-def test_data_of_which_a_file_is_missing_are_lacking(hosts, name):
-    (hosts[0] / "data" / name).unlink()
-    assert run(hosts, "whole").returncode == 1
 
 
 def test_a_host_that_cannot_be_reached_gives_sshs_own_code_and_not_that_of_lacking_data(hosts):

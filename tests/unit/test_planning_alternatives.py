@@ -76,11 +76,8 @@ def test_started_hours_are_billed_whole_with_the_preparation_in_them() -> None:
     assert row.per_million == pytest.approx(18 * 6.5 / 51.2)
 
 
-def test_as_many_samples_on_half_the_gpus_take_twice_the_steps_and_the_stack_file_says_so() -> None:
-    assert bought("V100", 1).keys == {"cluster.nodes": 1, "job.maxSteps": 100_000}
-
-
 def test_the_share_of_a_step_that_waits_for_the_network_is_named() -> None:
+    assert bought("V100", 1).keys == {"cluster.nodes": 1, "job.maxSteps": 100_000}, "as many samples on half the GPUs"
     assert bought("V100", 1).exposed_share == 0
     assert bought("V100", 2).exposed_share == pytest.approx(0.66, abs=0.01)
 
@@ -89,12 +86,8 @@ def test_a_second_machine_that_costs_hours_and_dollars_is_advised_against() -> N
     rows = [bought("V100", 1), bought("V100", 2), bought("P100", 1)]
     assert fewer_machines(rows, rows[1]) is rows[0]
     assert fewer_machines(rows, rows[0]) is None
-
-
-def test_a_second_machine_that_halves_the_hours_is_not_advised_against() -> None:
-    fast = Pace(1.0, 0, 512, BAND, "")
-    rows = [bought("V100", 1, fast), bought("V100", 2, Pace(1.05, 0.05, 1024, BAND, ""))]
-    assert fewer_machines(rows, rows[1]) is None
+    halved = [bought("V100", 1, Pace(1.0, 0, 512, BAND, "")), bought("V100", 2, Pace(1.05, 0.05, 1024, BAND, ""))]
+    assert fewer_machines(halved, halved[1]) is None, "it halves the hours"
 
 
 def test_the_choice_is_the_cheapest_the_fastest_for_the_money_and_the_cheapest_in_time() -> None:
@@ -104,12 +97,8 @@ def test_the_choice_is_the_cheapest_the_fastest_for_the_money_and_the_cheapest_i
     assert found[FASTEST] is rows[2]
     assert choose(rows, deadline_h=1)[IN_TIME] is None
     assert choose(rows)[FASTEST] is None
-
-
-def test_what_may_break_the_budget_at_its_upper_limit_does_not_fit() -> None:
-    row = bought("V100", 1)
-    assert choose([row], budget=row.dollars.usual)[FASTEST] is None
-    assert choose([row], budget=row.dollars.high)[FASTEST] is row
+    assert choose(rows[2:3], budget=rows[2].dollars.usual)[FASTEST] is None, "its upper limit may break it"
+    assert choose(rows[2:3], budget=rows[2].dollars.high)[FASTEST] is rows[2]
 
 
 def test_a_lower_limit_has_no_upper_one_and_fits_no_budget() -> None:

@@ -104,10 +104,8 @@ def test_one_step_brings_the_image_to_all_nodes_and_every_container_waits_for_it
 def test_the_job_is_stopped_before_its_machines_go_and_only_the_job_has_something_to_undo() -> None:
     undone = {name: args.inputs["delete"] for name, args in declare().items() if args.inputs.get("delete")}
     assert undone == {"job-run": "exec .venv/bin/fab step.stop-job"}
-
-
-def test_a_step_runs_on_creation_and_on_change_alike() -> None:
     assert all(args.inputs["create"] == args.inputs["update"] for args in of_type(declare(), "Command"))
+    assert declare(preview=True).keys() == declare().keys(), "a preview declares the same"
 
 
 def test_a_step_on_one_node_learns_nothing_of_the_others() -> None:
@@ -116,14 +114,10 @@ def test_a_step_on_one_node_learns_nothing_of_the_others() -> None:
     assert "job" not in cluster
 
 
-def test_the_job_knows_every_host_in_rank_order() -> None:
+def test_the_job_knows_every_host_what_a_step_should_take_and_what_all_machines_cost() -> None:
     cluster = json.loads(declare()["job-run"].inputs["stdin"])
-    assert [host["name"] for host in cluster["hosts"]] == ["gpu-0", "gpu-1"]
+    assert [host["name"] for host in cluster["hosts"]] == ["gpu-0", "gpu-1"], "in the order of their ranks"
     assert cluster["job"]["maxSteps"] == 50000
-
-
-def test_the_job_knows_what_a_step_should_take_and_what_all_machines_cost() -> None:
-    cluster = json.loads(declare()["job-run"].inputs["stdin"])
     assert cluster["prediction"] == {"compute_s": 0.5927, "seconds": 1.7503, "wire_bytes": 365285376}
     assert cluster["per_hour"] == 8.99
     assert "prediction" not in json.loads(declare(job__model="transformer-tiny")["job-run"].inputs["stdin"])
@@ -144,28 +138,20 @@ def test_more_steps_change_the_facts_and_not_the_run() -> None:
     assert short["triggers"] == long["triggers"]
 
 
-def test_a_preview_declares_the_same_resources() -> None:
-    assert declare(preview=True).keys() == declare().keys()
-
-
-def test_the_registry_key_of_the_home_serves_stacks_that_name_no_other(tmp_path, monkeypatch) -> None:
+def test_the_registry_key_of_the_home_serves_stacks_that_name_no_other_and_have_none_beside_the_accounts_file(
+    tmp_path, monkeypatch
+) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     assert facts_of(config.parse("dev", written()), OWNER).container.registry_key_file is None
     (tmp_path / "ngc_key").touch()
     assert facts_of(config.parse("dev", written()), OWNER).container.registry_key_file == str(tmp_path / "ngc_key")
     named = config.parse("dev", written(container__registryKeyFile="$MICROCLUSTER_HOME/other"))
     assert facts_of(named, OWNER).container.registry_key_file == str(tmp_path / "other")
-
-
-def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    (tmp_path / "emulator").mkdir()
-    for folder in (tmp_path, tmp_path / "emulator"):
-        (folder / "ngc_key").touch()
+    beside = tmp_path / "emulator" / "ngc_key"
+    beside.parent.mkdir()
+    beside.touch()
     emulated = written() | {"softlayer:configFile": "$MICROCLUSTER_HOME/emulator/softlayer.conf"}
-    assert facts_of(config.parse("dev", emulated), OWNER).container.registry_key_file == str(
-        tmp_path / "emulator" / "ngc_key"
-    )
+    assert facts_of(config.parse("dev", emulated), OWNER).container.registry_key_file == str(beside)
 
 
 def test_finished_data_reach_the_job_with_what_names_them() -> None:
@@ -188,12 +174,8 @@ def test_the_preview_says_that_a_program_without_checkpoints_starts_over(stack, 
 
 
 def test_the_preview_says_that_a_program_saves_nothing_and_that_no_bar_and_no_loss_can_be_shown() -> None:
-    job = {
-        "kind": "horovod",
-        "source": "examples/horovod_regression",
-        "script": "train.py",
-        "progress": r"#(?P<step>\d+)",
-    }
+    program = {"kind": "horovod", "source": "examples/horovod_regression", "script": "train.py"}
+    job = program | {"progress": r"#(?P<step>\d+)"}
     declared(config.with_files(config.parse("dev", written() | {"microcluster:job": job})), jobs := [], preview=True)
     assert "starts over" in jobs[0].at_risk
     assert "no progress bar" in jobs[0].plan and "no loss" in jobs[0].plan and len(jobs[0].plan) <= SHOWN

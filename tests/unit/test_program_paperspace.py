@@ -11,11 +11,8 @@ from microcluster.config import stack as config
 
 CLUSTER = {"account": "paperspace", "region": "ny2", "machineType": "P4000x2", "adminCidrs": ["198.51.100.7/32"]}
 JOB = {
-    "kind": "torchrun",
-    "source": "examples/translation_torch",
-    "script": "train.py",
+    **{"kind": "torchrun", "source": "examples/translation_torch", "script": "train.py", "maxSteps": 240},
     "checkpoints": r"tmodel_(?P<step>\d+)\.pt",
-    "maxSteps": 240,
 }
 
 
@@ -44,26 +41,18 @@ def test_machines_of_one_network_are_prepared_and_mount_one_drive_and_run_no_con
     assert made["cluster-drive"].inputs["networkId"] == "cluster-network-id"
 
 
-def test_the_job_knows_its_user_its_drive_and_its_account() -> None:
-    facts = facts_of(declare(), "job-run")
-    assert (facts["account"], facts["user"], facts["shared_mount"]) == (
-        "paperspace",
-        "paperspace",
-        "/mnt/training-data",
-    )
+def test_the_job_knows_its_user_its_drive_if_there_is_one_and_its_account_and_a_machine_who_may_reach_it() -> None:
+    made = declare()
+    facts = facts_of(made, "job-run")
+    known = [facts[name] for name in ("account", "user", "shared_mount")]
+    assert known == ["paperspace", "paperspace", "/mnt/training-data"]
     assert facts["drive"] == {"id": "cluster-drive-id", "address": "10.64.21.9", "share": "sdshare", "username": "u1"}
     assert "container" not in facts
-
-
-def test_a_machine_is_closed_but_to_the_operator_and_its_network() -> None:
-    facts = facts_of(declare(), "cluster-gpu-0-prepared")
-    assert (facts["admin_cidrs"], facts["private_subnet"]) == (["198.51.100.7/32"], "10.64.21.0/24")
-
-
-def test_without_a_drive_nothing_is_mounted() -> None:
-    made = declare(driveGb=0)
-    assert steps(made) == sorted([*2 * ["prepare-machine"], "start-job"])
-    assert "shared_mount" not in facts_of(made, "job-run")
+    machine = facts_of(made, "cluster-gpu-0-prepared")
+    assert (machine["admin_cidrs"], machine["private_subnet"]) == (["198.51.100.7/32"], "10.64.21.0/24")
+    without = declare(driveGb=0)
+    assert steps(without) == sorted([*2 * ["prepare-machine"], "start-job"])
+    assert "shared_mount" not in facts_of(without, "job-run")
 
 
 def test_a_drive_that_is_kept_keeps_its_network_and_the_preview_says_what_both_cost() -> None:

@@ -11,11 +11,8 @@ from microcluster.jobs.cluster_facts import Queue
 
 SEAWULF = {"account": "pbs", "site": "seawulf", "queue": "gpu", "walltime": "08:00:00", "folder": "/gpfs/me/runs"}
 JOB = {
-    "kind": "torchrun",
-    "source": "examples/translation_torch",
-    "script": "train.py",
+    **{"kind": "torchrun", "source": "examples/translation_torch", "script": "train.py", "maxSteps": 10},
     "checkpoints": r"(?P<step>\d+)",
-    "maxSteps": 10,
 }
 
 
@@ -43,11 +40,8 @@ def test_what_the_queue_would_never_run_is_refused_with_its_limit(changed, wante
         parsed(**changed)
 
 
-def test_the_longer_queue_takes_what_the_shorter_one_refuses():
+def test_the_longer_queue_takes_what_the_shorter_one_refuses_and_without_a_site_the_live_one_alone_has_limits():
     assert parsed(queue="gpu-long", walltime="48:00:00").cluster.queue == "gpu-long"
-
-
-def test_without_a_site_the_live_queue_alone_has_limits():
     assert parsed(site=None, walltime="99:00:00", nodes=7).cluster.nodes == 7
 
 

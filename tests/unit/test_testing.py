@@ -14,14 +14,11 @@ from tools import testing
 from tools.testing import planned
 
 
-def test_fast_is_unit_and_integration_on_our_own_python() -> None:
-    assert [suite.title for suite in planned(["3.12"], fast=True, containers=True)] == ["integration unit"]
-
-
 def test_all_is_every_suite_and_the_unit_tests_on_every_other_python() -> None:
     titles = [suite.title for suite in planned(["3.12", "3.13"], fast=False, containers=True)]
     assert titles == ["integration unit", "commands", "chaos", "unit on 3.12", "unit on 3.13", "e2e"]
     assert "e2e" not in [suite.title for suite in planned([], fast=False, containers=False)]
+    assert [suite.title for suite in planned(["3.12"], fast=True, containers=True)] == ["integration unit"]
 
 
 def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monkeypatch, tmp_path) -> None:
@@ -44,27 +41,16 @@ def program(path: Path, shows: str, code: int = 0) -> str:
     return str(path)
 
 
-def test_a_python_on_the_path_is_found_when_it_runs(tmp_path: Path) -> None:
-    there = program(tmp_path / f"python{OTHER}", OTHER)
-    environment = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}
-    assert testing.other_pythons(environment) == {OTHER: there}
-
-
-@pytest.mark.parametrize(("shows", "code"), [(OTHER, 127), ("2.7", 0)])
-def test_one_that_does_not_run_or_is_another_is_none(tmp_path: Path, shows: str, code: int) -> None:
-    program(tmp_path / f"python{OTHER}", shows, code)
-    assert testing.other_pythons({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}) == {}
-
-
-def test_one_that_pyenv_has_but_not_switched_on_is_found_in_its_folder(tmp_path: Path) -> None:
-    program(tmp_path / "shims" / f"python{OTHER}", "", 127)
-    there = program(tmp_path / "versions" / f"{OTHER}.1" / "bin" / f"python{OTHER}", OTHER)
-    assert testing.other_pythons({"PATH": str(tmp_path / "shims"), "PYENV_ROOT": str(tmp_path)}) == {OTHER: there}
-
-
-def test_our_own_python_is_not_tested_twice(tmp_path: Path) -> None:
+def test_another_python_is_found_when_it_runs_on_the_path_or_in_pyenvs_folder(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
     program(tmp_path / f"python{OURS}", OURS)
-    assert testing.other_pythons({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}) == {}
+    for shows, code in ((OTHER, 127), ("2.7", 0)):
+        program(tmp_path / f"python{OTHER}", shows, code)
+        assert testing.other_pythons(environment) == {}
+    kept = program(tmp_path / "versions" / f"{OTHER}.1" / "bin" / f"python{OTHER}", OTHER)
+    assert testing.other_pythons(environment) == {OTHER: kept}, "though it is not switched on"
+    there = program(tmp_path / f"python{OTHER}", OTHER)
+    assert testing.other_pythons(environment) == {OTHER: there}
 
 
 def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_left_half(tmp_path, monkeypatch):
