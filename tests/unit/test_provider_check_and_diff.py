@@ -47,12 +47,10 @@ def test_what_a_preview_cannot_know_yet_is_never_judged():
     assert Groups().check({**GROUP, "rules": [rule, rule]}, {}) == []
 
 
-def test_a_second_mark_and_a_router_beside_a_vlan_are_refused_with_both_in_the_sentence():
+def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
     (problem,) = Ledgers().check({**LEDGER, "mark": "00000000"}, LEDGER)
     assert problem.key == "mark"
     assert "1f3a9c42" in problem.reason and "00000000" in problem.reason
-    (problem,) = Ledgers().check({**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}, {})
-    assert "either backendRouterId or privateVlanId" in problem.reason
 
 
 @pytest.mark.parametrize(
