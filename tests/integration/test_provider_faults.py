@@ -129,11 +129,6 @@ def test_tags_that_fail_for_good_leave_the_guests_id_in_the_state(over, onlooker
     assert failed.value.unfinished.id == str(onlooker.guests()[0]["id"])
 
 
-def test_reads_are_repeated(over):
-    driver, _ = over(getObject=2, getVirtualGuests=2, generateOrderTemplate=2, verifyOrder=1)
-    assert driver.create("Ledger", "ledger", LEDGER).outputs["backendRouterId"]
-
-
 def test_the_whole_way_works_over_rest(account_emulator, onlooker, tmp_path):
     conf = tmp_path / "rest.conf"
     conf.write_text(account_emulator.config_file.read_text().replace("/xmlrpc/", "/rest/"))

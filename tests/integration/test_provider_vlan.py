@@ -1,22 +1,15 @@
 """Guests in a private VLAN that the stack file names."""
 
-import pytest
-
-from providers.rental.resource import HostKey
-from providers.softlayer import billing, specs
+from providers.softlayer import billing
 from providers.softlayer.specs import GuestSpec
-from tests.integration.provider_cluster import LEDGER, OWNER, Onlooker, guest
-from tests.integration.provider_driver import Failed
+from tests.integration.provider_cluster import LEDGER, Onlooker, guest
 
 FOREIGN = "other-00000000.microcluster"
-IN_LON04 = {
-    "datacenter": {"name": "lon04"},
-    "supplementalCreateObjectOptions": {"flavorKeyName": "AC2_16X120X100"},
-}
 
 
-def network_of(onlooker: Onlooker, guest_id: str, side: str = "primaryBackendNetworkComponent") -> tuple[str, str]:
-    """Return the VLAN and the router of a guest's interface."""
+def network_of(onlooker: Onlooker, guest_id: str) -> tuple[str, str]:
+    """Return the private VLAN and the router of a guest."""
+    side = "primaryBackendNetworkComponent"
     mask = f"mask[{side}[networkVlan[id,primaryRouter[id]]]]"
     vlan = onlooker.client.call("Virtual_Guest", "getObject", id=int(guest_id), mask=mask)[side]["networkVlan"]
     return str(vlan["id"]), str(vlan["primaryRouter"]["id"])
@@ -37,23 +30,3 @@ def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
     verified = billing.verify(onlooker.account.api, [GuestSpec.model_validate(guest("gpu-0", privateVlanId=vlan))])
     (echoed,) = verified["virtualGuests"]
     assert echoed["primaryBackendNetworkComponent"] == {"networkVlan": {"id": int(vlan)}}
-
-
-def test_a_living_guest_in_another_vlan_is_not_adopted(driver, onlooker):
-    data = specs.cloud_config(HostKey.fresh(), OWNER, "gpu-0")
-    vlan, _ = network_of(onlooker, onlooker.order("gpu-0", user_data=data))
-    with pytest.raises(Failed, match=f"privateVlanId is {vlan} there and 1 here"):
-        driver.create("VirtualGuest", "gpu-0", guest("gpu-0", privateVlanId="1"))
-
-
-def test_a_vlan_that_cannot_be_used_is_refused_before_anything_is_ordered(driver, onlooker):
-    elsewhere, _ = network_of(onlooker, onlooker.order("first", FOREIGN, **IN_LON04))
-    public, _ = network_of(onlooker, onlooker.order("second", FOREIGN), "primaryNetworkComponent")
-    for vlan, words in (
-        (elsewhere, "it is in lon04, the cluster in lon06"),
-        (public, "it is a PUBLIC one"),
-        ("123", "the account has none of this id"),
-    ):
-        with pytest.raises(Failed, match=f"checking the private VLAN {vlan}: {words}"):
-            driver.create("Ledger", "ledger", {**LEDGER, "privateVlanId": vlan})
-    assert onlooker.account.guest_list.under(OWNER) == []
