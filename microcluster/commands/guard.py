@@ -92,9 +92,10 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
         raise UserMistake(
             f"Say how much more, up to {MOST_MORE:,}: fab extend --hours 6 --stack {stack}, or --dollars 50."
         )
-    for given, limit, key in ((hours, limits.lease_h, "lease"), (dollars, limits.budget, "budget")):
-        if given and limit is None:
-            raise UserMistake(f"There is nothing to extend: stacks/Pulumi.{stack}.yaml has no guard.{key}.")
+    if (hours and limits.lease_h is None) or (dollars and limits.budget is None):
+        raise UserMistake(
+            f"There is nothing to extend: hours are of guard.lease and dollars of guard.budget in stacks/Pulumi.{stack}.yaml."
+        )
     newest = book_of(stack, home).newest()
     if newest and newest.begun and newest.begun.has_cancelled:
         raise CommandFailed(
@@ -256,22 +257,16 @@ def say_limits(known: config.Stack) -> None:
     extension = newest.extension if newest and newest.rental and newest.rental.open else Extension()
     limits = limits_in(known.guard).extended(extension)
     ends = ["when the job is done"] if limits.cancels_done else []
-    ends.append(
-        f"{duration(limits.keep_failed_s)} after the job has failed" if limits.keep_failed_s else "when the job fails"
-    )
+    ends.append(f"{duration(limits.keep_failed_s)} after the job has failed")
     if limits.idle_s:
         ends.append(f"after {duration(limits.idle_s)} in which nothing happens on any machine")
-    last = [(limits.lease_h, "lease")] if limits.lease_h else []
-    if limits.budget and rent:
-        last.append((limits.budget // rent - 1, "budget"))  # One started hour stays in reserve.
-    if last and rent:
-        hours, reason = min(last)
-        ends.append(f"{duration(float(hours) * 3600)} after the first machine at the latest ({reason})")
-    elif limits.lease_h:
-        ends.append(f"after {float(limits.lease_h):g} node hours at the latest")
+    if limits.lease_h:
+        ends.append(f"after {float(limits.lease_h):g} {'h since the first machine' if rent else 'node hours'}")
+    if limits.budget and rent:  # One started hour stays in reserve.
+        ends.append(f"after the {limits.budget // rent - 1} h that ${float(limits.budget):g} pays")
     more = f" It was extended by {extension}." if extension else ""
     say(
-        f"The guard fetches and cancels everything {', '.join(ends)}.{more} It looks while `make up` or `fab watch` runs, and every "
+        f"The guard fetches and cancels everything {', '.join(ends)}, whichever comes first.{more} It looks while `make up` or `fab watch` runs, and every "
         f"minute after `fab guard --install --stack {known.name}`."
     )
 

@@ -51,7 +51,7 @@ def compare(found: Iterable[Resource], state: Snapshot) -> Compared:
 def known_machines(stack: str, home: Home) -> set[str]:
     """Return the ids of the machines in the state, if it can be read: the account's lists may not show them yet."""
     try:
-        return (pulumi_state.read(stack, home) or pulumi_state.NOTHING).machines
+        return pulumi_state.read(stack, home).machines
     except BrokenStateError:
         return set()
 
@@ -59,7 +59,7 @@ def known_machines(stack: str, home: Home) -> set[str]:
 def with_state(found: Iterable[Resource], stack: str, home: Home) -> Compared:
     """Compare ``found`` with the state file."""
     try:
-        return compare(found, pulumi_state.read(stack, home) or pulumi_state.NOTHING)
+        return compare(found, pulumi_state.read(stack, home))
     except BrokenStateError as broken:
         return Compared(broken=str(broken))
 

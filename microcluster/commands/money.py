@@ -95,13 +95,14 @@ def keep(home: Home, said: Statement) -> Statement:
 
     What was open then and is listed no more has ended since: it counts until it was last seen.
     """
-    before = next((one for one in kept(home) if one.owner == said.owner), None)
     known = {row.id for row in said.charges}
-    gone = (
-        [replace(row, closed=row.closed or before.read) for row in before.charges if row.id not in known]
-        if before
-        else []
-    )
+    gone = [
+        replace(row, closed=row.closed or before.read)
+        for before in kept(home)
+        if before.owner == said.owner
+        for row in before.charges
+        if row.id not in known
+    ]
     whole = replace(said, charges=tuple(sorted((*gone, *said.charges), key=lambda row: row.opened)))
     try:
         home.receipts.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)

@@ -64,9 +64,10 @@ def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
 def needs_repair(stack: str, home: Home) -> bool:
     """Whether a crash left a lock, or a broken or missing state."""
     try:
-        gone = pulumi_state.read(stack, home) is None and pulumi_state.older_copies(stack, home)
+        pulumi_state.read(stack, home)
     except pulumi_state.BrokenStateError:
         return True
+    gone = not pulumi_state.path_of(stack, home).exists() and pulumi_state.older_copies(stack, home)
     return bool(gone or locks.stale_lock(stack, home))
 
 
@@ -125,7 +126,7 @@ def _compare(account: OpenedAccount, owner: Owner, home: Home) -> tuple[list[Res
 
 def _refresh(stack: str, home: Home) -> None:
     """Refresh the state from the account, and drop unfinished orders, which the next up finds by their mark."""
-    state = pulumi_state.read(stack, home) or pulumi_state.NOTHING
+    state = pulumi_state.read(stack, home)
     if not (state.resources or state.pending_creates):
         say("state: empty, nothing to refresh")
         return

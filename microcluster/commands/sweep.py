@@ -80,7 +80,7 @@ def _named(found: Sequence[Resource], word: str) -> Resource:
 
 def _lives(stack: str, home: Home) -> bool:
     try:
-        return bool((pulumi_state.read(stack, home) or pulumi_state.NOTHING).held)
+        return bool(pulumi_state.read(stack, home).held)
     except BrokenStateError:
         return True  # Until `fab recover` has mended it nobody can say that it holds nothing.
 

@@ -60,18 +60,8 @@ NOT_FINISHED = Outcome("failed")
 @local_command
 def up(stack: str = STACK, fetch_first: bool = False, discard: bool = False, down: bool = False) -> int:
     """Rent the cluster of the stack, train on it, fetch a finished run and report; can be repeated and interrupted."""
-    home = Home.of()
+    home, choice = Home.of(), unsaved_work.choice(fetch_first=fetch_first, discard=discard)
     use_own_backend(home)
-    return bring_up(home, stack, unsaved_work.choice(fetch_first=fetch_first, discard=discard), down=down)
-
-
-def bring_up(home: Home, stack: str, choice: unsaved_work.Choice = None, *, down: bool = False) -> int:
-    """Bring ``stack`` up.
-
-    Args:
-        choice: what a person has said of a run that would be lost.
-        down: whether everything is cancelled when the job is over, as a guard of the stack file may say too.
-    """
     stages = Stages()
     known = config.read_file(stack, ordering=True)
     ends = ends_with_job(known, down=down)

@@ -74,8 +74,8 @@ def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     return new
 
 
-def read(stack: str, home: Home) -> Snapshot | None:
-    """Return a stack's state; None without a file.
+def read(stack: str, home: Home) -> Snapshot:
+    """Return a stack's state; an empty one without a file.
 
     Raises:
         BrokenStateError: the file is empty, cut off, or no state.
@@ -83,7 +83,7 @@ def read(stack: str, home: Home) -> Snapshot | None:
     try:
         return parse(path_of(stack, home).read_bytes())
     except FileNotFoundError:
-        return None
+        return NOTHING
 
 
 def known(stack: str, home: Home) -> Snapshot:
@@ -93,7 +93,7 @@ def known(stack: str, home: Home) -> Snapshot:
         CommandFailed: it cannot be read.
     """
     try:
-        return read(stack, home) or NOTHING
+        return read(stack, home)
     except BrokenStateError as broken:
         raise CommandFailed(
             f"Reading Pulumi's state of stack {stack} in {path_of(stack, home)}: {broken}. "
@@ -143,13 +143,13 @@ def _held(resource: Mapping[str, Any]) -> Held:
 
 def repair(stack: str, home: Home) -> list[str]:
     """Make the state of ``stack`` readable; return what was done, one sentence each."""
+    path, why = path_of(stack, home), "it is gone"
     try:
-        if read(stack, home) is not None:
+        read(stack, home)
+        if path.exists():
             return []
-        why = "it is gone"
     except BrokenStateError as broken:
         why = str(broken)
-    path = path_of(stack, home)
     done = [f"state of stack {stack}: {why}"]
     if path.exists():
         aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")

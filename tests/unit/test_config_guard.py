@@ -85,7 +85,7 @@ def test_before_the_order_the_guard_says_when_it_ends_at_the_latest(capsys) -> N
     say_limits(config.parse("dev", {**V100, "microcluster:guard": limits}))
     said = capsys.readouterr().out
     assert "when the job is done, 30 min after the job has failed, after 45 min in which nothing happens" in said
-    assert "18 h after the first machine at the latest (budget)" in said
+    assert "after 30 h since the first machine, after the 18 h that $250 pays, whichever comes first" in said
 
 
 def test_a_real_account_without_a_guard_is_warned_of_with_the_price_of_a_weekend(capsys) -> None:

@@ -56,10 +56,11 @@ def without_key(tmp_path: Path, monkeypatch) -> Home:
 
 @pytest.mark.parametrize(("stack", "variable"), [("p100", "SL_API_KEY"), ("paperspace", "PAPERSPACE_API_KEY")])
 def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_nothing_behind(
-    without_key, stack, variable
+    without_key, monkeypatch, stack, variable
 ) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(without_key.root))
     with pytest.raises(UserMistake, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"):
-        up.bring_up(without_key, stack)
+        up.up.function(stack)
     assert not list(without_key.keys.glob("*")) and pulumi_state.known(stack, without_key) == NOTHING
 
 
