@@ -19,10 +19,6 @@ class LoginRefusedError(RemoteError):
     """The host is the right one and refused our key."""
 
 
-class HostKeyError(RemoteError):
-    """The host key is not the ordered machine's; nothing was sent."""
-
-
 @dataclass(frozen=True)
 class Completed:
     """How a command ended."""

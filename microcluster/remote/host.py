@@ -27,7 +27,6 @@ from microcluster.remote.connection import (
 from microcluster.remote.errors import (
     CommandError,
     Completed,
-    HostKeyError,
     LoginRefusedError,
     RemoteError,
     UnreachableError,
@@ -88,7 +87,7 @@ class Host:
         try:
             connection.open()
         except paramiko.BadHostKeyException as error:
-            raise HostKeyError(self._other_key(error.key)) from error
+            raise RemoteError(self._other_key(error.key)) from error
         except paramiko.AuthenticationException as error:
             raise LoginRefusedError(f"logging in to {self} as {self.user} with {self.key_file}: refused.") from error
         except (OSError, EOFError, paramiko.SSHException) as error:

@@ -34,7 +34,6 @@ def open_hosts(cluster: ClusterFacts) -> list[Host]:
 def prepare_node(host: Host, cluster: ClusterFacts) -> list[str]:
     """Make a machine able to run containers on its GPUs; return the steps that changed something."""
     driver = GPUS[str(cluster.gpu)].driver
-    wait_for_ssh(host)
     return _run(
         host,
         ("logins by key only", lambda: ensure_key_login(host)),
@@ -64,7 +63,6 @@ def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
 
 def mount_drive(host: Host, cluster: ClusterFacts, password: str) -> list[str]:
     """Mount the shared drive; return the steps that changed something."""
-    wait_for_ssh(host)
     mount = Mount(cluster.drive, cluster.shared_mount, cluster.user)
     return _run(host, ("shared drive", lambda: ensure_mounted(host.as_root(), mount, password)))
 
@@ -99,7 +97,6 @@ def leave_queue(login: Host, cluster: ClusterFacts) -> str:
 
 def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
     """Mount the data disk and move Docker's storage to it; return the steps that changed something."""
-    wait_for_ssh(host)
     disk = DataDisk(cluster.data_disk_gb, cluster.mount_point, cluster.mark)
     return _run(
         host,
@@ -138,7 +135,6 @@ def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str 
 def start_container(host: Host, cluster: ClusterFacts) -> list[str]:
     """Write the rank files and start the container; return the steps that changed something."""
     container, key = cluster.container, cluster.rank_key_file
-    wait_for_ssh(host)
     return _run(
         host,
         ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
@@ -155,6 +151,7 @@ def _ensure_folder(root: Host, cluster: ClusterFacts) -> bool:
 
 
 def _run(host: Host, *steps: tuple[str, Callable[[], bool | None]]) -> list[str]:
+    wait_for_ssh(host)
     changed = []
     for name, step in steps:
         note(f"{host.facts.name}: {name} ...")

@@ -33,10 +33,6 @@ RCLONE_OPTIONS = ("--vfs-cache-mode", "writes", "--dir-cache-time", "1s", "--all
 WRITE = 'mkdir -p "${1%/*}" && cat > "$1" && sync "$1"'
 
 
-class DiskRefusedError(RemoteError):
-    """The disk may hold data; it was not changed."""
-
-
 @dataclass(frozen=True)
 class DataDisk:
     """The wanted disk; ``label`` identifies our file system."""
@@ -68,7 +64,7 @@ def _find(host: Host, disk: DataDisk) -> str:
     for device in CANDIDATES:
         if host.run(("test", "-b", device), accept=(0, 1)).exit_code == 0 and _bytes(host, device) == wanted:
             return device
-    raise DiskRefusedError(
+    raise RemoteError(
         f"looking for the data disk of {host}: no device from {CANDIDATES[0]} on has {disk.capacity_gb} GB "
         f"({wanted} bytes). List the disks: fab ssh {host.facts.name}, then lsblk -b"
     )
@@ -115,8 +111,8 @@ def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
             raise _refusal(host, device, f"its {end} {CHECKED_BYTES // 1024**2} MiB are not all zero")
 
 
-def _refusal(host: Host, device: str, why: str) -> DiskRefusedError:
-    return DiskRefusedError(
+def _refusal(host: Host, device: str, why: str) -> RemoteError:
+    return RemoteError(
         f"preparing the data disk {device} of {host}: {why}, and it is not ours. It was not changed. If its data are "
         f"not needed: fab ssh {host.facts.name}, then wipefs -a {device} and clear its first and last 64 MiB; then run the same command again."
     )
@@ -139,7 +135,7 @@ def _ensure_mounted(host: Host, device: str, disk: DataDisk) -> bool:
     number = ("stat", "-L", "-c", "%t:%T", device)
     same = host.run(("sh", "-c", 'stat -L -c %t:%T "$(findmnt -nro SOURCE -M "$1")"', "source", disk.mount_point))
     if same.stdout != host.run(number).stdout and mounted.split()[-1] != disk.label:
-        raise DiskRefusedError(
+        raise RemoteError(
             f"mounting {device} of {host} at {disk.mount_point}: {mounted.split()[0]} is mounted there already."
         )
     return False

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -108,38 +108,32 @@ def inventory(
         except RemoteError as error:
             return {"silent": str(error)}
 
-    answers = {host.facts.name: answer for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True)}
-    answers = {hosts[0].facts.name: first, **answers}
-    files, left = (_union({name: one.get(key, []) for name, one in answers.items()}) for key in ("files", "left"))
+    answers = {hosts[0].facts.name: first}
+    for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True):
+        answers[host.facts.name] = answer
     silent = tuple(f"{name}: {one['silent']}" for name, one in answers.items() if one.get("silent"))
+    files, left = _union(answers, "files"), _union(answers, "left")
     return Inventory(str(run or cluster.run), first["word"], first["step"], files, left, silent)
 
 
 def _asked(host: Host, folder: str, request: dict[str, Any]) -> dict[str, Any] | None:
     """Return what one node has."""
     argv = ("sh", "-c", INVENTORY, "inventory", folder, json.dumps(request))
-    answer = json.loads(host.run(argv, timeout_s=INVENTORY_TIMEOUT_S).stdout)
-    leading_out = [
-        one["path"]
-        for key in ("files", "left")
-        for one in (answer or {}).get(key, ())
-        if not _stays_inside(one["path"])
-    ]
-    if leading_out:  # The machine's answer is not trusted.
-        raise RemoteError(
-            f"listing what {host} has in {folder}: {leading_out[0]!r} is outside the target folder. "
-            "Nothing was downloaded. Check who else uses that machine, or make down."
-        )
-    return answer
+    return json.loads(host.run(argv, timeout_s=INVENTORY_TIMEOUT_S).stdout)
 
 
-def _union(found: dict[str, list[dict[str, Any]]]) -> tuple[RemoteFile, ...]:
+def _union(answers: Mapping[str, Mapping[str, Any]], key: str) -> tuple[RemoteFile, ...]:
     """Return the files of all nodes; what several have alike comes once, and another file of the same name below its node's name."""
     union: dict[str, RemoteFile] = {}
-    for node, files in found.items():
-        for one in files:
+    for node, answer in answers.items():
+        for one in answer.get(key, ()):
             written = one.pop("written")
             file = RemoteFile(**one, there={node: written})
+            if not _stays_inside(file.path):  # The machine's answer is not trusted.
+                raise RemoteError(
+                    f"listing what {node} has: {file.path!r} is outside the target folder. "
+                    "Nothing was downloaded. Check who else uses that machine, or make down."
+                )
             known = union.get(file.path)
             if known and (known.size, known.sha256) == (file.size, file.sha256):
                 known.there.update(file.there)

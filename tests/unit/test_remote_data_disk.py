@@ -3,7 +3,8 @@
 import pytest
 from fake_machine import GIB, Disk, FakeMachine
 
-from microcluster.remote.storage import RECORD, DataDisk, DiskRefusedError, ensure_data_disk
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.storage import RECORD, DataDisk, ensure_data_disk
 
 WANTED = DataDisk(2000, "/data", "1f3a9c42")
 
@@ -38,7 +39,7 @@ def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid_and_later_m
 )
 def test_a_disk_that_holds_anything_is_refused_and_not_touched(disk, reason):
     machine = FakeMachine(disks={"/dev/xvdc": disk})
-    with pytest.raises(DiskRefusedError, match=reason):
+    with pytest.raises(RemoteError, match=reason):
         ensure_data_disk(machine, WANTED)
     assert machine.changes == []
     assert not machine.mounts
@@ -50,11 +51,11 @@ def test_formatting_that_was_interrupted_is_taken_up_again_unless_the_disk_got_a
     assert ensure_data_disk(machine, WANTED)
     assert machine.mounts == {"/data": "/dev/xvdc"}
     machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, kind="xfs")}, files=machine.files | {RECORD: record})
-    with pytest.raises(DiskRefusedError, match="xfs"):
+    with pytest.raises(RemoteError, match="xfs"):
         ensure_data_disk(machine, WANTED)
 
 
 def test_a_disk_of_another_size_is_not_taken():
     machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB - 512), "/dev/xvda": Disk(2000 * GIB)})
-    with pytest.raises(DiskRefusedError, match="2000 GB"):
+    with pytest.raises(RemoteError, match="2000 GB"):
         ensure_data_disk(machine, WANTED)

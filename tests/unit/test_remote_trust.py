@@ -13,7 +13,7 @@ from microcluster.commands.trust import confirm
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import ssh_mesh
-from microcluster.remote.errors import HostKeyError, RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import RECORD, fingerprint, trusted_key
 from microcluster.remote.openssh import ssh_argv
@@ -57,7 +57,7 @@ def open_host(server, keys):
 
 
 def test_a_trusted_key_is_pinned_from_then_on_without_a_word_and_only_for_this_guest(host, server, keys, capsys):
-    with pytest.raises(HostKeyError, match="not the one it was ordered with"):
+    with pytest.raises(RemoteError, match="not the one it was ordered with"):
         host.connect()
     assert host.shown_key() == line(keys, "shown")
     assert server.tries == [], "without any login"
