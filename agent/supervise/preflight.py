@@ -50,7 +50,7 @@ def preflight(run):
     began = time.monotonic()
     found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": []}
     if run.spec.preflight_skipped:
-        keep(run, found, [row("preflight", "every node", "skipped", run.spec.preflight_skipped, NOTE)], began)
+        keep(run, found, [row("preflight", "every node", "skipped", run.spec.preflight_skipped, note=True)], began)
         return
     found["mesh"] = mesh(run)
     if not any(pair["said"] for pair in found["mesh"]):
@@ -101,8 +101,7 @@ def nodes(run):
         facts = json.loads(last_line(code, output))
         return dict(facts, clock_off_s=facts["time"] - (asked + answered) / 2, clock_error_s=(answered - asked) / 2)
 
-    addresses = run.spec.addresses
-    return dict(zip((run.name_of(address) for address in addresses), parallel(look, addresses)))
+    return dict(zip(run.spec.names, parallel(look, run.spec.addresses)))
 
 
 def network(run):
@@ -152,7 +151,7 @@ def meeting(run):
     answers = zip(run.spec.names, parallel(ask, run.spec.addresses))
     bad = [name + ": " + last_line(*answer) for name, answer in answers if answer[0]]
     found = ", ".join(bad) or "reached by all"
-    return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), _if(bad))
+    return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), stop=bad)
 
 
 def together(run):
@@ -181,29 +180,29 @@ def judge(found, wanted):
     for name, address in zip(wanted.names, wanted.addresses):
         facts = found["nodes"].get(name)
         if facts is None:
-            rows.append(row("facts", name, "no answer", "an answer", STOP))
+            rows.append(row("facts", name, "no answer", "an answer", stop=True))
             continue
         rows.append(_interface(name, address, facts, wanted.interface))
         rows += _gpus(name, facts, wanted)
         rows += _room(name, facts, wanted)
         rows.append(_clock(name, facts))
         port = "{} free".format(wanted.probe_port)
-        rows.append(row("port", name, facts["port"] or "free", port, _if(facts["port"])))
+        rows.append(row("port", name, facts["port"] or "free", port, stop=facts["port"]))
     data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
     rows += [_same("image", dict(zip(wanted.names, wanted.images))), _same("data", data)]
     rows += [_bandwidth(one, wanted.port_speed_mbps) for one in found["bandwidth"]]
-    return [one for one in rows if one]
+    return rows
 
 
 def of_ranks(ranks, wanted):
     """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
     seen = [rank["address"] for rank in ranks]
-    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), _if(seen != wanted.ranks))]
+    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), stop=seen != wanted.ranks)]
     configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
     rows.append(_same("configuration", configs, "every rank"))
     rows += _software(ranks, wanted)
     seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
-    rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed", OK))
+    rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed"))
     return rows
 
 
@@ -215,13 +214,18 @@ def _software(ranks, wanted):
     for who, versions in said:
         seen = versions.get(GPUS, wanted.slots)
         if wanted.gpu and seen is None:
-            rows.append(row("GPUs of the program", who, "none: it computes on processors", "GPUs", NOTE))
+            rows.append(row("GPUs of the program", who, "none: it computes on processors", "GPUs", note=True))
         elif wanted.gpu and seen < wanted.slots:
-            rows.append(row("GPUs of the program", who, seen, "{} or more".format(wanted.slots), STOP))
+            rows.append(row("GPUs of the program", who, seen, "{} or more".format(wanted.slots), stop=True))
     return rows
 
 
-def row(check, where, found, wanted, verdict):
+def row(check, where, found, wanted, *, stop=False, note=False):
+    verdict = OK
+    if note:
+        verdict = NOTE
+    if stop:
+        verdict = STOP
     return {"check": check, "where": where, "found": str(found), "wanted": str(wanted), "verdict": verdict}
 
 
@@ -231,23 +235,19 @@ def sentence(rows):
     return "; ".join("{check} of {where}: {found} instead of {wanted}".format(**one) for one in bad)
 
 
-def _if(bad, otherwise=OK):
-    return STOP if bad else otherwise
-
-
 def _mesh(pairs):
     bad = [one for one in pairs if one["said"]]
     found = ", ".join("{from} to {to}: {said}".format(**one) for one in bad)
-    return row("ssh", "every pair", found or "{} of {} answer".format(len(pairs), len(pairs)), "an answer", _if(bad))
+    return row("ssh", "every pair", found or "{} of {} answer".format(len(pairs), len(pairs)), "an answer", stop=bad)
 
 
 def _interface(name, address, facts, interface):
     there = facts["address"]
     if there is None:
         found = "no {}; it has {}".format(interface, ", ".join(facts["interfaces"]))
-        return row("interface", name, found, interface, STOP)
+        return row("interface", name, found, interface, stop=True)
     bad = there != address or not ipaddress.ip_address(there).is_private
-    return row("interface", name, "{} {}".format(interface, there), "private {}".format(address), _if(bad))
+    return row("interface", name, "{} {}".format(interface, there), "private {}".format(address), stop=bad)
 
 
 def _gpus(name, facts, wanted):
@@ -257,13 +257,13 @@ def _gpus(name, facts, wanted):
     fits = [one for one in gpus if wanted.gpu in one["name"] and one["memory_mib"] >= wanted.gpu_memory_gb * MIB_PER_GB]
     shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus) or "none"
     order = "{}x {} with {} GB".format(wanted.slots, wanted.gpu, wanted.gpu_memory_gb)
-    rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted.slots))]
+    rows = [row("GPUs", name, shown, order, stop=len(fits) < wanted.slots)]
     if gpus:
         driver = gpus[0]["driver"]
         branch = driver.split(".")[0]
         major = int(branch) if branch.isdigit() else 0
-        verdict = _if(major < DRIVER_STOP, NOTE if major < wanted.driver else OK)
-        rows.append(row("driver", name, driver, "{} or newer".format(wanted.driver), verdict))
+        newer = "{} or newer".format(wanted.driver)
+        rows.append(row("driver", name, driver, newer, stop=major < DRIVER_STOP, note=major < wanted.driver))
     return rows
 
 
@@ -271,31 +271,31 @@ def _room(name, facts, wanted):
     free, needed = facts["free_bytes"], wanted.disk_bytes
     shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.slots
     return [
-        row("disk", name, _size(free) + " free", _size(needed), _if(free < needed)),
-        row("/dev/shm", name, _size(shm) + " free", _size(shm_needed), _if(shm < shm_needed)),
+        row("disk", name, _size(free) + " free", _size(needed), stop=free < needed),
+        row("/dev/shm", name, _size(shm) + " free", _size(shm_needed), stop=shm < shm_needed),
     ]
 
 
 def _clock(name, facts):
     off = max(0.0, abs(facts["clock_off_s"]) - facts["clock_error_s"])
-    verdict = _if(off > CLOCK_STOP_S, NOTE if off > CLOCK_NOTE_S else OK)
-    return row("clock", name, "{:+.1f} s".format(facts["clock_off_s"]), "within {:.0f} s".format(CLOCK_NOTE_S), verdict)
+    shown, limit = "{:+.1f} s".format(facts["clock_off_s"]), "within {:.0f} s".format(CLOCK_NOTE_S)
+    return row("clock", name, shown, limit, stop=off > CLOCK_STOP_S, note=off > CLOCK_NOTE_S)
 
 
 def _same(check, values, where="every node"):
-    if len(set(values.values())) <= 1:
-        return row(check, where, (list(values.values()) or ["none"])[0], "the same", OK)
-    shown = ", ".join(name + " " + str(value) for name, value in sorted(values.items()))
-    return row(check, where, shown, "the same", STOP)
+    if len(set(values.values())) > 1:
+        shown = ", ".join("{} {}".format(*pair) for pair in sorted(values.items()))
+        return row(check, where, shown, "the same", stop=True)
+    return row(check, where, next(iter(values.values()), "none"), "the same")
 
 
 def _bandwidth(one, ordered):
     where = "{from} to {to}".format(**one)
     if one["mbps"] is None:
-        return row("bandwidth", where, one["said"], "an answer", STOP)
+        return row("bandwidth", where, one["said"], "an answer", stop=True)
     share = one["mbps"] / ordered if ordered else 1.0
-    verdict = _if(share < PORT_STOP, NOTE if share < PORT_NOTE else OK)
-    return row("bandwidth", where, "{:.0f} Mb/s".format(one["mbps"]), "{} Mb/s".format(ordered or "any"), verdict)
+    shown, wanted = "{:.0f} Mb/s".format(one["mbps"]), "{} Mb/s".format(ordered or "any")
+    return row("bandwidth", where, shown, wanted, stop=share < PORT_STOP, note=share < PORT_NOTE)
 
 
 def _size(count):
