@@ -23,6 +23,7 @@ from http.client import HTTPException
 from agent.data.progress import Progress, Refused, say
 from agent.machine import hash_of, read_json, write_json
 
+SCHEME = "https"
 SILENCE_S = 60
 TRIES = 6
 """In a row without one more byte; between them are pauses that double from one second."""
@@ -42,12 +43,12 @@ LARGEST_MEMBER_BYTES = 8 * 10**9
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def refuse_scheme(address, schemes):
+def refuse_scheme(address):
     """Raise unless the address may be asked."""
     scheme = urllib.parse.urlsplit(address).scheme
-    if scheme not in schemes:
+    if scheme != SCHEME:
         followed = "fetching {}: only {} is followed, not {!r}"
-        raise Refused(followed.format(without_query(address), " and ".join(schemes), scheme))
+        raise Refused(followed.format(without_query(address), SCHEME, scheme))
 
 
 def without_query(address):
@@ -60,20 +61,17 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
     max_redirections = REDIRECTS
 
-    def __init__(self, schemes):
-        self.schemes = schemes
-
     def redirect_request(self, req, fp, code, msg, headers, newurl):  # noqa: PLR0917 - the library's own
-        refuse_scheme(newurl, self.schemes)
+        refuse_scheme(newurl)
         return urllib.request.HTTPRedirectHandler.redirect_request(self, req, fp, code, msg, headers, newurl)
 
 
 class Fetcher:
     """Fetches archives into a folder; ``records`` is the file that remembers what each address gave."""
 
-    def __init__(self, folder, records, schemes=("https",), sleep=time.sleep):
-        self.folder, self.records, self.schemes, self.sleep = folder, records, schemes, sleep
-        self.opener = urllib.request.build_opener(Redirects(schemes))
+    def __init__(self, folder, records):
+        self.folder, self.records = folder, records
+        self.opener = urllib.request.build_opener(Redirects)
         os.makedirs(folder, exist_ok=True)
 
     def fetch(self, archive):
@@ -129,7 +127,7 @@ class Fetcher:
         if archive["address"].startswith("file:///"):
             self._copy(archive["address"][len("file://") :], part)
             return
-        refuse_scheme(archive["address"], self.schemes)
+        refuse_scheme(archive["address"])
         what, source = "fetching " + archive["name"], without_query(archive["address"])
         if size_of(part) and size_of(part) == read_json(part + ".of").get("bytes"):
             return  # Only its check had not come.
@@ -154,7 +152,7 @@ class Fetcher:
                 gave_up = "{} from {}: gave up at {} bytes, last: {}. The next start goes on there."
                 raise Refused(gave_up.format(what, source, size_of(part), broken))
             say("{}: {} at {} bytes; going on there".format(what, broken, size_of(part)))
-            self.sleep(2 ** max(0, idle - 1))
+            time.sleep(2 ** max(0, idle - 1))
 
     def _copy(self, source, part):
         if not os.path.isfile(source):

@@ -5,4 +5,4 @@ import importlib
 
 def reader_of(spec):
     """Return the reader that a run's specification names."""
-    return importlib.import_module("agent.readers." + spec.reader).Reader(spec.reader_options)
+    return importlib.import_module("agent.readers." + spec.reader).Reader(**spec.reader_options)

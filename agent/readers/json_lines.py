@@ -22,8 +22,8 @@ DECODER = json.JSONDecoder()
 class Reader(RankReader):
     """Remembers when the last training step was read, and the newest values of a line that is drawn again."""
 
-    def __init__(self, options=None, clock=time.monotonic):
-        super().__init__(options)
+    def __init__(self, clock=time.monotonic):
+        super().__init__()
         self.clock, self.read_at = clock, None
         self.newest, self.redrawn_at = {}, None
 

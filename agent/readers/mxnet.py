@@ -14,8 +14,8 @@ EPOCH = r"Epoch\[COUNT\] "
 class Reader(RankReader):
     """Remembers the figures of the epoch that is under way, and the speeds that some workers have still to tell."""
 
-    def __init__(self, options=None):
-        super().__init__(options)
+    def __init__(self):
+        super().__init__()
         self.speaker, self.at, self.speeds, self.trained_on = FIRST, None, {}, {}
 
     def read(self, line):

@@ -18,11 +18,11 @@ class TooSlow(Exception):
 
 
 class Reader(json_lines.Reader):
-    """Reads lines that hold ``options["pattern"]``."""
+    """Reads lines that hold ``pattern``."""
 
-    def __init__(self, options, **clock):
-        super().__init__(options, **clock)
-        self.pattern, self.slow = re.compile(options["pattern"]), 0
+    def __init__(self, pattern, **clock):
+        super().__init__(**clock)
+        self.pattern, self.slow = re.compile(pattern), 0
 
     def events_in(self, text):
         before = self.slow

@@ -28,8 +28,7 @@ WAITING = re.compile(
 class RankReader:
     """Turns lines into events; it remembers what stands on an earlier line: a rank that failed, a heading of Horovod."""
 
-    def __init__(self, options=None):
-        self.options = options or {}
+    def __init__(self):
         self.step = self.failed_rank = None
         self.waited_for, self.list_of = set(), NO_LIST
 

@@ -19,8 +19,8 @@ FIRST = (0, None)
 class Reader(RankReader):
     """Remembers the epoch, the time of the last pass over a text, and the line before."""
 
-    def __init__(self, options=None):
-        super().__init__(options)
+    def __init__(self):
+        super().__init__()
         self.epoch, self.elapsed, self.last = 0, None, ""
 
     def read(self, line):

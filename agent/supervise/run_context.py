@@ -102,7 +102,7 @@ class Run:
         there = address != self.spec.addresses[0]
         return self.runtime.here(self.runtime.beyond(address, argv, marked) if there else argv, marked)
 
-    def do(self, argv, each_line=lambda line: None):
+    def do(self, argv, each_line):
         """Run ``argv`` on the launcher with the run's mark, into job.log; return its exit code."""
         return self.do_outside(self.runtime.here(argv, True), each_line)
 
@@ -111,7 +111,7 @@ class Run:
         words = ["env", RUN_VARIABLE + "=" + self.spec.run] + list(argv)
         return words if address == self.spec.addresses[0] else self.spec.ssh + [address, line(words)]
 
-    def do_outside(self, argv, each_line=lambda line: None):
+    def do_outside(self, argv, each_line):
         """Run ``argv`` on the launcher's machine as it is, into job.log; return its exit code."""
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
