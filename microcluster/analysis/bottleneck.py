@@ -95,10 +95,10 @@ def by_cause(link: Link) -> dict[str, tuple[float, float]]:
 def answer(traffic: Traffic | None, link: Link) -> Answer:
     """Say whether the network was the bottleneck, and from which figures."""
     if link.nodes < 2:
-        return Answer(QUESTION, "No: all ranks share one machine.", {})
+        return Answer(QUESTION, "No: all ranks share one machine.")
     found = exposed(traffic, link)
     if found is None or not link.step_s:
-        return Answer(QUESTION, "Unknown: neither a step time nor the traffic of a step is known.", {})
+        return Answer(QUESTION, "Unknown: neither a step time nor the traffic of a step is known.")
     least, most = found.least / link.step_s, found.most / link.step_s
     verdict = "In part" if least > 0 else "At most in part"
     if least > BOTTLENECK_SHARE:

@@ -1,7 +1,7 @@
 """A run's curves, and answers to the questions that every report answers. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -21,17 +21,17 @@ OVERFIT_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, its answer as a sentence, and the figures behind it."""
+    """A question, its answer as a sentence, and the figures behind it that nothing else in the report holds."""
 
     question: str
     answer: str
-    figures: Mapping[str, Any]
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-def planned_rates(policy: Policy, last: int) -> tuple[Point, ...]:
+def planned_rates(policy: Policy, last: int) -> list[Point]:
     """Return the learning rates up to a step, by the formula."""
-    points = ((step, policy(step)) for step in range(1, last + 1, max(last // RATE_POINTS, 1)))
-    return tuple((step, rate) for step, rate in points if rate is not None)
+    steps = range(1, last + 1, max(last // RATE_POINTS, 1))
+    return [(step, rate) for step in steps if (rate := policy(step)) is not None]
 
 
 def how_long(events: Sequence[Event]) -> Answer:
@@ -49,7 +49,7 @@ def trained_enough(found: Curves) -> Answer:
     question = "Is the model fully trained, and how can one tell?"
     losses = [loss for _, loss in found.validation]
     if len(losses) < 3:
-        return Answer(question, "Unknown: there are fewer than three evaluations.", {"evaluations": len(losses)})
+        return Answer(question, "Unknown: there are fewer than three evaluations.")
     third = max(len(losses) // 3, 1)
     before, last = losses[-1 - third], min(losses[-third:])
     gain = (before - last) / before if before else 0.0
@@ -65,7 +65,7 @@ def overfitted(found: Curves) -> Answer:
     """Compare the last validation loss with the lowest."""
     question = "Was there overfitting?"
     if len(found.validation) < 3 or not found.train:
-        return Answer(question, "Unknown: there are fewer than three evaluations.", {})
+        return Answer(question, "Unknown: there are fewer than three evaluations.")
     step, lowest = min(found.validation, key=itemgetter(1))
     last, train = found.validation[-1][1], found.train[-1][1]
     figures = {"lowest": lowest, "at_step": step, "last": last, "train_loss": train}
@@ -80,7 +80,7 @@ def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
     question = "Were the GPUs fully used?"
     values = [percent for event in named(events, "sample") for percent in event.get("gpus") or []]
     if not values:
-        return Answer(question, "Unknown: nothing sampled them.", {})
+        return Answer(question, "Unknown: nothing sampled them.")
     mean = sum(values) / len(values)
     figures: dict[str, Any] = {"mean_percent": round(mean, 1)}
     average = f"{mean:.0f} % on average over {count(len(values), 'sample')}"

@@ -6,6 +6,7 @@ Of a program of the user's own the exit code says whether it finished; of one th
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median_high
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -241,8 +242,8 @@ def _seconds_per_step(attempt: Sequence[Event]) -> float | None:
 
     The program's own average includes evaluations and checkpoints; it is used only when a run is too short for anything else.
     """
-    recent = sorted(seconds for _, seconds in curves(attempt).pace[-9:])
-    return recent[len(recent) // 2] if recent else latest(attempt, "average_seconds_per_step").get("value")
+    recent = [seconds for _, seconds in curves(attempt).pace[-9:]]
+    return median_high(recent) if recent else latest(attempt, "average_seconds_per_step").get("value")
 
 
 def _steps_of(attempt: Sequence[Event]) -> int:

@@ -152,35 +152,31 @@ def _utc(moment: datetime) -> str:
 
 
 def _data_answer(records: Records) -> Answer:
-    figures = {file.name: {"lines": file.lines, "bytes": file.size} for file in records.data}
     parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
-    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: there is none yet.", figures)
+    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: there is none yet.")
 
 
 def _checkpoint_answer(records: Records, kinds: str | None) -> Answer:
     question = "Which files make a checkpoint, and how large is one?"
     if kinds is None:
-        return Answer(question, "None: the program writes no checkpoints.", {})
+        return Answer(question, "None: the program writes no checkpoints.")
     newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
     if newest is None:
-        return Answer(question, f"{kinds}. There is no whole one yet.", {})
+        return Answer(question, f"{kinds}. There is no whole one yet.")
     parts = " + ".join(f"{kind} {decimal(size)}" for kind, size in newest.sizes.items())
-    text = f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}."
-    return Answer(question, text, {"step": newest.step, "bytes": newest.size, **newest.sizes})
+    return Answer(question, f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}.")
 
 
 def _pace_answer(outcome: Outcome) -> Answer:
-    question, pace, objects = (
-        f"How long is an average {outcome.unit}?",
-        outcome.seconds_per_step,
-        outcome.objects_per_second,
-    )
-    if pace is None:
-        return Answer(question, "Unknown: no step was logged.", {})
-    text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
-    if objects:
-        text += f" With evaluations and checkpoints: {objects:,.0f} objects (source and target pieces) a second over all ranks."
-    return Answer(question, text, {"seconds_per_step": pace, "objects_per_second": objects})
+    pace, text = outcome.seconds_per_step, "Unknown: no step was logged."
+    if pace is not None:
+        text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
+    if outcome.objects_per_second:
+        text += (
+            f" With evaluations and checkpoints: {outcome.objects_per_second:,.0f} objects (source and target pieces) a "
+            "second over all ranks."
+        )
+    return Answer(f"How long is an average {outcome.unit}?", text)
 
 
 def _short(path: Path) -> str:

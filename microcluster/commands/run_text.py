@@ -152,7 +152,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         "model": plan.title,
         "where": _where(cluster),
         "hardware": EMULATED.format(account_of(cluster.account).title) if cost.emulated else None,
-        f"{outcome.unit}s": None if outcome.step is outcome.max_steps is None else _done(outcome),
+        f"{outcome.unit}s": _done(outcome) if outcome.step is not None or outcome.max_steps else None,
         "validation loss": _validation(outcome),
         "evaluation": _evaluated(plan, outcome),
         "metrics": ", ".join(_metrics(outcome)),
