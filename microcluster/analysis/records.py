@@ -133,9 +133,6 @@ class Curves:
     def validation(self) -> list[Point]:
         return [(one["step"], one["loss"]) for one in self.evaluations if isinstance(one["loss"], float)]
 
-    def as_json(self) -> dict[str, Any]:
-        return {"train": self.train, "validation": self.validation, "pace": self.pace, **self.metrics}
-
 
 def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()) -> Curves:
     """Return the curves, without what a later attempt repeated.

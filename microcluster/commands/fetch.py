@@ -37,7 +37,7 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         return _show_unfetched(stack, unfetched_runs(stack), as_json=as_json)
     cluster = cluster_of(stack)
     hosts = open_hosts(cluster)
-    found = _inventories(hosts, cluster, hashed=True, everything=everything, earlier=everything)
+    found = _inventories(hosts, cluster, hashed=True, everything=everything)
     if not found:
         raise UserMistake(
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
@@ -55,15 +55,13 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
 def unfetched_runs(stack: str) -> list[dict[str, Any]]:
     """Return the contract of `fab fetch --unfetched --json`: what of every run is on the machines only."""
     cluster = cluster_of(stack)
-    found = _inventories(open_hosts(cluster), cluster, hashed=False, everything=False, earlier=True)
+    found = _inventories(open_hosts(cluster), cluster, hashed=False, everything=False)
     return [unfetched_of(one, manifest_in(fetched_folder(stack, one.run, one.word))) for one in found]
 
 
-def _inventories(
-    hosts: Sequence[Host], cluster: ClusterFacts, *, hashed: bool, everything: bool, earlier: bool
-) -> list[Inventory]:
-    """Return what the machines have of the stack's run, and of earlier runs."""
-    runs = runs_on(hosts[0], cluster) if earlier else [str(cluster.run)]
+def _inventories(hosts: Sequence[Host], cluster: ClusterFacts, *, hashed: bool, everything: bool) -> list[Inventory]:
+    """Return what the machines have of the stack's run, and of earlier runs unless its own files alone are fetched."""
+    runs = [str(cluster.run)] if hashed and not everything else runs_on(hosts[0], cluster)
     note(f"reading the list of files of run {', '.join(runs)} on {hosts[0].facts.name} ...")
     asked = [inventory(hosts, cluster, run, hashed=hashed, everything=everything) for run in runs]
     return [one for one in asked if one and (one.run == cluster.run or results(one))]

@@ -1,6 +1,7 @@
 """`fab report`: machines, results and cost of the run; on the terminal, as JSON and as an HTML page."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -61,7 +62,7 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         "image": cluster.container.image if cluster.container else None,
         "labels": {metric.name: metric.label for metric in plan.metrics},
         "answers": [asdict(answer) for answer in answers],
-        "curves": found.as_json(),
+        "curves": {"train": found.train, "validation": found.validation, "pace": found.pace, **found.metrics},
         "evaluations": found.evaluations,
         "learning_rate": rewound(records.learning_rate),
         "gpu_use": samples.gpu_use(records.events),
@@ -82,7 +83,7 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         print_json(facts)
     else:
         say(run_text.report(cluster, outcome, cost))
-        say(f"  {'page:':<17}{_short(folder / PAGE)}")
+        say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
         if outcome.reason and not is_part():  # `make up` has printed it.
             say("\n".join(run_text.trouble(outcome, stack)))
     return 0 if outcome.state == "finished" else FAILED
@@ -177,8 +178,3 @@ def _pace_answer(outcome: Outcome) -> Answer:
             "second over all ranks."
         )
     return Answer(f"How long is an average {outcome.unit}?", text)
-
-
-def _short(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
