@@ -1,5 +1,6 @@
 """`fab costs`: what the stacks of this key folder cost, now and before, by rental and by day; from their accounts and kept receipts."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -111,14 +112,15 @@ def rentals_of(said: Statement, artifacts: Path) -> list[Paid]:
 
 def by_day(found: Sequence[Paid]) -> dict[str, dict[str, Decimal]]:
     """Return dollars by stack and day, without node hours; every day from the first to the last."""
-    dollars = [rental for rental in found if rental.currency == DOLLARS]
-    shares = [(rental, day, cost) for rental in dollars for day, cost in rental.by_day()]
-    days = sorted({day for _, day, _ in shares})
+    totals: dict[str, dict[date, Decimal]] = {}
+    for rental in found:
+        if rental.currency == DOLLARS:
+            of_stack = totals.setdefault(_label(rental), defaultdict(Decimal))
+            for day, cost in rental.by_day():
+                of_stack[day] += cost
+    days = sorted({day for of_stack in totals.values() for day in of_stack})
     every = [days[0] + number * DAY for number in range((days[-1] - days[0]).days + 1)] if days else []
-    totals = {_label(rental): {str(day): Decimal(0) for day in every} for rental in dollars}
-    for rental, day, cost in shares:
-        totals[_label(rental)][str(day)] += cost
-    return totals
+    return {stack: {str(day): of_stack[day] for day in every} for stack, of_stack in totals.items()}
 
 
 def sums(found: Sequence[Paid]) -> list[str]:

@@ -4,7 +4,7 @@ Every part of it may be repeated, and by another guard.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -165,16 +165,14 @@ class Guard:
 
     def look(self) -> Record:
         """Look once, and act where no other guard is at work."""
-        newest = self.book.newest()
-        is_over = bool(newest and newest.verdict.due and self.hands.now() > newest.verdict.due.last)
-        with self.hands.alone(longest_s=TURN_S if is_over else LONGEST_FETCH_S) as mine:
+        with self._turn() as mine:
             record = self.watch()
             waits = record.verdict.fetch_by is None and self.hands.is_busy()
             return self._end(record) if record.verdict.step == "end" and mine and not waits else record
 
     def end(self, verdict: Verdict) -> Record | None:
         """Bring the rental to this end, or to that of a limit which is reached; None while another guard is at work."""
-        with self.hands.alone(longest_s=LONGEST_FETCH_S) as mine:
+        with self._turn() as mine:
             if not mine:
                 return None
             record = self.see()
@@ -208,17 +206,18 @@ class Guard:
             before = Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
         run = self.hands.run() if unread or (rental and rental.open) else SILENT
         trouble = _trouble(run)
-        going_on = [
-            each.since
-            for each in self.book.records()
-            if is_same and each.trouble == trouble and (now - each.at).total_seconds() <= MISSED_LOOKS_S
-        ]
-        since = going_on[0] if going_on else now
+        goes_on = trouble == before.trouble and (now - before.at).total_seconds() <= MISSED_LOOKS_S
+        since = before.since if goes_on and before.since else now
         lasts_s = (now - since).total_seconds() if trouble else 0
         begun = before.begun if run.state not in LIVING else None
         seen = Seen(now, rental, run, unread, lasts_s, begun)
         verdict = decide(self.limits.extended(extension), seen)
         return Record(self.who, now, verdict, rental, extension, begun, before.told, trouble, since)
+
+    def _turn(self) -> AbstractContextManager[bool]:
+        newest = self.book.newest()
+        is_over = bool(newest and newest.verdict.due and self.hands.now() > newest.verdict.due.last)
+        return self.hands.alone(longest_s=TURN_S if is_over else LONGEST_FETCH_S)
 
     def _end(self, record: Record) -> Record:
         """Stop, fetch, cancel; what fails keeps a limit from nothing, and every other end from the cancellation."""

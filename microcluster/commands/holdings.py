@@ -93,9 +93,9 @@ def _row(each: Resource, remarks: dict[str, str]) -> tuple[str, ...]:
     return each.label, each.name, str(each.owner), age(each.since), price, more
 
 
-def age(since: datetime | None, now: datetime | None = None) -> str:
+def age(since: datetime | None) -> str:
     """Return when something was made, and its age."""
     if since is None:
         return ""
-    seconds = max(((now or datetime.now(UTC)) - since).total_seconds(), 0)
+    seconds = max((datetime.now(UTC) - since).total_seconds(), 0)
     return f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({duration(seconds)})"

@@ -1,7 +1,7 @@
 """The forecast of a stack file: step time, hours and dollars of the run, and the cost of a crash."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -96,12 +96,17 @@ class Forecast:
         return f"ports that carry {self.prediction.link_mbps / 1000:g} Gb/s"
 
 
-def forecast_of(file: StackFile) -> Forecast | None:
-    """Return the forecast of a valid stack file, or None for what was never timed."""
+def with_forecast(
+    file: StackFile, written: Mapping[str, Any], reasons: dict[str, str]
+) -> tuple[StackFile, Forecast | None, dict[str, str]]:
+    """Return the forecast of a valid stack file, or None for what was never timed.
+
+    The money at risk decides the checkpoint interval, unless the stack file sets it.
+    """
     cluster, job = file.cluster, file.job
-    hardware, workload = cluster.hardware, job.workload()
-    if workload is None or file.container is None or is_local(file.container.image):
-        return None
+    hardware, workload, per_hour = cluster.hardware, job.workload(), cluster.rent_per_hour
+    if workload is None or per_hour is None or file.container is None or is_local(file.container.image):
+        return file, None, reasons
     setup = TrainingSetup(
         gpu=hardware.gpu,
         gpus=hardware.gpus,
@@ -112,26 +117,16 @@ def forecast_of(file: StackFile) -> Forecast | None:
         units=workload.units,
         gradient_bytes=workload.gradient_bytes,
     )
-    per_hour = cluster.rent_per_hour
     prediction = predict(setup)
-    if per_hour is None or prediction is None:
-        return None
-    usual = interval(prediction.seconds, per_hour)
-    return Forecast(
-        prediction, per_hour, account_of(cluster.account).prices_as_of, job.max_steps, job.checkpoint_steps, usual
-    )
-
-
-def with_forecast(
-    file: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
-) -> tuple[StackFile, Forecast | None, dict[str, str]]:
-    """Fill in the checkpoint interval by the money at risk, unless the stack file sets it."""
-    found = forecast_of(file)
-    if found is None or "checkpointSteps" in written["job"]:
-        return file, found, dict(reasons)
-    job = file.job.model_copy(update={"checkpoint_steps": found.usual})
-    found = replace(found, checkpoint_steps=found.usual)
-    return file.model_copy(update={"job": job}), found, {**reasons, "job.checkpointSteps": found.interval_reason()}
+    if prediction is None:
+        return file, None, reasons
+    usual, as_of = interval(prediction.seconds, per_hour), account_of(cluster.account).prices_as_of
+    is_set = "checkpointSteps" in written["job"]
+    found = Forecast(prediction, per_hour, as_of, job.max_steps, job.checkpoint_steps if is_set else usual, usual)
+    if is_set:
+        return file, found, reasons
+    job = job.model_copy(update={"checkpoint_steps": usual})
+    return file.model_copy(update={"job": job}), found, reasons | {"job.checkpointSteps": found.interval_reason()}
 
 
 def _risk_text(risk: Bill) -> str:
