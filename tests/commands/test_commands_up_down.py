@@ -1,21 +1,17 @@
 """`fab up --down` with the real engine against an account without machines: a job that does not come about leaves nothing billed."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.commands.rented_project import LOCAL, install
-from tests.integration.conftest import AccountEmulator
 
 pytestmark = pytest.mark.timeout(240)
 STACK = "paid"
 GUARD = "config:\n  microcluster:guard: {keepFailed: 0}\n"
 
 
-def test_one_command_rents_and_cancels_again_what_its_job_did_not_use(
-    tmp_path: Path, account_emulator: AccountEmulator
-) -> None:
+def test_one_command_rents_and_cancels_again_what_its_job_did_not_use(tmp_path, account_emulator):
     project = install(tmp_path, account_emulator)
     # By this path the account is none that the commands may start or stop.
     account = (project.folder / LOCAL).read_text().replace("$MICROCLUSTER_HOME/emulator", str(account_emulator.state))

@@ -189,13 +189,10 @@ def tensorflow_whose_reading(raises):
 
 
 @pytest.mark.parametrize("error", [MemoryError(), ConnectionAbortedError()], ids=["Python's", "TensorFlow's"])
-def test_a_launcher_without_memory_calls_no_checkpoint_unreadable(monkeypatch, error):
+def test_a_launcher_without_memory_calls_no_checkpoint_unreadable_and_one_with_wrong_bytes_is(monkeypatch, error):
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(error))
     with pytest.raises(type(error)):
         tensorflow.main("model.ckpt-3")
-
-
-def test_bytes_that_are_wrong_make_a_checkpoint_unreadable(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(ValueError("Checksum does not match")))
     assert tensorflow.main("model.ckpt-3") == resume.UNREADABLE
 

@@ -84,9 +84,7 @@ def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_runs_are_found_by_how_their_names_begin_and_their_page_has_both_curves_and_the_table(
-    artifacts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_found_by_how_their_names_begin_and_their_page_has_both_curves_and_the_table(artifacts, capsys):
     assert command.compare.code(runs=["2222", "1111"]) == 0
     said = capsys.readouterr().out
     assert "207.0" in said and "The better buy is 1111aaaaaaaa" in said
@@ -107,16 +105,12 @@ def test_runs_are_found_by_how_their_names_begin_and_their_page_has_both_curves_
         (["1111", "1111aaaa"], "takes at least two runs"),
     ],
 )
-def test_a_run_without_a_report_is_named_with_those_that_have_one(
-    names: list[str], expected: str, artifacts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_a_report_is_named_with_those_that_have_one(names, expected, artifacts, capsys):
     assert command.compare.code(runs=names) == 2
     assert expected in capsys.readouterr().err
 
 
-def test_runs_of_two_kinds_have_their_own_columns_and_a_warning(
-    artifacts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_two_kinds_have_their_own_columns_and_a_warning(artifacts, capsys):
     path = artifacts / "texar-p100" / TWO["run"] / "report.json"
     other = {"unit": "step", "trains": "a network", "labels": {"bleu": "BLEU"}, "metrics": {"bleu": 27.3}}
     path.write_text(json.dumps(learned(TWO | other, (2.0, 4.5))))
@@ -132,9 +126,7 @@ def test_runs_of_two_kinds_have_their_own_columns_and_a_warning(
         (json.dumps({"run": "2222bbbbbbbb", "kind": "texar"}), "says no 'cost': it is of another version"),
     ],
 )
-def test_a_report_that_is_torn_or_of_another_version_ends_in_a_sentence(
-    content: str, expected: str, artifacts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_that_is_torn_or_of_another_version_ends_in_a_sentence(content, expected, artifacts, capsys):
     (artifacts / "texar-p100" / TWO["run"] / "report.json").write_text(content)
     assert command.compare.code(runs=["1111", "2222"]) == 2
     assert expected in capsys.readouterr().err

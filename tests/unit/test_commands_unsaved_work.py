@@ -35,13 +35,10 @@ def seen(**changes: Any) -> Outcome:
     return dataclasses.replace(RUNNING, **changes)
 
 
-def test_a_run_that_was_never_fetched_would_be_lost() -> None:
+def test_a_run_that_was_never_fetched_or_has_saved_again_since_would_be_lost() -> None:
     assert lost(RUNNING, NEVER) == [
         f"run {RUN} lies on its machines only: step 250, its newest checkpoint at 200; nothing of it was fetched; not fetched: {NEWEST}"
     ]
-
-
-def test_a_run_that_saved_again_since_it_was_fetched_would_be_lost() -> None:
     [text] = lost(RUNNING, {**FETCHED, "fetched_step": 100, "unfetched": [NEWEST]})
     assert "fetched last at step 100, 2026-11-21 10:00:00 UTC" in text
 
@@ -105,13 +102,12 @@ def looked(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, listed: Any
     return unsaved_work.look("v100", (None if outcome.state == "absent" else CLUSTER, outcome) if outcome else None)
 
 
-def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty_and_a_cluster_that_is_not_up_not_asked(
+    monkeypatch,
+):
+    for outcome in (None, RUNNING):
+        assert looked(monkeypatch, outcome, None) == ["its machines do not answer, so their data are unknown"]
     assert looked(monkeypatch, Outcome("absent"), None) == []
-
-
-@pytest.mark.parametrize("outcome", [None, RUNNING])
-def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(monkeypatch, outcome):
-    assert looked(monkeypatch, outcome, None) == ["its machines do not answer, so their data are unknown"]
 
 
 def settled(

@@ -24,10 +24,7 @@ def item(*, hourly: bool = True, opened: float = 0.0, **ends: float) -> BillingI
 @pytest.mark.parametrize(("seconds", "hours"), [(0, 1), (1, 1), (HOUR, 1), (HOUR + 1, 2), (25 * HOUR, 25)])
 def test_every_started_hour_is_billed(seconds, hours):
     assert started_hours(100.0, 100.0 + seconds) == hours
-
-
-def test_nothing_is_added_after_the_end_of_the_item():
-    assert charged(item(closed=1.5 * HOUR), 500 * HOUR) == 2 * (Decimal("3.9") + Decimal("0.56"))
+    assert charged(item(closed=1.5 * HOUR), 500 * HOUR) == 2 * (Decimal("3.9") + Decimal("0.56")), "not after its end"
 
 
 @pytest.mark.parametrize(("flavor", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])

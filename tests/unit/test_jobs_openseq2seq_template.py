@@ -1,7 +1,6 @@
 """The rendered configuration has none of the mistakes that end a run of OpenSeq2Seq early, many of them with exit code 0."""
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,9 +25,7 @@ KNOWN = """
 @pytest.mark.parametrize("model", openseq2seq.SIZES)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
-def test_every_configuration_that_we_render_may_travel(
-    tmp_path: Path, model: str, precision: str, dataset: str
-) -> None:
+def test_every_configuration_that_we_render_may_travel(tmp_path, model, precision, dataset):
     job = transformer(model=model, precision=precision, dataset=dataset, evalSteps=4001, checkpointSteps=2000)
     text = job.configuration("/data/set", "/data/runs/x/logdir")
     nodes = ast.walk(ast.parse(text, feature_version=(3, 5)))  # From 3.12 on it takes f-strings all the same.

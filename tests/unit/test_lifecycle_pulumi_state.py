@@ -84,9 +84,7 @@ def test_what_is_no_state_is_known_to_be_none(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", ONE[:40], b"\x00" * 400])
-def test_a_broken_state_is_set_aside_and_the_write_before_it_restored_and_one_that_is_gone_too(
-    home: Home, broken: bytes
-) -> None:
+def test_a_broken_state_is_set_aside_and_the_write_before_it_restored_and_one_that_is_gone_too(home, broken):
     path = write(home, broken)
     write(home, ONE, "local.json.bak")
     back_up(home, content(), 5)

@@ -114,10 +114,7 @@ def test_a_refusal_is_not_repeated_and_certain_only_if_it_is_known(api, refused,
         client.read("Account", "getObject")
     assert wire.sent == 1
     assert error.value.is_refusal == is_known and not error.value.is_transient
-
-
-def test_every_refusal_that_counts_as_known_has_a_source():
-    assert all({**errors.KNOWN_REFUSALS, **errors.KNOWN_TEXTS}.values())
+    assert all({**errors.KNOWN_REFUSALS, **errors.KNOWN_TEXTS}.values()), "each has a source"
 
 
 @pytest.mark.parametrize("fault", [each for each in TRANSIENT if each not in (LIMITED, TRANSIENT[4])])
@@ -189,10 +186,13 @@ def test_an_answer_that_asks_for_a_pause_gets_one_within_bounds(headers, seconds
 
 
 @pytest.mark.parametrize("nonsense", [None, "", "<html>", 7, ["id"]])
-def test_an_object_that_is_none_is_asked_for_again(api, nonsense):
-    client, wire = api(nonsense, {"id": 1})
+def test_an_object_that_is_none_is_asked_for_again_one_that_is_gone_is_none_and_a_refusal_an_error(api, nonsense):
+    client, wire = api(nonsense, {"id": 1}, GONE, REFUSED)
     assert client.find("Virtual_Guest", "1", "mask[id]") == {"id": 1}
     assert wire.sent == 2
+    assert client.find("Virtual_Guest", "1", "mask[id]") is None
+    with pytest.raises(ApiError):
+        client.find("Virtual_Guest", "1", "mask[id]")
 
 
 @pytest.mark.parametrize("answer", [None, True, [], {}, {"id": ""}, {"id": "soon"}])
@@ -207,13 +207,6 @@ def test_a_read_gives_up_after_a_bounded_number_of_attempts(api):
     with pytest.raises(ApiError):
         client.read("Account", "getObject")
     assert wire.sent == shared.READ_ATTEMPTS
-
-
-def test_what_is_gone_is_none_and_what_is_refused_is_an_error(api):
-    client, _ = api(GONE, REFUSED)
-    assert client.find("Virtual_Guest", "1", "mask[id]") is None
-    with pytest.raises(ApiError):
-        client.find("Virtual_Guest", "1", "mask[id]")
 
 
 def test_an_error_that_rest_hands_back_as_a_result_is_an_error(api):

@@ -69,6 +69,8 @@ def test_a_file_without_a_key_may_be_read_by_others(home):
     (home / ".softlayer").write_text("[softlayer]\nendpoint_url = http://h/rest/v3.1/\n")
     (home / ".softlayer").chmod(0o644)
     assert load(None, {"SL_USERNAME": "u", "SL_API_KEY": KEY}).endpoint == "http://h/rest/v3.1/"
+    with pytest.raises(CredentialsError, match="Is a directory"):
+        load(str(home))
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["softlayer:configFile", "~/.softlayer"])
@@ -98,11 +100,6 @@ def test_a_key_in_the_path_of_the_address_is_not_shown_when_nobody_answers(home)
     with pytest.raises(AccountError, match="opening the account") as refused:
         account_of(str(path)).whoami()
     assert KEY not in str(refused.value)
-
-
-def test_a_folder_instead_of_a_file_is_a_sentence(home):
-    with pytest.raises(CredentialsError, match="Is a directory"):
-        load(str(home))
 
 
 def test_the_exported_key_goes_before_the_files_and_its_address_holds(home):

@@ -77,7 +77,7 @@ def test_only_the_owner_may_read_it(book):
 
 
 def test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one(book):
-    assert book.events() == []  # There is none yet.
+    assert book.events() == book.unresolved() == []  # There is none yet.
     book.path.mkdir(parents=True)  # Root may read a file of any mode, and nobody reads a folder.
     for ask in (book.events, book.identity, book.unresolved):
         with pytest.raises(
@@ -125,12 +125,6 @@ def test_an_order_is_refused_where_the_disk_has_room_for_half_a_line(book, monke
     monkeypatch.setattr(os, "write", lambda file, content: write(file, content[: len(content) // 2]))
     with pytest.raises(ProviderError, match="No space left on device.*Nothing was ordered"):
         book.intend(INTENT)
-
-
-def test_a_journal_that_is_lost_is_an_empty_one(book):
-    assert book.unresolved() == []
-    book.ordered("of an intent that nobody has", "101")
-    assert book.unresolved() == []
 
 
 def test_an_intent_is_on_the_disk_before_the_call_returns(book, monkeypatch):

@@ -223,8 +223,8 @@ def test_a_lost_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_garbled_on_the_way_is_brought_once_more_and_never_taken_for_a_whole_one(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     there, garbled = [], CONTENT[:-1] + b"X"
     with pytest.raises(RemoteError, match="with a wrong hash"):
         download(Source(garbled, garbled), FILE, tmp_path, lambda count: None)

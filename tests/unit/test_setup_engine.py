@@ -37,8 +37,8 @@ def test_only_a_release_of_our_series_fits() -> None:
 
 
 def test_an_installed_pulumi_that_fits_is_used_where_it_lies_and_no_other_version_or_one_without_its_host(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     path = fake_pulumi(tmp_path / "bin", "v3.259.3")
     assert engine.installed({"PATH": f"{path.parent}:/usr/bin:/bin"}) == path
     other, hostless = fake_pulumi(tmp_path / "a", "v3.272.0"), fake_pulumi(tmp_path / "b", "v3.259.0", host=False)
