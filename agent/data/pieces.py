@@ -11,13 +11,10 @@ import sentencepiece
 def main(direction, model):
     pieces = sentencepiece.SentencePieceProcessor()
     pieces.Load(model)
-    convert = {
-        "encode": lambda line: " ".join(pieces.EncodeAsPieces(line)),
-        "decode": lambda line: pieces.DecodePieces(line.split(" ")),
-    }[direction]
     # Not splitlines: it also splits at characters that may stand inside a sentence.
     for line in sys.stdin.buffer.read().decode("utf-8").split("\n")[:-1]:
-        sys.stdout.buffer.write((convert(line) + "\n").encode("utf-8"))
+        done = " ".join(pieces.EncodeAsPieces(line)) if direction == "encode" else pieces.DecodePieces(line.split(" "))
+        sys.stdout.buffer.write((done + "\n").encode("utf-8"))
 
 
 if __name__ == "__main__":

@@ -128,29 +128,31 @@ class HealthRules:
 
     def active(self, now, ended=False):
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
-        found = dict(self.final)
-        full = self._full(now, ended)
-        if full:
-            found[DISK_FULL] = full
+        rules = {
+            DISK_FULL: self._full(now, ended),
+            NODE_LOST: self._lost(now),
+            DRIVE_LOST: self._cut_off(now),
+            STALLED: self._stalled(now),
+            GPUS_AT_REST: self._resting(now),
+            HUNG: self._hung(now),
+            DISK_LOW: self._low(),
+            SLOW: self._slow() or self._overdue(now - self.progressed),
+            NOT_COPIED: self.not_copied,
+        }
+        found = dict((cause, sentence) for cause, sentence in rules.items() if sentence)
+        return dict(found, **self.final)
+
+    def _lost(self, now):
         lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
-        if lost:
-            found.setdefault(NODE_LOST, " and ".join(lost) + " has not answered for " + _seconds(LOST_S))
-        cut_off = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
-        if cut_off:
-            found[DRIVE_LOST] = drive_lost(cut_off) + ", for " + _seconds(DRIVE_LOST_S) + " and more"
-        silent = now - max(self.lived, self._all_worked())
-        limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
-        if silent > limit:
-            found[STALLED] = self._stalled(silent)
+        return " and ".join(lost) + " has not answered for " + _seconds(LOST_S) if lost else ""
+
+    def _cut_off(self, now):
+        reasons = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
+        return drive_lost(reasons) + ", for " + _seconds(DRIVE_LOST_S) + " and more" if reasons else ""
+
+    def _resting(self, now):
         resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
-        if resting:
-            found[GPUS_AT_REST] = "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S)
-        found.update(self._hung(now))
-        found.update(self._disks())
-        found.update(self._pace() or self._overdue(now - self.progressed))
-        if self.not_copied:
-            found[NOT_COPIED] = self.not_copied
-        return found
+        return "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S) if resting else ""
 
     def _all_worked(self):
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.
@@ -159,7 +161,11 @@ class HealthRules:
         """
         return min(self.worked.values()) if self.worked and not self.mixed else float("-inf")
 
-    def _stalled(self, silent):
+    def _stalled(self, now):
+        silent = now - max(self.lived, self._all_worked())
+        limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
+        if silent <= limit:
+            return ""
         where = "since the start" if self.step is None else "since step " + str(self.step)
         text = "no sign of life for " + _seconds(silent) + ", " + where
         if self.waited_for:
@@ -184,17 +190,15 @@ class HealthRules:
         stepless = now - max(self.progressed, self.saved_at)
         goes_on = now - max(self.lived, self._all_worked()) < HUNG_S
         limit = max(HUNG_S, HUNG_GAPS * median(self.gaps or [0]), HUNG_LONGEST * self.longest)
-        if self.step is None or self.evaluating or stepless <= limit:
-            return {}
-        return {HUNG: "it prints or computes, and makes no step since step " + str(self.step)} if goes_on else {}
+        if self.step is None or self.evaluating or stepless <= limit or not goes_on:
+            return ""
+        return "it prints or computes, and makes no step since step " + str(self.step)
 
-    def _disks(self):
+    def _low(self):
         needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)
         low = sorted(node for node, free in self.free.items() if free < needed)
-        if not low:
-            return {}
-        left = ", ".join(node + " " + str(self.free[node] >> 20) + " MB" for node in low)
-        return {DISK_LOW: "the data disk is nearly full: " + left + " left, " + str(needed >> 20) + " MB wanted"}
+        left = ", ".join("{} {} MB".format(node, self.free[node] >> 20) for node in low)
+        return "the data disk is nearly full: {} left, {} MB wanted".format(left, needed >> 20) if low else ""
 
     def _gap(self):
         """Return the seconds between two lines of the log as predicted, or 0."""
@@ -203,14 +207,14 @@ class HealthRules:
     def _overdue(self, silent):
         """Compare the time since the last line with the prediction: at a tenth of the speed the next one takes an hour."""
         if self.step is None or self.evaluating or not self._gap() or silent <= OVERDUE * self._gap():
-            return {}
+            return ""
         now, before = silent / self.print_steps, self.expected["seconds"]
         text = "more than {:.3f} s per step since step {} instead of {:.3f} predicted {}".format(
             now, self.step, before, self.expected["source"]
         )
-        return {SLOW: text + self._price_of(now, before)}
+        return text + self._price_of(now, before)
 
-    def _pace(self):
+    def _slow(self):
         """Compare the last steps with the prediction and with this run's own first ones."""
         usual = []
         if self.expected and len(self.paces) >= PREDICTED_LINES:
@@ -221,8 +225,8 @@ class HealthRules:
             now = median(self.paces[-lines:])
             if now > SLOW_FACTOR * before:
                 text = "{:.3f} s per step instead of {:.3f} {}".format(now, before, source)
-                return {SLOW: text + self._price_of(now, before)}
-        return {}
+                return text + self._price_of(now, before)
+        return ""
 
     def _price_of(self, now, before):
         """Say what slow steps cost: the part of every hour's price that buys none, and all that is left to do."""

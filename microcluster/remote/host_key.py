@@ -1,7 +1,6 @@
 """Public host keys: OpenSSH's text formats, and those that the user trusts, stored beside the stack's keys by guest id."""
 
 import base64
-import hashlib
 import json
 from pathlib import Path
 
@@ -26,9 +25,8 @@ def line(key: paramiko.PKey) -> str:
 
 def fingerprint(line: str) -> str:
     """Return type and SHA-256 of a key, as OpenSSH prints them."""
-    kind, encoded = line.split()[:2]
-    digest = hashlib.sha256(base64.b64decode(encoded)).digest()
-    return f"{kind} SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+    key = parse(line)
+    return f"{key.get_name()} {key.fingerprint}"
 
 
 def trusted_key(key_file: str, guest_id: str) -> str | None:
