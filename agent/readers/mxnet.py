@@ -4,9 +4,10 @@ A step is an epoch. Up to 1.3 a line has ``Batch [40]``, from 1.4 on ``Batch [20
 are added up over all workers; accuracies are the first worker's, which says them of its own share of the data.
 """
 
-from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns, speaker_of
+from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns
 
-FIRST = "worker 0"
+FIRST = ("worker 0", None)
+"""The first worker, or a line that bears no name."""
 LOSSES = ("cross-entropy", "nll-loss")
 EPOCH = r"Epoch\[COUNT\] "
 
@@ -16,14 +17,10 @@ class Reader(RankReader):
 
     def __init__(self):
         super().__init__()
-        self.speaker, self.at, self.speeds, self.trained_on = FIRST, None, {}, {}
-
-    def read(self, line):
-        self.speaker = speaker_of(line) or FIRST
-        return super().read(line)
+        self.at, self.speeds, self.trained_on = None, {}, {}
 
     def events_in(self, text):
-        return self.matches(text, SPEED + (OF_FIRST if self.speaker == FIRST else []) + PATTERNS)
+        return self.matches(text, SPEED + (OF_FIRST if self.speaker in FIRST else []) + PATTERNS)
 
     def batch(self, match):
         """Return the step once for each epoch, and the speed of all workers together at the batch before."""

@@ -29,7 +29,7 @@ class RankReader:
     """Turns lines into events; it remembers what stands on an earlier line: a rank that failed, a heading of Horovod."""
 
     def __init__(self):
-        self.step = self.failed_rank = None
+        self.step = self.failed_rank = self.speaker = None
         self.waited_for, self.list_of = set(), NO_LIST
 
     def read(self, line):
@@ -38,13 +38,14 @@ class RankReader:
         A line that ends with a carriage return will be drawn again.
         """
         text = DRAWING.sub("", TAG.sub("", line))
-        if self.list_of == rank_of(line):
+        self.speaker = speaker_of(line)
+        if self.list_of == self.speaker:
             missing = MISSING_RANK.match(text)
             if missing:
                 return self._waits_for([int(missing.group(1))])
             self.list_of = NO_LIST
         if MISSING.search(text):
-            self.list_of = rank_of(line)
+            self.list_of = self.speaker
         return self.events_in(text)
 
     def events_in(self, text):
@@ -92,17 +93,13 @@ class RankReader:
         return [{"event": "waited-for", "rank": rank} for rank in new]
 
 
-def rank_of(line):
-    """Return the rank that wrote a line which ``mpirun --tag-output`` has passed on, or None."""
-    tag = TAG.match(line)
-    return int(tag.group(1)) if tag else None
-
-
 def speaker_of(line):
-    """Return the rank that wrote a line, or else the name of the process, where the line says it."""
-    rank = rank_of(line)
-    name = NAME.match(line) if rank is None else None
-    return name.group(1) if name else rank
+    """Return the rank that wrote a line which ``mpirun --tag-output`` has passed on, or else the name of the process, or None."""
+    tag = TAG.match(line)
+    if tag:
+        return int(tag.group(1))
+    name = NAME.match(line)
+    return name.group(1) if name else None
 
 
 def number(text):

@@ -8,7 +8,7 @@ examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/job
 import math
 import re
 
-from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns, rank_of
+from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns
 
 LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
 """What the two loggers put before a line."""
@@ -23,13 +23,9 @@ class Reader(RankReader):
         super().__init__()
         self.epoch, self.elapsed, self.last = 0, None, ""
 
-    def read(self, line):
-        self.rank = rank_of(line)
-        return super().read(line)
-
     def events_in(self, text):
         found = self.matches(text, PATTERNS)
-        if self.rank not in FIRST:
+        if self.speaker not in FIRST:
             return found
         said, repeated = LOGGERS.sub("", text).strip(), self.last
         self.last = said

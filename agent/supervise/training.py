@@ -14,7 +14,6 @@ from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.machine import parallel, read_json
 from agent.nodes import node_facts
 from agent.readers import reader_of
-from agent.readers.ranks import speaker_of
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
@@ -106,7 +105,7 @@ class Monitor:
     def observe(self, line):
         """Record one line of the log, and write down its events."""
         events = self.reader.read(line)
-        speaker = speaker_of(line)
+        speaker = self.reader.speaker
         if speaker not in self.names and not isinstance(speaker, int):
             speaker = None  # A program may begin each line with a word and a number of its own.
         with self.lock:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.readers.openseq2seq import Reader
-from agent.readers.ranks import rank_of
+from agent.readers.ranks import speaker_of
 
 EVENTS = {
     "*** Starting training from scratch": [{"event": "started"}],
@@ -150,4 +150,4 @@ def test_a_list_with_numbers_that_is_not_horovods_names_no_rank():
 
 @pytest.mark.parametrize(("line", "rank"), [("[1,2]<stderr>:Traceback", 2), ("mpirun noticed", None)])
 def test_a_line_bears_its_rank(line, rank):
-    assert rank_of(line) == rank
+    assert speaker_of(line) == rank
