@@ -61,13 +61,10 @@ def orphaned(found: Iterable[Resource], living: frozenset[str]) -> tuple[Resourc
 
 def choose(found: Sequence[Resource], ids: Sequence[str], mark: str) -> list[Resource]:
     """Return what --id and --mark name; refuse all when one of them is not in the list."""
-    by_mark = [each for each in found if mark and each.owner.mark == mark]
-    if mark and not by_mark:
+    if mark and mark not in [each.owner.mark for each in found]:
         raise UserMistake(f"Nothing in the list has the mark {mark}. See the list: fab sweep")
-    chosen = by_mark[:]
-    for each in (_named(found, word) for word in ids):
-        chosen += [] if each in chosen else [each]
-    return chosen
+    named = [_named(found, word) for word in ids]
+    return [each for each in found if each in named or each.owner.mark == mark]
 
 
 def _named(found: Sequence[Resource], word: str) -> Resource:

@@ -71,7 +71,9 @@ def problems_of_sections(written: Mapping[str, Any], completed: Mapping[str, Any
         account = account_of(named)
         if isinstance(cluster, Mapping):
             found += account.section.problems(cluster, ordering=ordering)
-        found += _problems_of_runtime(account, kind, written) + _problems_of_guard(account, written)
+        found += _problems_of_runtime(account, kind, written)
+    if "guard" in written and written["guard"] is None:  # Whoever wrote it believes that it guards.
+        found.append("guard: has no keys and would guard nothing; for example lease: 30")
     return found
 
 
@@ -87,22 +89,17 @@ def _problems_of_runtime(account: Account, kind: type[Section] | None, written: 
     return problems
 
 
-def _problems_of_guard(account: Account, written: Mapping[str, Any]) -> list[str]:
-    """Refuse a section that guards nothing: whoever wrote it believes that it does."""
-    guard = written.get("guard")
-    if "guard" in written and guard is None:
-        return ["guard: has no keys and would guard nothing; for example lease: 30"]
-    if not account.sells and isinstance(guard, Mapping) and guard.get("budget") is not None:
+def problems_of_budget(file: StackFile) -> list[str]:
+    """Refuse dollars where nobody pays in them, and a budget that the guard would end at once: it keeps a started hour in reserve."""
+    budget = file.guard.budget if file.guard else None
+    if not budget:
+        return []
+    account, rent = account_of(file.cluster.account), file.cluster.rent_per_hour
+    if not account.sells:
         return [
             f"guard/budget: nodes of {account.title} are not paid in dollars; limit node hours, for example lease: 30"
         ]
-    return []
-
-
-def problems_of_budget(file: StackFile) -> list[str]:
-    """Refuse a budget of which a started hour cannot be kept in reserve, so that the guard would end everything at once."""
-    rent, budget = file.cluster.rent_per_hour, file.guard.budget if file.guard else None
-    if not rent or not budget or budget >= 2 * rent:
+    if not rent or budget >= 2 * rent:
         return []
     return [
         f"guard/budget: ${budget:g} does not pay two started hours of ${rent:.2f}, one of them in reserve; at least {2 * rent:.2f}"
