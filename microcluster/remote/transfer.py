@@ -25,6 +25,7 @@ echo "an earlier version of microcluster has made $run; fetch it with that versi
 RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/job.json}"; done'
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
+LISTED = ("source", "path", "size", "sha256", "what")
 TRIES = 2
 HASH_TIMEOUT_S = 900.0
 """Reading 2 GB takes seconds, longer on a busy disk."""
@@ -127,8 +128,8 @@ def _union(answers: Mapping[str, Mapping[str, Any]], key: str) -> tuple[RemoteFi
     union: dict[str, RemoteFile] = {}
     for node, answer in answers.items():
         for one in answer.get(key, ()):
-            written = one.pop("written")
-            file = RemoteFile(**one, there={node: written})
+            facts = {key: one[key] for key in LISTED}  # An earlier version, which has begun the run, lists more.
+            file = RemoteFile(**facts, there={node: one["written"]})
             if not _stays_inside(file.path):  # The machine's answer is not trusted.
                 raise RemoteError(
                     f"listing what {node} has: {file.path!r} is outside the target folder. "

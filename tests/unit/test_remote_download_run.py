@@ -206,6 +206,20 @@ def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(p
         inventory([machine], replace(CLUSTER, run="0123456789ab"))
 
 
+def test_the_files_of_a_run_that_an_earlier_version_has_begun_come_home_whatever_else_it_lists_of_them():
+    file = {
+        "source": "/data/x",
+        "path": "logdir/x",
+        "size": 1,
+        "sha256": "0",
+        "what": "newest checkpoint",
+        "written": 3,
+    }
+    machine = Machine(json.dumps({"word": "0", "step": 9, "files": [{**file, "step": 9}], "left": []}))
+    found = inventory([machine], replace(CLUSTER, run="0123456789ab"))
+    assert found and [(one.path, list(one.there.values())) for one in found.files] == [("logdir/x", [3])]
+
+
 def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now_and_does_not_travel_again(tmp_path: Path) -> None:
     growing = CONTENT + b" and more since"
     assert download(Source(growing), FILE, tmp_path, lambda count: None)
