@@ -3,9 +3,9 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.home import problem_of_path
@@ -98,28 +98,29 @@ class Guard(_Section):
         return self
 
 
-ClusterSection = TypeVar("ClusterSection", bound=BaseModel)
-ContainerSection = TypeVar("ContainerSection")
-JobSection = TypeVar("JobSection", bound=BaseModel)
-
-
-class StackFile(_Section, Generic[ClusterSection, ContainerSection, JobSection]):
+class StackFile(_Section):
     """The sections of a stack file; the account defines ``cluster``, and the job's kind ``job``.
 
     ``container`` is None where the account's machines run none, and ``guard`` where nobody has set one.
     """
 
-    cluster: ClusterSection
-    container: ContainerSection
-    job: JobSection
+    cluster: Any
+    container: Any
+    job: Any
     guard: Guard | None = None
 
 
 def stack_file(cluster: object, job: object) -> type[StackFile]:
     """Return the model of a stack file with these sections."""
     named = name_in(cluster)
-    container = None if named and account_of(named).runtime == "host" else Container
-    return StackFile[account_of(named).section if named else UnknownAccount, container, section_of(job)]
+    account = account_of(named) if named else None
+    return create_model(
+        "StackFile",
+        __base__=StackFile,
+        cluster=(account.section if account else UnknownAccount, ...),
+        container=(None if account and account.runtime == "host" else Container, ...),
+        job=(section_of(job), ...),
+    )
 
 
 def _keys_at(file: type[StackFile], location: list[str]) -> list[str]:
