@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from agent.batch import grant
 
-VERSION = 9
+VERSION = 8
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"

@@ -20,7 +20,7 @@ def listed(folder):
     for place in FOLDERS:
         checkpoints = checkpoints_in(folder, place)
         found += [described(checkpoints, name, step, place != FOLDERS[0]) for step, name in checkpoints.found()]
-    return sorted(found, key=lambda one: one["written"], reverse=True)
+    return sorted(found, key=lambda one: one["t"], reverse=True)
 
 
 def described(checkpoints, name, step, aside):
@@ -34,8 +34,8 @@ def described(checkpoints, name, step, aside):
         "name": os.path.basename(name) if best else name,
         "step": step,
         "best": best,
-        "sizes": dict((kind, sum(stat.st_size for stat in stats)) for kind, stats in there.items() if stats),
-        "written": max(stat.st_mtime for stats in there.values() for stat in stats),
+        "bytes": dict((kind, sum(stat.st_size for stat in stats)) for kind, stats in there.items() if stats),
+        "t": max(stat.st_mtime for stats in there.values() for stat in stats),
         "flaw": checkpoints.flaw_of(name) or ("put aside" if aside else ""),
     }
 

@@ -92,6 +92,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     if not seen["exists"]:
         return Outcome("absent")
     job = spec.parse(seen["job"], spec.FILE)
+    # Of what is not there, the agent of a run that an earlier version has begun writes null.
+    seen = {**seen, "failure": seen["failure"] or {}, "preflight": seen["preflight"] or {}}
     events, malformed = sound(seen["events"])
     attempt = since(events, "training")
     trained = named(events, "train")

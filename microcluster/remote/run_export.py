@@ -76,7 +76,10 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
         config=launcher.read(f"{folder}/{plan.config_file}") or "",
         files=tuple(_files(launcher, folder)),
         data=tuple(_data(launcher, plan.data)),
-        checkpoints=tuple(Checkpoint(**one) for one in _asked(launcher, folder, "checkpoints.listing", folder)),
+        checkpoints=tuple(
+            Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
+            for one in _asked(launcher, folder, "checkpoints.listing", folder)
+        ),
         learning_rate=tuple((step, rate) for step, rate in rates),
         malformed=sum(count for _, count in parsed),
     )

@@ -26,10 +26,7 @@ def test_every_missing_and_every_unknown_key_is_named_in_one_sentence_on_both_si
         spec.parse({**values, "slot": 2}, "job.json")
 
 
-# Format 8 had the same keys; its agent wrote null for a failure and a preflight that are not there, and named its modules otherwise.
-@pytest.mark.parametrize(
-    "document", [{"run": "a", "max_steps": 1}, {**sample_spec.VALUES, "version": 8}, {"version": 99}, [], None]
-)
+@pytest.mark.parametrize("document", [{"run": "a", "max_steps": 1}, {"version": 99}, [], None])
 def test_a_document_of_another_version_is_a_sentence_with_the_next_step(document):
     with pytest.raises(spec.SpecError, match=r"another version of microcluster wrote it .* \(make up\)"):
         spec.parse(document, "job.json")

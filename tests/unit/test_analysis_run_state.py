@@ -49,6 +49,13 @@ def test_a_drive_that_does_not_answer_is_an_alarm_and_its_checkpoints_are_not_ca
     assert judge(seen(**silent)).reason == "the drive with its checkpoints does not answer"
 
 
+@pytest.mark.parametrize(
+    ("ended", "state"), [({"stopped": True}, "stopped"), ({"exit_code": 3}, "failed"), ({}, "finished")]
+)
+def test_a_run_of_an_agent_that_writes_null_for_what_is_not_there_is_judged_all_the_same(ended, state):
+    assert judge(seen(failure=None, preflight=None, **ended)).state == state
+
+
 def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
     outcome = judge(seen())
     assert (outcome.state, outcome.step, outcome.reason) == ("finished", 30, None)

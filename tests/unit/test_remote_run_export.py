@@ -76,6 +76,15 @@ def test_every_checkpoint_is_listed_with_its_parts_its_time_and_whether_it_is_wh
     assert found["model.ckpt-90"].flaw == "put aside", "what could not be used is never shown as whole"
 
 
+def test_the_checkpoints_of_a_run_that_an_earlier_version_has_begun_are_read_by_the_same_names(folder):
+    old = {"name": "model.ckpt-8", "step": 8, "best": False, "bytes": {"data": 3}, "t": 5.0, "flaw": ""}
+    (folder / "agent/checkpoints/listing.py").write_text(
+        f"import json\ndef main(folder):\n    print(json.dumps([{old}]))\n"
+    )
+    [one] = read(folder).checkpoints
+    assert (one.name, one.size, one.written) == ("model.ckpt-8", 3, 5.0)
+
+
 def test_the_learning_rate_is_read_from_the_event_files_of_all_attempts(folder):
     logdir = folder / "logdir"
     logdir.mkdir()
