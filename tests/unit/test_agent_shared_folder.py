@@ -1,12 +1,15 @@
-"""A drive that every node mounts and that does not answer: told within a limit, named as the cause, and never taken for an empty one."""
+"""A drive that does not answer is told within a limit, named as the cause, never taken for an empty one; and work in parallel."""
 
 import json
 import os
+import threading
 
+import pytest
 from supervised_run import carry_out, folder, write_job  # noqa: F401 - fixture
 from test_agent_health_rules import watched
 
 from agent import machine
+from agent.machine import parallel
 from agent.supervise import health_rules
 from agent.supervise.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, ending
 
@@ -56,3 +59,29 @@ def test_ranks_that_ended_while_the_drive_does_not_answer_name_the_drive(folder,
     assert outcome.cause == health_rules.DRIVE_LOST
     assert "does not answer gpu-0 and gpu-1 (Transport endpoint is not connected)" in outcome.reason
     assert outcome.last_lines[-1] == "cannot save"
+
+
+def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():
+    second_is_done = threading.Event()
+
+    def act(number):
+        if number == 1:
+            assert second_is_done.wait(30)
+        else:
+            second_is_done.set()
+        return 10 * number
+
+    assert parallel(act, [1, 2]) == [10, 20]
+
+
+def test_what_one_of_them_raises_is_raised_after_all_have_ended():
+    ended = []
+
+    def act(number):
+        if number == 1:
+            raise OSError("no such program")
+        ended.append(number)
+
+    with pytest.raises(OSError, match="no such program"):
+        parallel(act, [1, 2, 3])
+    assert sorted(ended) == [2, 3]

@@ -1,3 +1,5 @@
+"""A run's specification as both sides read it, and the files of its folder, which arrive in one go."""
+
 import json
 import subprocess
 import sys
@@ -6,7 +8,7 @@ import pytest
 import sample_spec
 
 from agent import spec
-from microcluster.remote.job import AGENT
+from microcluster.remote.job import AGENT, PLACE
 
 
 def test_what_microcluster_writes_the_agent_reads_as_attributes(tmp_path):
@@ -38,3 +40,19 @@ def test_a_supervisor_that_finds_another_version_says_so_and_does_not_start(tmp_
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (1, "")
     assert "another version of microcluster wrote it" in done.stdout
+
+
+def place(folder, *files):
+    argv = (sys.executable, "-c", PLACE.read_text(), str(folder))
+    subprocess.run(argv, input=json.dumps(files), text=True, check=True)
+
+
+def test_files_are_replaced_only_where_they_differ(tmp_path):
+    folder = tmp_path / "runs" / "a"
+    place(folder, ("one.py", "grün\n"), ("job.json", "{}\n"))
+    before = (folder / "one.py").stat().st_ino
+    place(folder, ("one.py", "grün\n"), ("job.json", '{"a": 1}\n'))
+    assert (folder / "one.py").stat().st_ino == before
+    assert (folder / "one.py").read_text() == "grün\n"
+    assert (folder / "job.json").read_text() == '{"a": 1}\n'
+    assert sorted(path.name for path in folder.iterdir()) == ["job.json", "logdir", "one.py"]

@@ -1,4 +1,4 @@
-"""Judging a run: exit code 0 alone proves nothing."""
+"""Judging a run: exit code 0 alone proves nothing; and what to do next, for every cause."""
 
 import re
 from dataclasses import asdict
@@ -7,7 +7,11 @@ import pytest
 import sample_spec
 
 from agent import spec
-from microcluster.analysis.run_state import judge
+from agent.batch import grant
+from agent.readers import pattern
+from agent.supervise import guard, health_rules
+from microcluster.analysis.failure_hints import NEXT, next_for, next_step
+from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs.openseq2seq import METRICS
 
 JOB = {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30}
@@ -246,3 +250,26 @@ def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, fi
     assert outcome.settled == settled == bool(outcome.causes)
     untimed = judge(paced(steps, first) | {"job": {**JOB, "max_steps": 50_000}})
     assert not untimed.causes, "of a program that was never timed"
+
+
+OF_ALARMS = (
+    *health_rules.ENDING,
+    *(health_rules.TOLD_TO_END, health_rules.DISK_LOW, health_rules.GPUS_AT_REST, health_rules.HUNG),
+    *(pattern.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
+)
+OF_SUPERVISORS = (
+    *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),
+    *("not-brought-back", health_rules.PREPARING_STALLED, "placing", "environment", "shared-folder", "preflight"),
+)
+OF_QUEUES = ("queue", grant.CAUSE)
+
+
+def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
+    assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES, *guard.CAUSES}
+    assert next_for("not-copied", "p100").endswith("fab ssh gpu-1 --stack p100."), "it ends as a sentence"
+
+
+@pytest.mark.parametrize("cause", [*NEXT, "unknown"])
+def test_the_next_step_names_a_command_with_the_stack(cause):
+    said = next_step(Outcome("failed", cause=cause), "p100")
+    assert re.search(r"(make \w+ STACK=p100|fab \w+ (\S+ )?--(stack|follow --stack) p100)", said)

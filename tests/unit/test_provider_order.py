@@ -1,12 +1,14 @@
-"""What stands in an order."""
+"""What stands in an order, and the host key on its way into it and back."""
 
 import pytest
 
 from core.home import Owner
 from providers.rental.errors import ProviderError
+from providers.rental.resource import HostKey
 from providers.softlayer import specs
+from providers.softlayer.guest import public_part
 from providers.softlayer.ledger import pick, router_of
-from providers.softlayer.specs import GuestSpec
+from providers.softlayer.specs import GuestSpec, cloud_config
 
 SPEC = GuestSpec(
     mark="1f3a9c42",
@@ -118,3 +120,19 @@ def test_a_vlan_brings_its_router_and_one_in_which_the_guests_cannot_stand_is_re
     with pytest.raises(ProviderError, match=words):
         router_of("1234", vlan, "lon06")
     assert router_of("1234", VLAN, "lon06") == "11"
+
+
+def test_the_user_data_carries_the_mark_and_a_fresh_host_key_whose_public_part_is_read_back():
+    key = HostKey.fresh()
+    data = cloud_config(key, "local-1f3a9c42", "gpu-0")
+    assert data.splitlines()[:2] == ["#cloud-config", "# microcluster local-1f3a9c42 gpu-0"]
+    assert public_part(data) == key.public
+    assert key.public.startswith("ssh-ed25519 AAAA") and key.public != HostKey.fresh().public
+    assert "PRIVATE" not in repr(key)
+
+
+@pytest.mark.parametrize(
+    "data", ["", "#!/bin/sh\ntrue", "ssh_keys: {}", "ssh_keys: {ed25519_private: x}", "{", "ssh_keys: [1]"]
+)
+def test_user_data_without_a_key_of_ours_has_no_public_part(data):
+    assert public_part(data) is None

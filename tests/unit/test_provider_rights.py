@@ -1,4 +1,4 @@
-"""What the key's user has to be allowed before anything is ordered, and before an absence is believed."""
+"""What the key's user has to be allowed before an order or an absence is believed, and what masks may name."""
 
 import threading
 from types import SimpleNamespace
@@ -8,7 +8,10 @@ from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_l
 
 from core.home import Owner
 from emulator.softlayer import users
+from emulator.softlayer.queries import check as check_filter
+from emulator.softlayer.queries import read_mask
 from providers.rental.errors import ProviderError
+from providers.softlayer import account, billing, ledger, views
 from providers.softlayer import api as calls
 from providers.softlayer.account import SoftLayer
 from tests.unit.test_provider_guests import READY
@@ -98,3 +101,25 @@ def test_one_look_at_the_rights_is_enough_for_a_list_of_many_cancelled_guests():
     api.read_all = lambda *_, **__: [{**READY, "id": number, "billingItem": None} for number in range(64)]
     assert len(SoftLayer(api).resources(Owner("local", "1f3a9c42"), "guest")) == 64
     assert asked == [("Account", "getCurrentUser")]
+
+
+MASKS = {
+    "guests": (views.GUEST_MASK, "Virtual_Guest"),
+    "orders": (billing.ORDER_MASK, "Billing_Order"),
+    "one order": (billing.STATUS_MASK, "Billing_Order"),
+    "bills": (billing.BILL_MASK, "Billing_Item"),
+    "charges": (billing.CHARGE_MASK, "Billing_Item"),
+    "a VLAN": (ledger.VLAN_MASK, "Network_Vlan"),
+    "keys": (views.KEY_MASK, "Security_Ssh_Key"),
+    "groups": (views.GROUP_MASK, "Network_SecurityGroup"),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_a_mask_names_only_what_its_type_has(name):
+    mask, declared = MASKS[name]
+    assert read_mask(mask, declared)
+
+
+def test_a_filter_names_only_what_its_type_has():
+    check_filter(account.OF_GUESTS, "Account")

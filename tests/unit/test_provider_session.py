@@ -1,15 +1,16 @@
-"""When nothing may be ordered any more."""
+"""When nothing may be ordered any more, and the values on Pulumi's wire."""
 
 import threading
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
 from core.home import Owner
 from providers.grpc.server import ParentWatch
-from providers.grpc.servicer import EngineLog, Provider, to_struct
+from providers.grpc.servicer import SECRET, SIGNATURE, EngineLog, Provider, to_python, to_struct
 from providers.paperspace.goods import Drives
 from providers.rental import resource
 from providers.rental.account import Identity, Resource
@@ -116,3 +117,22 @@ def test_of_what_the_account_has_not_shown_nobody_says_that_it_is_not_billed(res
         resource.recorded(operation(ParentWatch()), building, {}),
     ):
         raise AccountError("nobody answers")
+
+
+def struct(values: dict) -> struct_pb2.Struct:
+    wire = struct_pb2.Struct()
+    wire.update(values)
+    return wire
+
+
+def test_whole_doubles_become_ints_wherever_they_stand():
+    found = to_python(struct({"nodes": 2.0, "disks": [2000.0], "deep": {"port": 22.0}, "price": 4.5}))
+    assert found == {"nodes": 2, "disks": [2000], "deep": {"port": 22}, "price": 4.5}
+    assert all(isinstance(value, int) for value in (found["nodes"], found["disks"][0], found["deep"]["port"]))
+
+
+def test_nulls_are_left_out_in_both_directions_and_a_secret_loses_its_wrapping():
+    assert to_python(struct({"a": None, "b": {"c": None}})) == {"b": {}}
+    there_and_back = to_python(to_struct({"a": None, "b": {"c": None, "d": 1}, "e": ({"f": None},)}))
+    assert there_and_back == {"b": {"d": 1}, "e": [{}]}
+    assert to_python(struct({"word": {SIGNATURE: SECRET, "value": "x"}})) == {"word": "x"}
