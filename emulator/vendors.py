@@ -1,12 +1,15 @@
-"""The registry of emulated vendors: the only module here that knows which ones there are."""
+"""The registry of emulated vendors, the only module here that knows which ones there are, and the settings of their accounts."""
 
+import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from emulator import settings
+from pydantic import ValidationError
+
 from emulator.paperspace.vendor import PAPERSPACE
 from emulator.pbs.site import PBS
-from emulator.settings import Settings
+from emulator.settings import SETTINGS_FILE, Settings, UsageError
 from emulator.softlayer.vendor import SOFTLAYER
 from emulator.vendor import Vendor
 
@@ -15,10 +18,21 @@ VENDORS: Mapping[str, Vendor] = {DEFAULT: SOFTLAYER, "paperspace": PAPERSPACE, "
 
 
 def default_state(vendor: str = DEFAULT) -> Path:
-    """The folder of a vendor's account when no other one is named."""
-    return settings.user_folder() / VENDORS[vendor].folder
+    """The folder of a vendor's account when no other one is named: in the one that has everything of this user."""
+    everything = Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
+    return everything / VENDORS[vendor].folder
 
 
-def load_settings(state: Path | None, overrides: dict[str, object], vendor: str = DEFAULT) -> Settings:
+def load_settings(state: Path | None, overrides: Mapping[str, object], vendor: str = DEFAULT) -> Settings:
     """Read the settings of a vendor's account; ``overrides`` that are None do not count."""
-    return settings.load_settings(VENDORS[vendor].settings, state or default_state(vendor), overrides)
+    state = (state or default_state(vendor)).expanduser().resolve()
+    path = state / SETTINGS_FILE
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        values = tomllib.loads(path.read_text()) if path.exists() else {}
+        return VENDORS[vendor].settings(state=state, **values | given)
+    except ValidationError as wrong:
+        problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in wrong.errors()]
+        raise UsageError(f"Reading {path} and the command line: {'; '.join(problems)}") from wrong
+    except (tomllib.TOMLDecodeError, TypeError) as broken:
+        raise UsageError(f"Reading {path}: {broken}. Correct or remove the file.") from broken

@@ -1,7 +1,9 @@
 """The settings that only an emulated Paperspace account has."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
+
+from pydantic.dataclasses import dataclass
 
 from emulator import settings
 from emulator.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, FaultKind, FaultModel
@@ -17,7 +19,7 @@ FAULT_KINDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=settings.KNOWN_ONLY)
 class Settings(settings.Settings):
     """Beside what every account has."""
 
@@ -26,6 +28,7 @@ class Settings(settings.Settings):
     COMMAND: ClassVar[str] = "python -m emulator {} paperspace"
 
     port: int = 8180
+    provisioning_s: float = 10.0
     # One network each for what people create, and one for every machine without one: such a machine is alone.
     private_subnets: tuple[str, ...] = tuple(f"10.64.{number}.0/24" for number in range(21, 29))
     public_subnet: str = "198.18.64.0/26"  # of the range for tests between networks (RFC 2544)

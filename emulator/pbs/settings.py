@@ -1,18 +1,19 @@
 """The settings that only an emulated site with a queue has, and what follows from them: its machines and their addresses."""
 
-from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from emulator import settings
-from emulator.settings import SettingsError
 
 QUEUE_IMAGE = "microcluster/queue:current"
 LOGIN, LOGIN_ID, FIRST_NODE_ID = "login", 1, 2
 MOST_NODES = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=settings.KNOWN_ONLY)
 class Settings(settings.Settings):
     """Beside what every account has."""
 
@@ -23,7 +24,7 @@ class Settings(settings.Settings):
     private_subnets: tuple[str, ...] = ("10.66.21.0/24",)
     public_subnet: str = "198.18.65.0/28"  # no machine of a site has a public address; the network has to have a range
     registry_name: str = ""
-    nodes: int = 2
+    nodes: Annotated[int, Field(gt=0, le=MOST_NODES)] = 2
     kill_wait_s: int = 5  # between the TERM and the KILL of a job that is deleted or over its time
 
     @property
@@ -34,9 +35,3 @@ class Settings(settings.Settings):
     def address_of(self, number: int) -> str:
         """A machine's address; the network's first one is the bridge."""
         return str(ip_network(self.private_subnets[0])[number + 1])
-
-    def check(self) -> None:
-        """Raise a SettingsError for the first setting that cannot be used."""
-        super().check()
-        if not 0 < self.nodes <= MOST_NODES:
-            raise SettingsError(f"Setting nodes: {self.nodes} is not between 1 and {MOST_NODES}.")

@@ -11,10 +11,6 @@ from emulator.softlayer.dates import CENTRAL, iso
 from emulator.softlayer.records import BillingItem
 
 
-class MomentError(UsageError):
-    """No invoice can be written for this moment; the message is a full sentence."""
-
-
 def report(account: Account, at: str | None) -> dict[str, Any]:
     """The invoice up to a moment (default: now); lines are exact, the bill is their sum in cents."""
     moment = account.now if at is None else _moment(at, account.now)
@@ -71,8 +67,8 @@ def _moment(text: str, now: float) -> float:
     try:
         read = datetime.fromisoformat(text)
     except ValueError as wrong:
-        raise MomentError(f"'{text}' is not a date. Give one as 2026-11-21T18:00, or with its offset.") from wrong
+        raise UsageError(f"'{text}' is not a date. Give one as 2026-11-21T18:00, or with its offset.") from wrong
     moment = (read if read.tzinfo else read.replace(tzinfo=CENTRAL)).timestamp()
     if moment > now:
-        raise MomentError(f"The account's clock shows {iso(now)}; what {iso(moment)} will have cost is not known yet.")
+        raise UsageError(f"The account's clock shows {iso(now)}; what {iso(moment)} will have cost is not known yet.")
     return moment

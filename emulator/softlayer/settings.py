@@ -1,7 +1,9 @@
 """The settings that only an emulated SoftLayer account has."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import field
+from typing import ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
 
 from emulator import settings
 from emulator.fault_injection import BEFORE, COMMON_KINDS, DROP, HELD, LIST_KINDS, STALE, FaultKind, FaultModel
@@ -21,7 +23,7 @@ FAULT_KINDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=settings.KNOWN_ONLY)
 class Settings(settings.Settings):
     """Beside what every account has."""
 
@@ -30,21 +32,17 @@ class Settings(settings.Settings):
     username: str = "local"
     restricted_user: str = ""  # a second user, with the same key, who may do only this:
     restricted_permissions: tuple[str, ...] = ()  # key names, as in users.py
+    provisioning_s: float = 10.0
     gap_s: float = 0.5  # of provisioning_s, between two transactions, without any transaction; at most half of it
     reclaim_s: float = 5.0
     instance_limit: int = 20
     # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)
-    capacity_code: str = "new"  # or "old": the fault for a lack of room as it was called until about 2018
-    approval: str = "auto"  # or "pending": orders wait for `python -m emulator approve ORDER` or `refuse ORDER`
+    capacity_code: Literal["new", "old"] = "new"  # old: the fault for a lack of room as it was called until about 2018
+    # pending: orders wait for `python -m emulator approve ORDER` or `refuse ORDER`
+    approval: Literal["auto", "pending"] = "auto"
 
     @property
     def endpoint(self) -> str:
         """The XML-RPC endpoint on this computer."""
         return f"{self.address}/xmlrpc/v3.1/"
-
-    def check(self) -> None:
-        """Raise a SettingsError for the first setting that cannot be used."""
-        super().check()
-        self.check_choice("capacity_code", "new", "old")
-        self.check_choice("approval", "auto", "pending")

@@ -16,7 +16,6 @@ import pytest
 
 from tests.integration.provider_cluster import Onlooker
 from tests.integration.provider_driver import Driver
-from tools.chaos.accounts import as_toml
 from tools.chaos.fork_server import Process, fork
 from tools.product import free_port
 
@@ -52,7 +51,7 @@ class AccountEmulator:
 
     def start(self) -> None:
         """Run the server and return once it answers."""
-        (self.state / "settings.toml").write_text(as_toml(self._settings))
+        (self.state / "settings.toml").write_text(_as_toml(self._settings))
         places = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
         words = ["serve", self.vendor, *map(str, places)]
         self._process = fork("emulator.cli", words, os.environ, self.state / "emulator.log")
@@ -103,6 +102,16 @@ class AccountEmulator:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), secure)
         with opener.open(f"{self.root}/{path}", body, timeout=10) as answer:
             return answer.read()
+
+
+def _as_toml(settings: Mapping[str, Any]) -> str:
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in settings.items())
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)
 
 
 @pytest.fixture(scope="session", autouse=True)

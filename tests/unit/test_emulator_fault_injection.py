@@ -11,7 +11,7 @@ from emulator import server
 from emulator.api import RateLimit
 from emulator.connections import with_fault
 from emulator.fault_injection import FaultInjectionError, FaultInjector, FaultRates, InjectedFault
-from emulator.settings import SETTINGS_FILE, SettingsError
+from emulator.settings import SETTINGS_FILE, UsageError
 from emulator.softlayer.calls import Call
 from emulator.softlayer.settings import Settings
 from emulator.vendors import load_settings
@@ -86,7 +86,7 @@ def test_a_scripted_fault_that_makes_no_sense_is_refused(wanted):
 @pytest.mark.parametrize("table", ["hail = 0.1", "error = 0.7\nlost_call = 0.7", "error = -1", "error = 'often'"])
 def test_rates_that_make_no_sense_are_refused_with_the_files_name(tmp_path, table):
     (tmp_path / SETTINGS_FILE).write_text(f"[faults]\n{table}\n")
-    with pytest.raises(SettingsError, match="settings.toml.*faults"):
+    with pytest.raises(UsageError, match="settings.toml.*faults"):
         load_settings(tmp_path, {})
 
 

@@ -40,7 +40,7 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
 
 def test_settings_that_cannot_be_used_are_the_persons_mistake(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("prot = 1\n")
-    with pytest.raises(UserMistake, match="unknown settings prot"):
+    with pytest.raises(UserMistake, match="settings.toml .*prot: Unexpected"):
         emulated_account.rented(Emulated("softlayer", tmp_path), Home(tmp_path, tmp_path))
 
 

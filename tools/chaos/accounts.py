@@ -5,7 +5,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.process import listen
 from emulator.server import application
-from emulator.settings import SETTINGS_FILE
 from emulator.tls import AUTHORITY_FILE, write_identity
 from emulator.vendors import VENDORS, load_settings
 from tools.chaos.market import Line, Market
@@ -30,7 +29,13 @@ from tools.chaos.wire import Wire
 
 CLOCK_RATE = 100
 """Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
-SETTINGS = {"clock_rate": CLOCK_RATE, "provisioning_s": 5.0, "calls_per_second": 0}
+SETTINGS = {
+    "machines": "none",
+    "history": True,
+    "clock_rate": CLOCK_RATE,
+    "provisioning_s": 5.0,
+    "calls_per_second": 0,
+}
 HOUR_S = 3600
 
 
@@ -96,11 +101,10 @@ class AccountServer:
     def opened(self, folder: Path, market: Market = SOFTLAYER, **settings: Any) -> Iterator[Rented]:
         """Open an account in a folder, in which only somebody else's things are, and close it at the end."""
         folder.mkdir(parents=True)
-        values = {**SETTINGS, **market.settings, **settings, "history": True}
-        (folder / SETTINGS_FILE).write_text(as_toml(values))
+        values = {**SETTINGS, **market.settings, **settings}
         door = self._secure if values.get("tls") else self._plain
         vendor = VENDORS[market.vendor]
-        chosen = load_settings(folder, {"port": door.port, "machines": "none"}, market.vendor)
+        chosen = load_settings(folder, {**values, "port": door.port}, market.vendor)
         shutil.copy(self._authority, chosen.state)
         vendor.write_client_file(chosen)
         account = vendor.account(chosen)
@@ -135,14 +139,3 @@ class AccountServer:
 
 def _no_faults(account: Any) -> FaultInjector:
     return FaultInjector(0, account.settings.FAULT_MODEL, FaultRates())
-
-
-def as_toml(settings: Mapping[str, Any]) -> str:
-    """Return the text of a settings file."""
-    return "".join(f"{name} = {_toml(value)}\n" for name, value in settings.items())
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
-    return json.dumps(value)
