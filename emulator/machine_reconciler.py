@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from emulator.account import EmulatedAccount
-from emulator.machines.spec import MachineError, Machines, MachineSpec, Rule
+from emulator.machines.spec import Access, MachineError, Machines, MachineSpec
 
 LOG = logging.getLogger(__name__)
 RETRY_S = 30.0  # a machine that failed is tried again after this time: the cause may be gone
@@ -22,10 +22,7 @@ class Target:
     spec: MachineSpec | None  # None: it has to be removed
     powered: bool = True
     boots: int = 0
-    private: tuple[Rule, ...] | None = None
-    public: tuple[Rule, ...] | None = None
-    private_mbps: int = 0
-    public_mbps: int = 0
+    access: Access = Access()
 
 
 class MachineSource(Protocol):
@@ -158,10 +155,8 @@ class MachineReconciler:
         if not target.powered:
             return
         # Rules and speed come first, so that a machine is never reachable without them.
-        if before is None or (before.private, before.public) != (target.private, target.public):
-            self._machines.restrict(machine_id, target.private, target.public)
-        if before is None or (before.private_mbps, before.public_mbps) != (target.private_mbps, target.public_mbps):
-            self._machines.set_port_speed(machine_id, target.private_mbps, target.public_mbps)
+        if before is None or before.access != target.access:
+            self._machines.restrict(machine_id, target.access)
         # A new name or new user data restarts nothing: the machine reads them when it boots next.
         if before is None or not before.powered or before.boots != target.boots:
             self._machines.boot(target.spec)

@@ -3,7 +3,6 @@
 import shutil
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from emulator.machines import host_tools, machine_mount, network_access
 from emulator.machines.container import Containers
 from emulator.machines.disks import DiskFolder
 from emulator.machines.host_tools import connect
-from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.registry import KEY_FILE, Registry
-from emulator.machines.spec import MACHINE_IMAGE, MachineError, Machines, MachineSpec, Rule
+from emulator.machines.spec import MACHINE_IMAGE, Access, MachineError, Machines, MachineSpec
 
 AT_THE_SAME_TIME = 8  # Machines that boot beyond this only make one another slower.
 BOOT_S = 120
@@ -47,6 +45,7 @@ class ContainerMachines(Machines):
         self._registry_name, self._registry_port = registry_name, registry_port
         self._images, self._pip_conf = images, pip_conf
         self._disks = DiskFolder(self._state / "disks")
+        self._access: dict[int, Access] = {}
         self._locks: dict[int, threading.RLock] = {}
         self._starting = threading.BoundedSemaphore(AT_THE_SAME_TIME)
 
@@ -68,7 +67,6 @@ class ContainerMachines(Machines):
             given = machine_mount.files(spec, disk_lines, *self._registry_facts(), self._pip_conf)
             folder = self._folder(spec.guest_id) / "given"
             machine_mount.write(folder, given)
-            self._change_access(spec.guest_id, otherwise_mbps=spec.port_speed_mbps)
             self._containers.start(spec, folder)
             self._open_gate(spec.guest_id)
             look = f"`docker logs {self._account}-{spec.guest_id}`"
@@ -87,15 +85,11 @@ class ContainerMachines(Machines):
             self._disks.remove(guest_id)
             shutil.rmtree(self._folder(guest_id), ignore_errors=True)
 
-    def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
+    def restrict(self, guest_id: int, access: Access) -> None:
         with self._lock(guest_id):
-            self._change_access(guest_id, firewall=network_access.firewall_text(private, public))
-            self._refresh(guest_id)
-
-    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
-        with self._lock(guest_id):
-            self._change_access(guest_id, private_mbps=private_mbps, public_mbps=public_mbps)
-            self._refresh(guest_id)
+            self._access[guest_id] = access
+            if machine := self._containers.attachment(guest_id):
+                network_access.apply(machine, access)
 
     def alive(self) -> set[int]:
         return self._containers.guests(running=True)
@@ -148,19 +142,8 @@ class ContainerMachines(Machines):
             gate = self._folder(guest_id) / "given" / machine_mount.GATE
             if machine is None or (gate.exists() and gate.read_text() == network_access.this_start(machine.pid)):
                 return
-            self._apply(machine)
+            network_access.apply(machine, self._access.get(guest_id, Access()))
             host_tools.write_private(gate, network_access.this_start(machine.pid))
-
-    def _change_access(self, guest_id: int, otherwise_mbps: int = 0, **changes: str | int) -> None:
-        folder = self._folder(guest_id)
-        network_access.write_access(folder, replace(network_access.read_access(folder, otherwise_mbps), **changes))
-
-    def _refresh(self, guest_id: int) -> None:
-        if machine := self._containers.attachment(guest_id):
-            self._apply(machine)
-
-    def _apply(self, machine: Attachment) -> None:
-        network_access.apply(machine, network_access.read_access(self._folder(machine.guest_id)))
 
     def _is_up(self, spec: MachineSpec) -> bool:
         machine = self._containers.attachment(spec.guest_id)

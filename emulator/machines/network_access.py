@@ -1,4 +1,4 @@
-"""A machine's rules, routes and speeds: kept on disk, and set from outside its network once it runs.
+"""A machine's rules, routes and speeds, set from outside its network once it runs.
 
 Security groups become input of iptables-restore, which replaces all rules in one step.
 """
@@ -7,26 +7,16 @@ import ipaddress
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.machines.host_tools import in_network_of, write_private
-from emulator.machines.spec import MachineError, Rule
+from emulator.machines.host_tools import in_network_of
+from emulator.machines.spec import Access, MachineError, Rule
 
 PRIVATE, PUBLIC = "eth0", "eth1"
-ACCESS_FILE = "access.json"
 LISTENING = "0A"  # The state column of /proc/net/tcp.
 LEAST_BURST_BYTES = 64 * 1024  # At least one segment that the kernel has not yet split.
 BURST_S = 0.002
-
-
-@dataclass(frozen=True)
-class Access:
-    """What a machine may send and receive; a speed of 0 is none of its own."""
-
-    firewall: str
-    private_mbps: int
-    public_mbps: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +41,8 @@ def apply(machine: Attachment, access: Access) -> None:
     """Set everything; a machine lacks the rights to change it."""
     _check_names(machine)
     doing = f"Setting up the network of machine {machine.guest_id}"
-    in_network_of(machine.pid, doing, ("iptables-restore", "-w", "10"), stdin=access.firewall)
+    rules = firewall_text(access.private, access.public)
+    in_network_of(machine.pid, doing, ("iptables-restore", "-w", "10"), stdin=rules)
     if machine.services != machine.private_gateway:
         route = ("ip", "route", "replace", machine.services, "via", machine.private_gateway, "dev", PRIVATE)
         in_network_of(machine.pid, doing, route)
@@ -88,22 +79,6 @@ def _check_names(machine: Attachment) -> None:
                 f"Setting up the network of machine {machine.guest_id}: Docker did not make {name} the interface of"
                 f" {address}. Use Debian's docker.io (20.10) or a Docker of version 28 or newer."
             )
-
-
-def read_access(folder: Path, otherwise_mbps: int = 0) -> Access:
-    """A machine's rules that were written last, so that they hold from its first start on; by default everything is open."""
-    file = folder / ACCESS_FILE
-    if not file.exists():
-        return Access(firewall_text(None, None), otherwise_mbps, otherwise_mbps)
-    kept = Access(**json.loads(file.read_text()))
-    private_mbps, public_mbps = kept.private_mbps or otherwise_mbps, kept.public_mbps or otherwise_mbps
-    return replace(kept, private_mbps=private_mbps, public_mbps=public_mbps)
-
-
-def write_access(folder: Path, access: Access) -> None:
-    """Keep a machine's rules."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_private(folder / ACCESS_FILE, json.dumps(asdict(access)))
 
 
 def firewall_text(private: Sequence[Rule] | None, public: Sequence[Rule] | None) -> str:

@@ -52,11 +52,10 @@ class Registry:
         return (self._folder / "ca.crt").read_text()
 
     def open(self) -> None:
-        """Run the registry; one that runs with the same settings goes on."""
+        """Run the registry, in place of one that a killed emulator has left."""
         storage_of(self._state).mkdir(mode=0o700, parents=True, exist_ok=True)
-        changed = self._identify() | self._admit() | self._configure()
-        if self._process.runs and not changed:
-            return
+        self._identify()
+        self._configure()
         self.close()
         self._process.start(("docker-registry", "serve", str(self._folder / "config.yml")))
         look = str(self._folder / "registry.log")
@@ -66,27 +65,21 @@ class Registry:
         """Stop the registry."""
         self._process.stop()
 
-    def _identify(self) -> bool:
-        """Make the certificate unless there is one for this name and address."""
-        stands_for = f"{self._name} {self._address}\n"
-        if _holds(self._folder / "identity", stands_for):
-            return False
+    def _identify(self) -> None:
+        """Make the certificate unless there is one for this name and address, which the machines trust."""
+        file, stands_for = self._folder / "identity", f"{self._name} {self._address}\n"
+        if file.exists() and file.read_text() == stands_for:
+            return
         identity = server_identity(self._name, self._address)
         write_private(self._folder / "ca.crt", identity.authority)
         write_private(self._folder / "server.crt", identity.certificate)
         write_private(self._folder / "server.key", identity.key)
-        write_private(self._folder / "identity", stands_for)
-        return True
+        write_private(file, stands_for)
 
-    def _admit(self) -> bool:
-        """Write the password file unless it holds the account's key."""
-        key, file = key_of(self._state).encode(), self._folder / "htpasswd"
-        if file.exists() and bcrypt.checkpw(key, file.read_bytes().strip().rpartition(b":")[2]):
-            return False
-        write_private(file, f"{USER}:{bcrypt.hashpw(key, bcrypt.gensalt(BCRYPT_ROUNDS)).decode()}\n")
-        return True
-
-    def _configure(self) -> bool:
+    def _configure(self) -> None:
+        """Write the password of the account's key, and the registry's configuration."""
+        hashed = bcrypt.hashpw(key_of(self._state).encode(), bcrypt.gensalt(BCRYPT_ROUNDS)).decode()
+        write_private(self._folder / "htpasswd", f"{USER}:{hashed}\n")
         text = yaml.safe_dump(
             {
                 "version": 0.1,
@@ -102,10 +95,7 @@ class Registry:
                 },
             }
         )
-        if _holds(self._folder / "config.yml", text):
-            return False
         write_private(self._folder / "config.yml", text)
-        return True
 
     def _answers(self) -> bool:
         """Whether our own registry answers; its certificate distinguishes it from another program on the port."""
@@ -121,10 +111,6 @@ class Registry:
             except requests.RequestException:
                 return False
         return answer.status_code == requests.codes.unauthorized
-
-
-def _holds(file: Path, text: str) -> bool:
-    return file.exists() and file.read_text() == text
 
 
 class KeptProcess:

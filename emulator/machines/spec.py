@@ -31,6 +31,16 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Access:
+    """What may pass on a machine's interfaces; without rules an interface is open, with none it is closed; speed 0 is no limit."""
+
+    private: tuple[Rule, ...] | None = None
+    public: tuple[Rule, ...] | None = None
+    private_mbps: int = 0
+    public_mbps: int = 0
+
+
+@dataclass(frozen=True)
 class Share:
     """What a file server serves, and to whom."""
 
@@ -48,7 +58,6 @@ class MachineSpec:
     domain: str
     router_id: int
     private_address: str
-    port_speed_mbps: int
     public_address: str | None = None
     gpu_model: str | None = None
     gpu_count: int = 0
@@ -90,11 +99,8 @@ class Machines(Protocol):
     def destroy(self, guest_id: int) -> None:
         """Remove the machine with its disks; one that is gone already is no error."""
 
-    def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Let only what the rules name pass; None: an interface is open, (): it is closed both ways; also before the first boot."""
-
-    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
-        """Limit what the machine can send on each interface."""
+    def restrict(self, guest_id: int, access: Access) -> None:
+        """Let only so much pass from now on; also before the first boot."""
 
     def alive(self) -> set[int]:
         """Return the guests whose machine runs."""

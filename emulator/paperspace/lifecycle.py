@@ -1,7 +1,7 @@
 """What happens to machines as the account's clock goes on (phases with a state, and their events), and what runs behind them."""
 
 from emulator.machine_reconciler import MachineSource, Target
-from emulator.machines.spec import MachineSpec, Share
+from emulator.machines.spec import Access, MachineSpec, Share
 from emulator.paperspace import billing, networks
 from emulator.paperspace.account import Account
 from emulator.paperspace.records import Drive, Event, Machine, Phase
@@ -13,7 +13,7 @@ STARTING_S, SERVICE_READY_S, STOPPING_S, DEACTIVATING_S = 5.0, 1.0, 3.0, 3.0
 GONE = ""  # where a deleted machine settles
 RUNNING = (READY, SERVICE_READY)
 DOMAIN = "paperspace.internal"
-PRIVATE_MBPS = 10_000  # the vendor's page on networks
+ACCESS = Access(private_mbps=10_000)  # the vendor's page on networks
 MIB_OF_GB = 1024
 IN_PROGRESS, DONE, ERROR = "in progress", "done", "error"
 
@@ -187,7 +187,7 @@ class MachineTargets(MachineSource):
             spec=_machine_spec(self._account, machine),
             powered=machine.powered,
             boots=machine.boots,
-            private_mbps=PRIVATE_MBPS,
+            access=ACCESS,
         )
 
     def report(self, number: int, target: Target, error: str | None) -> None:
@@ -214,7 +214,6 @@ def _machine_spec(account: Account, machine: Machine) -> MachineSpec:
         public_address=machine.public_ip,
         gpu_model=kind.gpu,
         gpu_count=kind.gpus,
-        port_speed_mbps=PRIVATE_MBPS,
         image=BOX_IMAGE,
         gpu_memory_mib=kind.gpu_memory_gb * MIB_OF_GB,
         startup_script=machine.startup_script,
@@ -229,7 +228,6 @@ def _drive_spec(account: Account, drive: Drive) -> MachineSpec:
         domain=DOMAIN,
         router_id=_network_number(account, drive.network_id),
         private_address=drive.address,
-        port_speed_mbps=PRIVATE_MBPS,
         image=DRIVE_IMAGE,
         share=Share(drive.ref, drive.username, drive.password),
     )

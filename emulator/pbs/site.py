@@ -18,13 +18,13 @@ from emulator.account import EmulatedAccount
 from emulator.machine_reconciler import MachineSource, Target
 from emulator.machines.host_tools import kept_text, write_private
 from emulator.machines.machine_mount import CLOUD_CONFIG
-from emulator.machines.spec import MachineSpec
+from emulator.machines.spec import Access, MachineSpec
 from emulator.pbs.settings import LOGIN, LOGIN_ID, QUEUE_IMAGE, Settings
 from emulator.store import Store
 from emulator.vendor import Vendor
 
 DOMAIN = "site.internal"
-PRIVATE_MBPS = 10_000
+ACCESS = Access(private_mbps=10_000)
 # Slurm's ids of nodes; `config_overrides` lets a small computer pretend to have the processors that the site has.
 # The controller's own file has the number of the first job too (images/queue/site), so the files differ: NO_CONF_HASH.
 SLURM_CONF = """ClusterName=emulated
@@ -112,7 +112,7 @@ class Site(MachineSource):
         return list(self._account.settings.names)
 
     def target(self, number: int) -> Target:
-        return Target(spec=_spec(self._account.settings, number), private_mbps=PRIVATE_MBPS)
+        return Target(spec=_spec(self._account.settings, number), access=ACCESS)
 
     def report(self, number: int, target: Target, error: str | None) -> None:
         """Remember what is wrong with a machine, for the status."""
@@ -138,7 +138,6 @@ def _spec(settings: Settings, number: int) -> MachineSpec:
         private_address=settings.address_of(number),
         ssh_keys=(authorized_key(settings),) if is_login else (),
         user_data=login_host_key(settings) if is_login else "",
-        port_speed_mbps=PRIVATE_MBPS,
         image=QUEUE_IMAGE,
         startup_script=CONFIGURE.format(users=USER if is_login else "root", **quoted),
         shares_home=True,

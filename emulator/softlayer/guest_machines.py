@@ -1,7 +1,7 @@
 """The machine behind each guest: what it has to be like, with security groups resolved to addresses."""
 
 from emulator.machine_reconciler import Target
-from emulator.machines.spec import MachineSpec, Rule
+from emulator.machines.spec import Access, MachineSpec, Rule
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.records import Component, GroupRule, Guest
@@ -34,14 +34,13 @@ class GuestMachines:
         guest = self._account.store.guests.read(guest_id)
         if guest.cancelled is not None:
             return Target(spec=None)
-        return Target(
-            spec=_spec(self._account, guest),
-            boots=guest.boots_wanted,
+        access = Access(
             private=_rules(self._account, guest.private),
             public=_rules(self._account, guest.public),
             private_mbps=guest.private.max_speed,
             public_mbps=guest.public.max_speed,
         )
+        return Target(spec=_spec(self._account, guest), boots=guest.boots_wanted, access=access)
 
     def report(self, guest_id: int, target: Target, error: str | None) -> None:
         """Record that a guest's machine has reached its target, or why not."""
@@ -79,7 +78,6 @@ def _spec(account: Account, guest: Guest) -> MachineSpec:
         disks=tuple(disk for disk in guest.disks if disk.device > 1),
         ssh_keys=tuple(guest.ssh_keys),
         user_data=guest.user_data,
-        port_speed_mbps=guest.private.max_speed,
         root_password=guest.password,
     )
 

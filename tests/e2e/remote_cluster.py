@@ -12,7 +12,7 @@ from image_containers import TRAINING, need
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
-from emulator.machines.spec import Disk, MachineSpec
+from emulator.machines.spec import Access, Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.openseq2seq import STAND_IN_RELEASE
@@ -54,6 +54,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(machines: ContainerMachines, keys: Path) -> ClusterFacts:
     """Two fresh machines with two slots each, as the steps get to know them."""
     for number in (0, 1):
+        machines.restrict(machine(number, keys).guest_id, Access(private_mbps=1000, public_mbps=1000))
         machines.boot(machine(number, keys))
     hosts = tuple(facts(number, keys) for number in (0, 1))
     base = f"{REGISTRY}:{PORT}/{NAME}"
@@ -115,7 +116,7 @@ def machine(number: int, keys: Path) -> MachineSpec:
         "ed25519_public": (keys / f"host_{number}.pub").read_text(),
     }
     return MachineSpec(
-        *(900 + number, f"gpu-{number}", "remote.test", 1, f"10.113.20.{10 + number}", 1000),
+        *(900 + number, f"gpu-{number}", "remote.test", 1, f"10.113.20.{10 + number}"),
         *(f"198.51.100.{200 + number}", "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),)),
         ssh_keys=((keys / "id_ed25519.pub").read_text(),),
         user_data="#cloud-config\n" + json.dumps({"ssh_keys": given}),

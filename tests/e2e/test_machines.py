@@ -19,7 +19,7 @@ from emulator.machines.host_tools import LOCK_FILE, wait_until
 from emulator.machines.networks import Networks
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
-from emulator.machines.spec import Disk, MachineError, MachineSpec, Rule
+from emulator.machines.spec import Access, Disk, MachineError, MachineSpec, Rule
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
 
@@ -95,7 +95,6 @@ def spec(keys: Keys, number: int = 0, router: int = 1) -> MachineSpec:
         disks=(Disk(2, 2000),),
         ssh_keys=(keys.login,),
         user_data=keys.user_data,
-        port_speed_mbps=1000,
     )
 
 
@@ -154,14 +153,14 @@ def test_a_machine_has_the_ordered_host_key_name_disk_gpus_and_port_speed(machin
     assert keys.told(address, "wipefs --no-act /dev/xvdc") == "", "it is empty"
     lines = keys.told(address, "nvidia-smi -L").splitlines()
     assert [line.split(" (")[0] for line in lines] == ["GPU 0: Tesla P100-PCIE-16GB", "GPU 1: Tesla P100-PCIE-16GB"]
-    machines.set_port_speed(100, private_mbps=100, public_mbps=10)
+    machines.restrict(100, Access(private_mbps=100, public_mbps=10))
     listing = json.loads(keys.told(address, "tc -j qdisc show"))
     rates = {each["dev"]: each["options"]["rate"] * 8 for each in listing if each["kind"] == "tbf"}
     assert rates == {"eth0": 100_000_000, "eth1": 10_000_000}
 
 
 def test_ingress_lets_only_the_named_port_pass(machines, keys):
-    machines.restrict(100, None, (FROM_ANYWHERE, TO_ANYWHERE))
+    machines.restrict(100, Access(public=(FROM_ANYWHERE, TO_ANYWHERE)))
     machines.boot(spec(keys))
     keys.told(spec(keys).public_address, LISTEN.format(port=8080))
     assert reaches(spec(keys).private_address, 8080)
@@ -172,7 +171,7 @@ def test_closed_egress_lets_only_answers_out_and_the_root_of_a_machine_cannot_li
     machines.boot(spec(keys))
     with listening_host() as port:
         assert reach(keys, spec(keys), PUBLIC_GATEWAY, port)
-        machines.restrict(100, None, (FROM_ANYWHERE,))
+        machines.restrict(100, Access(public=(FROM_ANYWHERE,)))
         for tool in ("iptables-nft", "iptables-legacy"):
             assert keys.ssh(spec(keys).public_address, f"{tool} -F").returncode != 0
         assert not reach(keys, spec(keys), PUBLIC_GATEWAY, port)
@@ -180,7 +179,8 @@ def test_closed_egress_lets_only_answers_out_and_the_root_of_a_machine_cannot_li
 
 def test_members_of_a_group_reach_each_other_and_others_do_not(machines, keys):
     member, other = spec(keys, 1), spec(keys, 2)
-    machines.restrict(100, (Rule("ingress", None, None, None, (f"{member.private_address}/32",)), TO_ANYWHERE), None)
+    from_member = Rule("ingress", None, None, None, (f"{member.private_address}/32",))
+    machines.restrict(100, Access(private=(from_member, TO_ANYWHERE)))
     for each in (spec(keys), member, other):
         machines.boot(each)
     assert reach(keys, member, spec(keys).private_address, 22)
@@ -197,7 +197,7 @@ def test_machines_behind_different_routers_meet_at_the_account_services_only(mac
 
 
 def test_a_machine_restarted_behind_the_emulators_back_has_its_rules_before_its_sshd(machines, keys):
-    machines.restrict(100, None, (FROM_ANYWHERE,))
+    machines.restrict(100, Access(public=(FROM_ANYWHERE,)))
     machines.boot(spec(keys))
     machines.close()
     docker.from_env().containers.get(f"{ACCOUNT}-100").restart(timeout=5)

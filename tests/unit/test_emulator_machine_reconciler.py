@@ -12,7 +12,7 @@ import pytest
 
 from emulator import machine_reconciler, status
 from emulator.machine_reconciler import MachineReconciler
-from emulator.machines.spec import MachineError, MachineSpec, NoMachines, Rule
+from emulator.machines.spec import Access, MachineError, MachineSpec, NoMachines
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.faults import Fault
@@ -33,9 +33,8 @@ class Notebook(NoMachines):
         self.gate.set()
         self.broken: set[str] = set()
         self.running: dict[int, MachineSpec] = {}
-        self.rules: dict[int, tuple[tuple[Rule, ...] | None, tuple[Rule, ...] | None]] = {}
+        self.access: dict[int, Access] = {}
         self.boots: list[int] = []
-        self.speeds: dict[int, tuple[int, int]] = {}
 
     def boot(self, spec: MachineSpec) -> None:
         self.gate.wait(FAR_S)
@@ -50,11 +49,8 @@ class Notebook(NoMachines):
     def destroy(self, guest_id: int) -> None:
         self.running.pop(guest_id, None)
 
-    def restrict(self, guest_id: int, private: Any, public: Any) -> None:
-        self.rules[guest_id] = (private, public)
-
-    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
-        self.speeds[guest_id] = (private_mbps, public_mbps)
+    def restrict(self, guest_id: int, access: Access) -> None:
+        self.access[guest_id] = access
 
 
 class Bench(Emulated):
@@ -135,9 +131,9 @@ def test_members_of_a_group_are_let_in_by_their_addresses_as_they_come_and_go(be
     until(lambda: bench.provisioned(second))
 
     def members_of_first() -> set[str]:
-        private, public = bench.machines.rules[first]
-        assert public is None
-        return {address for rule in private for address in rule.remote}
+        access = bench.machines.access[first]
+        assert access.public is None
+        return {address for rule in access.private for address in rule.remote}
 
     until(lambda: members_of_first() == {"10.113.7.2/32", "10.113.7.3/32"})
     bench.call("Virtual_Guest", "deleteObject", identifier=second)
@@ -151,7 +147,7 @@ def test_a_new_name_does_not_start_the_machine_again_and_a_reboot_does_once(benc
     until(lambda: bench.provisioned(guest_id))
     bench.call("Virtual_Guest", "editObject", {"hostname": "renamed"}, identifier=guest_id)
     bench.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 10, identifier=guest_id)
-    until(lambda: bench.machines.speeds.get(guest_id) == (10, 1000))
+    until(lambda: bench.machines.access[guest_id] == Access(private_mbps=10, public_mbps=1000))
     assert bench.machines.boots == [guest_id]
     bench.call("Virtual_Guest", "rebootDefault", identifier=guest_id)
     until(lambda: bench.machines.boots == [guest_id] * 2)

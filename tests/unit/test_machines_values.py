@@ -12,7 +12,7 @@ from emulator.machines import host_tools, registry
 from emulator.machines.disks import Loop, device_name, parse_loops
 from emulator.machines.host_tools import connect, wait_until
 from emulator.machines.machine_mount import files, gpus_json, host_key, write
-from emulator.machines.network_access import Access, firewall_text, read_access, shaping_argv, write_access
+from emulator.machines.network_access import shaping_argv
 from emulator.machines.publishing import Repository
 from emulator.machines.registry import KeptProcess
 from emulator.machines.spec import Disk, MachineError, MachineSpec, Rule
@@ -31,7 +31,6 @@ def spec(**changes) -> MachineSpec:
         "disks": (Disk(2, 2000),),
         "ssh_keys": ("ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two\n"),
         "user_data": "",
-        "port_speed_mbps": 1000,
     }
     return MachineSpec(**(values | changes))
 
@@ -75,14 +74,6 @@ def test_what_is_handed_in_is_for_root_alone_with_every_ordered_key_on_its_own_l
     write(tmp_path / "given", {"ssh_host_ed25519_key": "secret"})
     assert (tmp_path / "given").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "given/ssh_host_ed25519_key").stat().st_mode & 0o777 == 0o600
-
-
-def test_rules_that_come_before_the_first_boot_are_kept_with_the_ordered_speed_and_without_any_a_machine_is_open(
-    tmp_path,
-):
-    write_access(tmp_path / "101", Access("closed", 0, 0))
-    assert read_access(tmp_path / "101", otherwise_mbps=1000) == Access("closed", 1000, 1000)
-    assert read_access(tmp_path, otherwise_mbps=100) == Access(firewall_text(None, None), 100, 100)
 
 
 def test_a_slow_port_still_lets_a_whole_segment_through():

@@ -10,7 +10,7 @@ from pathlib import Path
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
-from emulator.machines.spec import Disk, MachineSpec
+from emulator.machines.spec import Access, Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.openseq2seq import STAND_IN_RELEASE
 from microcluster.remote import steps
@@ -55,10 +55,11 @@ def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int)
     login, host = _new_key(folder / "id_ed25519"), _new_key(folder / f"host_{number}")
     given = {"ed25519_private": (folder / f"host_{number}").read_text(), "ed25519_public": host}
     spec = MachineSpec(
-        *(700 + number, f"gpu-{number}", "bench.test", 1, f"10.113.30.{10 + number}", port_mbps),
+        *(700 + number, f"gpu-{number}", "bench.test", 1, f"10.113.30.{10 + number}"),
         *(f"198.51.100.{140 + number}", "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),), (login,)),
         user_data="#cloud-config\n" + json.dumps({"ssh_keys": given}),
     )
+    account.restrict(spec.guest_id, Access(private_mbps=port_mbps, public_mbps=port_mbps))
     account.boot(spec)
     address = spec.public_address or ""
     return cluster_facts.Host(spec.hostname, str(spec.guest_id), address, spec.private_address, host.strip())
