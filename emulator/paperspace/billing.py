@@ -34,7 +34,7 @@ def open_for(account: Account, kind: str, what: Machine | Drive | Network | Publ
 def close(account: Account, resource_id: int, *kinds: str) -> None:
     """End the bill of something, or only of some parts of it."""
     for item in account.store.billing_items.living():
-        if item.resource_id == resource_id and item.closed is None and (not kinds or item.kind in kinds):
+        if item.resource_id == resource_id and (not kinds or item.kind in kinds):
             account.store.billing_items[item.id].closed = account.now
 
 
@@ -56,11 +56,6 @@ def bill(account: Account) -> Decimal:
     """What the team has to pay in all up to now, rounded to cents."""
     now = account.now
     return sum((charged(item, now) for item in account.store.billing_items.read_all()), Decimal()).quantize(CENT)
-
-
-def open_items(account: Account) -> list[BillingItem]:
-    """Everything that is being billed."""
-    return [item for item in account.store.billing_items.living() if item.closed is None]
 
 
 def _started_hours(seconds: float) -> int:

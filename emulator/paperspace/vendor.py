@@ -6,7 +6,7 @@ from typing import Any
 from emulator.machines.host_tools import write_private
 from emulator.paperspace.account import Account
 from emulator.paperspace.api import Paperspace
-from emulator.paperspace.billing import CENT, bill, charged, open_items
+from emulator.paperspace.billing import CENT, bill, charged
 from emulator.paperspace.lifecycle import MachineTargets
 from emulator.paperspace.records import BillingItem, Drive, Machine
 from emulator.paperspace.settings import Settings
@@ -28,7 +28,7 @@ def write_key_file(settings: Settings) -> Path:
 
 def holdings(account: Account) -> dict[str, Any]:
     """Machines, drives, everything that is billed, the bill and the clock."""
-    store, items = account.store, open_items(account)
+    store, items = account.store, account.store.billing_items.living()
     return {
         "machines": [_machine(each) for each in sorted(store.machines.read_all(), key=lambda each: each.id)],
         "drives": [_drive(each) for each in sorted(store.drives.read_all(), key=lambda each: each.id)],

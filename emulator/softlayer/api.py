@@ -119,7 +119,7 @@ class SoftLayer(api.Api):
             "what": kind.removesuffix("s"),
             "host": getattr(record, "hostname", None),
             "domain": getattr(record, "domain", None),
-            "per_hour": str(per_hour(record)) if isinstance(record, BillingItem) else None,
+            "per_hour": str(per_hour(record.fees)) if isinstance(record, BillingItem) else None,
             "notes": next((text for text in texts if text), None),
         }
         return [{"event": name, **facts} for name in names]

@@ -48,25 +48,30 @@ def ended(item: BillingItem) -> float | None:
     return item.ends if item.closed is None else item.closed
 
 
-def charged_for(fee: Fee, item: BillingItem, until: float) -> Decimal:
-    """The dollars charged for one part up to a moment."""
+def periods(item: BillingItem, until: float) -> int:
+    """Hours, or months, that are charged up to a moment: those that have begun."""
     if until < item.opened:
-        return Decimal()
+        return 0
     end = ended(item)
     until = until if end is None else min(until, end)
     if item.hourly:
-        return Decimal(fee.hourly) * started_hours(item.opened, until)
-    return per_month(fee) * (1 + anniversaries_before(item.opened, until))
+        return started_hours(item.opened, until)
+    return 1 + anniversaries_before(item.opened, until)
+
+
+def rate(item: BillingItem, fees: Iterable[Fee]) -> Decimal:
+    """The dollars for parts of an item in each of its periods."""
+    return per_hour(fees) if item.hourly else sum(map(per_month, fees), Decimal())
 
 
 def charged(item: BillingItem, until: float) -> Decimal:
     """The dollars charged for an item with all its parts up to a moment."""
-    return sum((charged_for(fee, item, until) for fee in item.fees), Decimal())
+    return rate(item, item.fees) * periods(item, until)
 
 
-def per_hour(item: BillingItem) -> Decimal:
-    """The dollars per hour of all parts."""
-    return sum((Decimal(fee.hourly) for fee in item.fees), Decimal())
+def per_hour(fees: Iterable[Fee]) -> Decimal:
+    """The dollars per hour of parts."""
+    return sum((Decimal(fee.hourly) for fee in fees), Decimal())
 
 
 def per_month(fee: Fee) -> Decimal:

@@ -36,7 +36,7 @@ def end_due(account: Account) -> bool:
 
 def pending(account: Account) -> list[BillingItem]:
     """The billing items that are cancelled, but paid and usable until their anniversary."""
-    return [item for item in account.store.billing_items.living() if item.ends is not None and item.closed is None]
+    return [item for item in account.store.billing_items.living() if item.ends is not None]
 
 
 def _finish(account: Account, item: BillingItem, moment: float) -> None:

@@ -42,23 +42,21 @@ def as_text(shown: dict[str, Any]) -> str:
 
 
 def _shown(item: BillingItem, moment: float) -> dict[str, Any]:
-    closed = item.closed if item.closed is not None and item.closed <= moment else None
-    hours = billing.started_hours(item.opened, closed or moment)
+    count = billing.periods(item, moment)
     state = "open"
-    if closed is not None:
-        state = f"closed {iso(closed)}"
+    if item.closed is not None and item.closed <= moment:
+        state = f"closed {iso(item.closed)}"
     elif item.ends is not None:
         state = f"ends {iso(item.ends)}"
     return {
         "id": item.id,
         "name": f"{item.hostname}.{item.domain}" if item.hostname else f"{item.category} {item.resource_id}",
-        "billing": f"{hours} started hours" if item.hourly else "monthly",
+        "billing": f"{count} started hours" if item.hourly else "monthly",
         "opened": iso(item.opened),
         "state": state,
         "amount": f"{billing.charged(item, moment):f}",
         "parts": [
-            {"description": fee.description, "amount": f"{billing.charged_for(fee, item, moment):f}"}
-            for fee in item.fees
+            {"description": fee.description, "amount": f"{billing.rate(item, [fee]) * count:f}"} for fee in item.fees
         ],
     }
 

@@ -54,7 +54,7 @@ def holdings(account: Account) -> dict[str, Any]:
     return {
         "machines": [_machine(guest) for guest in sorted(store.guests.read_all(), key=lambda each: each.id)],
         "waiting": [_waiting(order) for order in store.orders.read_all() if order.status == PENDING],
-        "open_billing_items": sum(item.closed is None for item in store.billing_items.living()),
+        "open_billing_items": len(store.billing_items.living()),
         "bill": str(bill(account)),
         "currency": account.catalog.currency,
         "clock": iso(account.now),

@@ -29,7 +29,7 @@ def code(account: EmulatedPaperspace, method: str, path: str, **given: object) -
 
 def open_items(account: EmulatedPaperspace) -> set[str]:
     """What is billed beside the machines' network."""
-    return {item.kind for item in billing.open_items(account.account)} - {"private network"}
+    return {item.kind for item in account.account.store.billing_items.living()} - {"private network"}
 
 
 def states(account: EmulatedPaperspace, machine: str, calls: int = 30) -> list[str]:

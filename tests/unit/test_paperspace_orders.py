@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from core.home import Owner
-from emulator.paperspace import billing
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
 from providers.rental.account import OrderRequest
@@ -59,7 +58,7 @@ def network(team: EmulatedTeam, renter: Renter, **changes) -> str:
 
 def open_items(team: EmulatedTeam) -> list[str]:
     with team.account.lock:
-        return sorted(item.kind for item in billing.open_items(team.account))
+        return sorted(item.kind for item in team.account.store.billing_items.living())
 
 
 def test_a_cluster_is_rented_read_back_unchanged_and_ended_with_nothing_billed(team, renter):

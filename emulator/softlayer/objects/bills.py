@@ -4,7 +4,6 @@ The fees of a top-level item are those of the whole: its ``hourlyRecurringFee`` 
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 from emulator.softlayer import billing, guests, users
@@ -77,21 +76,17 @@ def item_view(account: Account, item: BillingItem) -> View:
 
 def _money(account: Account, item: BillingItem, fees: Sequence[Fee]) -> dict[str, Any]:
     """What parts of an item cost, and since when: charges and hours are those of the billing period that is shown."""
-    now, begun = account.now, billing.period_start(account, item)
-    end = now if item.closed is None else item.closed
-    charge = sum((billing.charged_for(fee, item, now) for fee in fees), Decimal())
-    hours = billing.started_hours(item.opened, end)
+    begun, rate = billing.period_start(account, item), billing.rate(item, fees)
+    count = billing.periods(item, account.now)
     if begun > item.opened:  # Earlier periods are on their invoices.
-        charge -= sum((billing.charged_for(fee, item, begun) for fee in fees), Decimal())
-        hours -= billing.started_hours(item.opened, begun)
-    per_month = sum((billing.per_month(fee) for fee in fees), Decimal())
-    per_hour = sum((Decimal(fee.hourly) for fee in fees), Decimal())
+        count -= billing.periods(item, begun)
+    charge = rate * count
     return {
         "createDate": iso(item.opened),
         "cycleStartDate": iso(begun),
         "cancellationDate": iso(billing.ended(item)),
-        "hourlyRecurringFee": float(per_hour if item.hourly else 0),
-        "recurringFee": float(charge if item.hourly else per_month),
+        "hourlyRecurringFee": float(rate if item.hourly else 0),
+        "recurringFee": float(charge if item.hourly else rate),
         "currentHourlyCharge": float(charge if item.hourly else 0),
-        "hoursUsed": str(hours if item.hourly else 0),
+        "hoursUsed": str(count if item.hourly else 0),
     }
