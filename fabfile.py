@@ -13,13 +13,13 @@ from fabric.main import program  # noqa: E402
 from invoke import Collection, ParseError  # noqa: E402
 
 MISTAKE, INTERRUPTED = 2, 130
-MODULES = {
-    **{name: "setup" for name in ("setup", "engine", "images", "emulator")},
-    **{name: "guard" for name in ("guard", "extend")},
-    **{name: name for name in ("plan", "preview", "up", "status", "watch", "logs", "report", "compare", "costs")},
-    **{name: name for name in ("tensorboard", "fetch", "translate", "down", "receipt", "recover", "sweep")},
-    **{name: name for name in ("explain", "ssh", "trust", "stop", "resume")},
-}
+ALONE = (
+    *("setup", "plan", "preview", "up", "status", "watch", "logs", "report", "compare", "costs", "guard", "stop"),
+    *("tensorboard", "fetch", "translate", "down", "receipt", "recover", "sweep", "explain", "ssh", "trust", "resume"),
+)
+"""The commands that a module is named after."""
+BESIDE = {"engine": "setup", "images": "setup", "emulator": "setup", "extend": "guard"}
+MODULES = {name: name for name in ALONE} | BESIDE
 """The module of every command that people use."""
 
 

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -61,36 +60,16 @@ class RateLimit:
         return False
 
 
-class History:
-    """One line for every call and for every event; the account's lock keeps them in the order of what happened."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", buffering=1)
-
-    def call(self, at: float, **facts: Any) -> None:
-        """Record a call and what became of it."""
-        self._write({"kind": "call", "at": at, **facts})
-
-    def event(self, at: float, **facts: Any) -> None:
-        """Record what a change of a record means."""
-        self._write({"kind": "event", "at": at, **facts})
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line) + "\n")
-
-
 class Api(ABC):
     """The calls of one account; a vendor says who may call, what a call does, and how an answer looks on the wire."""
+
+    TOO_MANY_CALLS: ClassVar[InjectedFault]  # what a call beyond the rate limit meets
 
     def __init__(self, account: Any) -> None:
         self.account: Any = account
         settings = account.settings
-        self.history = History(settings.state / HISTORY_FILE) if settings.history else None
-        if self.history:
+        self._history = (settings.state / HISTORY_FILE).open("a", buffering=1) if settings.history else None
+        if self._history:
             account.store.watchers.append(self._record_events)
         self._limit = RateLimit(settings.calls_per_second)
         self._versions = RecordVersions(account.store, lambda: account.now)
@@ -123,10 +102,6 @@ class Api(ABC):
     @abstractmethod
     def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
         """The events that lead from one state of a record to the next; None where it was not there."""
-
-    @abstractmethod
-    def rate_limited(self) -> Refusal:
-        """More calls than the account may send."""
 
     @abstractmethod
     def refusal(self, fault: InjectedFault) -> Refusal:
@@ -194,7 +169,7 @@ class Api(ABC):
 
     def _limited(self, call: Any) -> Reply:
         if self._limit.exceeded():
-            return Reply(self.rate_limited())
+            return Reply(self.refusal(self.TOO_MANY_CALLS))
         account = self.account
         account.step()
         injected = account.fault_injector.next_fault(call, self.fault_key(call))
@@ -226,9 +201,9 @@ class Api(ABC):
         return account.with_tables(self._versions.tables_at(account.now - lag)) if lag and call.is_list else account
 
     def _record(self, call: Any, refused: Refusal | None, injected: InjectedFault) -> None:
-        if self.history:
-            self.history.call(
-                self.account.now,
+        if self._history:
+            self._write(
+                "call",
                 method=call.name,
                 id=None if call.identifier is None else str(call.identifier),
                 about=self.about(call),
@@ -242,4 +217,8 @@ class Api(ABC):
         for change in changes:
             before, after = (body and decode(change.kind, body) for body in (change.before, change.after))
             for event in self.events_of(change.kind, before, after):
-                self.history.event(self.account.now, id=change.id, **event)
+                self._write("event", id=change.id, **event)
+
+    def _write(self, kind: str, **facts: Any) -> None:
+        """Write a line of the history; the account's lock keeps them in the order of what happened."""
+        self._history.write(json.dumps({"kind": kind, "at": self.account.now, **facts}) + "\n")

@@ -18,9 +18,7 @@ def status_of(account: EmulatedAccount, holdings: Holdings, *, port: int, runnin
             **_settings(account.settings, running=running),
             "port": port,
             "account": account.settings.account_name,
-            "clock_rate": account.settings.clock_rate,
             "trouble": account.trouble,
-            "seed": account.settings.seed,
             "injected_faults": dict(account.fault_injector.injected),
             "not_emulated": dict(account.not_emulated),
         }

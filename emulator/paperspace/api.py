@@ -26,7 +26,7 @@ from emulator.store import Table
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY = ("POST", "PUT", "PATCH")
 JSON = "application/json"
-VENDOR_CODES = ("TIMEOUT", "INTERNAL_SERVER_ERROR")
+VENDOR_CODES = ("TIMEOUT", "TOO_MANY_REQUESTS")
 NAMESPACE = "microcluster-emulator"
 
 
@@ -96,6 +96,7 @@ _PATTERNS = [(each, re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", each.path))) for
 class Paperspace(api.Api):
     """The calls of one Paperspace team."""
 
+    TOO_MANY_CALLS = InjectedFault("error", "too_many_requests")
     account: Account
 
     def routes(self) -> list[Route]:
@@ -144,15 +145,10 @@ class Paperspace(api.Api):
         facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", None)}
         return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]
 
-    def rate_limited(self) -> ApiError:
-        return ApiError("TOO_MANY_REQUESTS", "Too many requests.")
-
     def refusal(self, fault: InjectedFault) -> ApiError:
         code = fault.way.upper()
         if fault.kind == "capacity":
             return ApiError(CAPACITY_CODE, "A fault that the emulator injects leaves no room for this machine.")
-        if code == "TOO_MANY_REQUESTS":
-            return self.rate_limited()
         code = code if code in VENDOR_CODES else "INTERNAL_SERVER_ERROR"
         return ApiError(code, f"A fault that the emulator injects ({fault.kind}) prevented this call.")
 

@@ -19,14 +19,7 @@ from emulator.softlayer import portal, queries, transactions, types, users, wire
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import per_hour
 from emulator.softlayer.calls import TOTAL_HEADER, Answer, Call, Credentials
-from emulator.softlayer.faults import (
-    BAD_REQUEST,
-    PUBLIC,
-    Fault,
-    insufficient_capacity,
-    not_emulated,
-    rate_limited,
-)
+from emulator.softlayer.faults import BAD_REQUEST, SERVICE_FAULTS, Fault, insufficient_capacity, not_emulated
 from emulator.softlayer.records import BillingItem
 from emulator.softlayer.services import SERVICES
 from emulator.softlayer.users import User
@@ -34,12 +27,6 @@ from emulator.softlayer.views import Listing
 
 XML, JSON = "text/xml", "application/json"
 ORDERS = ("createObject", "placeOrder", "verifyOrder", "generateOrderTemplate")
-SERVICE_FAULTS = {
-    "internal_error": ("-32603", "Internal Error"),
-    "application_error": ("-32500", "Application Error"),
-    "system_error": ("-32400", "Remote System Error"),
-    "public_error": (PUBLIC, "Internal Error"),
-}
 FIRST = {"guests": "ordered", "orders": "ordered", "billing_items": "opened"}
 LAST = {"guests": "gone"}
 MOMENTS = ("provisioned", "cancelled", "closed")  # fields that are None until the event of the same name
@@ -49,6 +36,7 @@ LOG = logging.getLogger(__name__)
 class SoftLayer(api.Api):
     """The calls of one SoftLayer account."""
 
+    TOO_MANY_CALLS = InjectedFault("error", "rate_limit")
     account: Account
 
     def routes(self) -> list[Route]:
@@ -124,17 +112,11 @@ class SoftLayer(api.Api):
         }
         return [{"event": name, **facts} for name in names]
 
-    def rate_limited(self) -> Fault:
-        """More calls in one second than the account may send."""
-        return rate_limited()
-
     def refusal(self, fault: InjectedFault) -> Fault:
         """The answer to a call that an injected fault prevents."""
         if fault.kind == "capacity":
             text = "A fault that the emulator injects leaves no room for this order."
             return insufficient_capacity(text, self.account.settings.capacity_code)
-        if fault.way == "rate_limit":
-            return rate_limited()
         if fault.way in SERVICE_FAULTS:
             return Fault(*SERVICE_FAULTS[fault.way])
         return Fault(fault.way, f"A fault that the emulator injects ({fault.kind}) prevented this call.")

@@ -26,6 +26,14 @@ HTTP_STATUS = {
     INVALID_PARAMETERS: 400,
     NOT_WELL_FORMED: 400,
 }
+SERVICE_FAULTS = {
+    "rate_limit": (RATE_LIMIT, "Rate limit exceeded. Please reduce the number of requests per second."),
+    "internal_error": ("-32603", "Internal Error"),
+    "application_error": ("-32500", "Application Error"),
+    "system_error": ("-32400", "Remote System Error"),
+    "public_error": (PUBLIC, "Internal Error"),
+}
+"""Code and text of what the service answers whatever the call is about."""
 
 
 class Fault(Refusal):
@@ -77,11 +85,6 @@ def not_real(name: str, owner: str) -> Fault:
 def insufficient_capacity(text: str, code: str) -> Fault:
     """No room; ``code`` is "old" or "new", for the old or the new name of this fault."""
     return Fault(NO_CAPACITY_OLD if code == "old" else NO_CAPACITY, text)
-
-
-def rate_limited() -> Fault:
-    """More calls in one second than the account may send."""
-    return Fault(RATE_LIMIT, "Rate limit exceeded. Please reduce the number of requests per second.")
 
 
 def unauthorized() -> Fault:

@@ -70,10 +70,8 @@ def write_verified(account: Account, container: dict[str, Any], orders: list[Gue
     """The container as ``verifyOrder`` echoes it, with what all of it costs an hour or a month."""
     amount = f"{cost(account, orders).normalize():f}"
     hourly, monthly = (amount, "0") if orders[0].hourly else ("0", amount)
-    totals = {"currencyShortName": account.catalog.currency}
-    for tax in ("preTax", "postTax"):
-        totals |= {f"{tax}RecurringHourly": hourly, f"{tax}RecurringMonthly": monthly}
-    return container | totals
+    totals = {"postTaxRecurringHourly": hourly, "postTaxRecurringMonthly": monthly}
+    return {**container, "currencyShortName": account.catalog.currency, **totals}
 
 
 def _write_price(price: Price) -> dict[str, Any]:

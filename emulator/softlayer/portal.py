@@ -20,6 +20,7 @@ from emulator.softlayer.create_template import find_datacenter
 from emulator.softlayer.faults import Fault, public
 from emulator.softlayer.records import BillingItem, Fee, Order, OrderLine
 
+DECISIONS = {"approve": guests.approve, "refuse": guests.refuse}
 VOLUME, VLAN = "volume", "vlan"
 OFFERS = {
     VOLUME: ("storage_as_a_service", "Storage as a Service", "0.03"),
@@ -30,11 +31,9 @@ OFFERS = {
 def routes(account: Account) -> list[Route]:
     """The paths for tests and for the command line."""
 
-    async def approve(request: Request) -> Response:
-        return await _changing(account, lambda: guests.approve(account, request.path_params["order"]))
-
-    async def refuse(request: Request) -> Response:
-        return await _changing(account, lambda: guests.refuse(account, request.path_params["order"]))
+    async def decide(request: Request) -> Response:
+        act = DECISIONS[request.path_params["decision"]]
+        return await _changing(account, lambda: act(account, request.path_params["order"]))
 
     async def order_in_portal(request: Request) -> Response:
         body = await request.body()
@@ -47,8 +46,7 @@ def routes(account: Account) -> list[Route]:
 
     return [
         Route("/portal/{kind}", from_this_computer(order_in_portal), methods=["POST"]),
-        Route("/orders/{order:int}/approve", from_this_computer(approve), methods=["POST"]),
-        Route("/orders/{order:int}/refuse", from_this_computer(refuse), methods=["POST"]),
+        Route("/orders/{order:int}/{decision}", from_this_computer(decide), methods=["POST"]),
     ]
 
 

@@ -8,11 +8,11 @@ from pydantic.dataclasses import dataclass
 from emulator import settings
 from emulator.fault_injection import BEFORE, COMMON_KINDS, DROP, HELD, LIST_KINDS, STALE, FaultKind, FaultModel
 from emulator.softlayer.calls import SERVICE_PREFIX
+from emulator.softlayer.faults import SERVICE_FAULTS
 
-SERVICE_ERRORS = ("rate_limit", "internal_error", "application_error", "system_error", "public_error")
 FAULT_KINDS = {
     **COMMON_KINDS,
-    "error": FaultKind((*COMMON_KINDS["error"].ways, *SERVICE_ERRORS), BEFORE),
+    "error": FaultKind((*COMMON_KINDS["error"].ways, *SERVICE_FAULTS), BEFORE),
     STALE: LIST_KINDS[STALE],
     "no_total": FaultKind(("header",), hits=lambda call: call.is_list),  # the header with a list's length is missing
     # A receipt that does not name the guests.

@@ -8,29 +8,23 @@ from emulator.softlayer.faults import not_found, public, unauthorized
 from emulator.softlayer.settings import Settings
 from emulator.store import Table
 
-ALL_GUESTS, VIEW, ADD, CANCEL = "ACCESS_ALL_GUEST", "VIRTUAL_GUEST_VIEW", "SERVER_ADD", "SERVER_CANCEL"
-BILLING = "ACCOUNT_SUMMARY_VIEW"
-INSTANCES, PUBLIC_PORT = "INSTANCE_UPGRADE", "PUBLIC_NETWORK_COMPUTE"
-KEYS, GROUPS, PORTS = "CUSTOMER_SSH_KEY_MANAGEMENT", "MANAGE_SECURITY_GROUPS", "PORT_CONTROL"
-NAMES_OF_DEVICES, POWER = "HOSTNAME_EDIT", "REMOTE_MANAGEMENT"
-PERMISSIONS = frozenset(
-    {ALL_GUESTS, VIEW, ADD, CANCEL, BILLING, INSTANCES, PUBLIC_PORT, KEYS, GROUPS, PORTS, NAMES_OF_DEVICES, POWER}
-)
+ALL_GUESTS, VIEW, BILLING = "ACCESS_ALL_GUEST", "VIRTUAL_GUEST_VIEW", "ACCOUNT_SUMMARY_VIEW"
 NEEDED = {
-    "Virtual_Guest::createObject": {ADD, INSTANCES, PUBLIC_PORT},
-    "Product_Order::placeOrder": {ADD, INSTANCES},
-    "Virtual_Guest::deleteObject": {CANCEL},
-    "Billing_Item::cancelItem": {CANCEL},
-    "Billing_Item::cancelService": {CANCEL},
-    "Virtual_Guest::editObject": {NAMES_OF_DEVICES},
-    "Virtual_Guest::setPublicNetworkInterfaceSpeed": {PORTS},
-    "Virtual_Guest::setPrivateNetworkInterfaceSpeed": {PORTS},
-    "Virtual_Guest::rebootDefault": {POWER},
-    "Security_Ssh_Key": {KEYS},
-    "Network_SecurityGroup": {GROUPS},
+    "Virtual_Guest::createObject": {"SERVER_ADD", "INSTANCE_UPGRADE", "PUBLIC_NETWORK_COMPUTE"},
+    "Product_Order::placeOrder": {"SERVER_ADD", "INSTANCE_UPGRADE"},
+    "Virtual_Guest::deleteObject": {"SERVER_CANCEL"},
+    "Billing_Item::cancelItem": {"SERVER_CANCEL"},
+    "Billing_Item::cancelService": {"SERVER_CANCEL"},
+    "Virtual_Guest::editObject": {"HOSTNAME_EDIT"},
+    "Virtual_Guest::setPublicNetworkInterfaceSpeed": {"PORT_CONTROL"},
+    "Virtual_Guest::setPrivateNetworkInterfaceSpeed": {"PORT_CONTROL"},
+    "Virtual_Guest::rebootDefault": {"REMOTE_MANAGEMENT"},
+    "Security_Ssh_Key": {"CUSTOMER_SSH_KEY_MANAGEMENT"},
+    "Network_SecurityGroup": {"MANAGE_SECURITY_GROUPS"},
 }
 """What a method needs, or whatever changes something of a service; by the descriptions in the vendor's list of permissions, as the
 official client has it (softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py), and so for all that follows."""
+PERMISSIONS = frozenset({ALL_GUESTS, VIEW, BILLING}.union(*NEEDED.values()))
 
 
 @dataclass(frozen=True)

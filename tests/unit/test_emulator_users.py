@@ -48,16 +48,21 @@ def test_without_the_right_to_see_bills_none_is_shown(tmp_path):
 @pytest.mark.parametrize(
     ("missing", "service", "method", "arguments"),
     [
-        (users.INSTANCES, "Virtual_Guest", "createObject", (template("gpu-1"),)),
-        (users.PUBLIC_PORT, "Virtual_Guest", "createObject", (template("gpu-1"),)),
-        (users.INSTANCES, "Product_Order", "placeOrder", ({"complexType": GUEST_ORDER},)),
-        (users.KEYS, "Security_Ssh_Key", "createObject", ({"key": "ssh-ed25519 AAAA", "label": "a"},)),
-        (users.GROUPS, "Network_SecurityGroup", "createObject", ({"name": "a"},)),
-        (users.PORTS, "Virtual_Guest", "setPublicNetworkInterfaceSpeed", (1000,)),
-        (users.NAMES_OF_DEVICES, "Virtual_Guest", "editObject", ({"notes": "a"},)),
-        (users.POWER, "Virtual_Guest", "rebootDefault", ()),
-        (users.ADD, "Virtual_Guest", "createObject", (template("gpu-1"),)),
-        (users.CANCEL, "Virtual_Guest", "deleteObject", ()),
+        ("INSTANCE_UPGRADE", "Virtual_Guest", "createObject", (template("gpu-1"),)),
+        ("PUBLIC_NETWORK_COMPUTE", "Virtual_Guest", "createObject", (template("gpu-1"),)),
+        ("INSTANCE_UPGRADE", "Product_Order", "placeOrder", ({"complexType": GUEST_ORDER},)),
+        (
+            "CUSTOMER_SSH_KEY_MANAGEMENT",
+            "Security_Ssh_Key",
+            "createObject",
+            ({"key": "ssh-ed25519 AAAA", "label": "a"},),
+        ),
+        ("MANAGE_SECURITY_GROUPS", "Network_SecurityGroup", "createObject", ({"name": "a"},)),
+        ("PORT_CONTROL", "Virtual_Guest", "setPublicNetworkInterfaceSpeed", (1000,)),
+        ("HOSTNAME_EDIT", "Virtual_Guest", "editObject", ({"notes": "a"},)),
+        ("REMOTE_MANAGEMENT", "Virtual_Guest", "rebootDefault", ()),
+        ("SERVER_ADD", "Virtual_Guest", "createObject", (template("gpu-1"),)),
+        ("SERVER_CANCEL", "Virtual_Guest", "deleteObject", ()),
     ],
 )
 def test_each_kind_of_change_is_a_right_of_its_own(tmp_path, missing, service, method, arguments):
