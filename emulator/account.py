@@ -6,9 +6,10 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import IPv4Network
 from random import Random
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -56,6 +57,12 @@ def resumed_clock(facts: dict[str, str], clock_rate: float, step_s: float, start
         "clock_virtual0": repr(clock.virtual0),
     }
     return clock
+
+
+def free_address(subnet: str, taken: Set[str | None]) -> str | None:
+    """The first address of a subnet that nobody has; its very first one is the router's, or the bridge's."""
+    _, *hosts = map(str, IPv4Network(subnet).hosts())
+    return next((address for address in hosts if address not in taken), None)
 
 
 class EmulatedAccount:

@@ -11,9 +11,9 @@ SERVER_NAME = "localhost"
 
 
 def write_identity(folder: Path) -> Path:
-    """Write a new certificate with its key, and the authority that clients have to trust."""
-    identity = server_identity(SERVER_NAME, LOOPBACK)
+    """Write a new certificate with its key, and alone, as clients have to trust it."""
+    certificate, key = server_identity(SERVER_NAME, LOOPBACK)
     path = folder / IDENTITY_FILE
-    write_private(path, identity.certificate + identity.key)
-    (folder / AUTHORITY_FILE).write_text(identity.authority)
+    write_private(path, certificate + key)
+    (folder / AUTHORITY_FILE).write_text(certificate)
     return path

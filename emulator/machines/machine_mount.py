@@ -41,12 +41,9 @@ def host_key(user_data: str) -> str | None:
     if not user_data.startswith(CLOUD_CONFIG):
         return None
     try:
-        document = yaml.safe_load(user_data)
-    except yaml.YAMLError:
+        return yaml.safe_load(user_data)["ssh_keys"]["ed25519_private"].rstrip("\n") + "\n"
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         return None
-    keys = document.get("ssh_keys") if isinstance(document, dict) else None
-    key = keys.get("ed25519_private") if isinstance(keys, dict) else None
-    return key.rstrip("\n") + "\n" if isinstance(key, str) else None
 
 
 def write(folder: Path, contents: Mapping[str, str]) -> None:

@@ -48,8 +48,8 @@ class Registry:
 
     @property
     def authority(self) -> str:
-        """The certificate authority that clients have to trust."""
-        return (self._folder / "ca.crt").read_text()
+        """The certificate that clients have to trust."""
+        return (self._folder / "server.crt").read_text()
 
     def open(self) -> None:
         """Run the registry, in place of one that a killed emulator has left."""
@@ -67,13 +67,12 @@ class Registry:
 
     def _identify(self) -> None:
         """Make the certificate unless there is one for this name and address, which the machines trust."""
-        file, stands_for = self._folder / "identity", f"{self._name} {self._address}\n"
+        file, stands_for = self._folder / "identity", f"{self._name} at {self._address}\n"
         if file.exists() and file.read_text() == stands_for:
             return
-        identity = server_identity(self._name, self._address)
-        write_private(self._folder / "ca.crt", identity.authority)
-        write_private(self._folder / "server.crt", identity.certificate)
-        write_private(self._folder / "server.key", identity.key)
+        certificate, key = server_identity(self._name, self._address)
+        write_private(self._folder / "server.crt", certificate)
+        write_private(self._folder / "server.key", key)
         write_private(file, stands_for)
 
     def _configure(self) -> None:
@@ -105,7 +104,7 @@ class Registry:
                 f" {self._process.last_log_line()}. Free the port, or choose another `registry_port`."
             )
         with requests.Session() as session:
-            session.trust_env, session.verify = False, str(self._folder / "ca.crt")
+            session.trust_env, session.verify = False, str(self._folder / "server.crt")
             try:
                 answer = session.get(f"https://{self._address}:{self._port}/v2/", timeout=ANSWER_S)
             except requests.RequestException:

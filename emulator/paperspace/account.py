@@ -1,19 +1,20 @@
 """An emulated Paperspace account: what every account has, the catalog, and the ids that the API shows."""
 
-from ipaddress import IPv4Network
 from typing import Any
 
-from emulator.account import EmulatedAccount
+from emulator.account import EmulatedAccount, free_address
 from emulator.paperspace.catalog import Catalog, load_catalog
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, not_found, refused
 from emulator.paperspace.records import Network, Records
 from emulator.paperspace.settings import Settings
 
 NAMES = {
-    **{"machines": "Machine", "networks": "Private network", "drives": "Shared drive", "scripts": "Startup script"},
+    "machines": "Machine",
+    "networks": "Private network",
+    "drives": "Shared drive",
+    "scripts": "Startup script",
     "public_ips": "Public IP",
 }
-GATEWAY_POSITION = 1  # the first address of a network is its bridge
 REF_DIGITS = 9
 
 
@@ -53,20 +54,17 @@ class Account(EmulatedAccount):
         """An address of a network that no machine and no drive has."""
         taken = {each.private_ip for each in self.store.machines.read_all()}
         taken |= {each.address for each in self.store.drives.read_all()}
-        for position, address in enumerate(IPv4Network(network.subnet).hosts(), 1):
-            if position > GATEWAY_POSITION and str(address) not in taken:
-                return str(address)
-        raise ApiError(CAPACITY_CODE, f"Private network {network.ref} has no free address.")
+        address = free_address(network.subnet, taken)
+        if address is None:
+            raise ApiError(CAPACITY_CODE, f"Private network {network.ref} has no free address.")
+        return address
 
     def free_public_ip(self) -> str:
         """An address that nobody has and that was not the last one to be given: a dynamic one changes."""
         taken = {each.public_ip for each in self.store.machines.read_all()}
         taken |= {each.ref for each in self.store.public_ips.read_all()}
-        hosts = [str(address) for address in IPv4Network(self.settings.public_subnet).hosts()][GATEWAY_POSITION:]
-        last = self.store.facts.get("last_public_ip", hosts[-1])
-        first = (hosts.index(last) + 1) % len(hosts) if last in hosts else 0
-        for address in hosts[first:] + hosts[:first]:
-            if address not in taken:
-                self.store.facts["last_public_ip"] = address
-                return address
-        raise ApiError(CAPACITY_CODE, "There is no free public address (setting public_subnet).")
+        address = free_address(self.settings.public_subnet, taken | {self.store.facts.get("last_public_ip")})
+        if address is None:
+            raise ApiError(CAPACITY_CODE, "There is no free public address (setting public_subnet).")
+        self.store.facts["last_public_ip"] = address
+        return address

@@ -53,7 +53,8 @@ def _forbidden(account: Account, item: BillingItem) -> str | None:
     if item.category == NETWORK_VLAN:
         return networks.cannot_end(account, item)
     guest = account.store.guests.read(item.resource_id)
-    if guest is None or guest.transaction is None:
+    transaction = guest and guest.active(account.now)
+    if transaction is None:
         return None
-    text = f"transaction {guest.transaction.id} ({guest.transaction.group}) is active. {guest.machine_error or ''}"
+    text = f"transaction {transaction.id} ({transaction.group}) is active. {guest.machine_error or ''}"
     return f"Virtual guest {guest.id} cannot be cancelled while {text}".strip()

@@ -123,7 +123,7 @@ def _ordered(account: Account, order: GuestOrder, record: Order) -> Guest:
 
 def _interface(account: Account, order: GuestOrder, port: int, vlan: Vlan, groups: tuple[int, ...]) -> Component:
     # No address is taken twice: the guest is not among the records yet, but its other interface is on another network.
-    address = networks.free_address(account, vlan)
+    address = networks.address_on(account, vlan)
     return Component(account.next_id(), port, address, vlan.id, order.port_speed, list(groups))
 
 

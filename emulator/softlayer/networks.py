@@ -1,13 +1,10 @@
 """Networks: routers, VLANs and addresses of new guests, and the end of a VLAN."""
 
-from ipaddress import IPv4Network
-
+from emulator.account import free_address
 from emulator.softlayer import faults
 from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import PODS_PER_DATACENTER, Datacenter, Router
 from emulator.softlayer.records import BillingItem, Vlan
-
-GATEWAY_POSITION = 1  # the first address of a subnet belongs to its router
 
 
 def routers_for(account: Account, datacenter: Datacenter, named: Router | None) -> tuple[Router, Router]:
@@ -35,15 +32,14 @@ def new_vlan(account: Account, router: Router) -> Vlan:
     return vlan
 
 
-def free_address(account: Account, vlan: Vlan) -> str:
+def address_on(account: Account, vlan: Vlan) -> str:
     """An address of the VLAN's subnet that no guest has, not even one that is being reclaimed."""
     taken = {component.address for guest in account.store.guests.read_all() for component in guest.components}
-    for number, address in enumerate(IPv4Network(vlan.cidr).hosts(), 1):
-        if number > GATEWAY_POSITION and str(address) not in taken:
-            return str(address)
-    raise faults.insufficient_capacity(
-        f"There is no free address in subnet {vlan.cidr} of VLAN {vlan.id}.", account.settings.capacity_code
-    )
+    address = free_address(vlan.cidr, taken)
+    if address is None:
+        text = f"There is no free address in subnet {vlan.cidr} of VLAN {vlan.id}."
+        raise faults.insufficient_capacity(text, account.settings.capacity_code)
+    return address
 
 
 def release(account: Account) -> None:

@@ -57,20 +57,11 @@ class Order:
 
 @dataclass
 class Transaction:
-    """Pending work on a guest; the clock determines its current step."""
+    """Pending work on a guest; the clock determines its current step, and whether it has started: until then it is not shown."""
 
     id: int
     group: str
     started: float
-    duration_s: float
-
-
-@dataclass
-class LaterWork:
-    """A transaction that begins at a later moment; until then it is not shown."""
-
-    group: str
-    starts: float
     duration_s: float
 
 
@@ -111,7 +102,6 @@ class Guest:
     cancelled: float | None = None
     transaction: Transaction | None = None
     begun: bool = True  # not while its order waits for approval
-    later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
     boots_done: int = 0
@@ -132,6 +122,10 @@ class Guest:
     def name(self) -> str:
         """The fully qualified name."""
         return f"{self.hostname}.{self.domain}"
+
+    def active(self, now: float) -> Transaction | None:
+        """The transaction that has started."""
+        return self.transaction if self.transaction and self.transaction.started <= now else None
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from emulator.softlayer import cancellation, networks
 from emulator.softlayer.account import Account
-from emulator.softlayer.records import Guest, LaterWork, Transaction
+from emulator.softlayer.records import Guest, Transaction
 
 PROVISION = "Cloud Instance Provision"
 SETUP = "Service Setup"
@@ -29,10 +29,10 @@ def provision(account: Account, guest: Guest) -> None:
     begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
 
 
-def begin(account: Account, guest: Guest, group: str, duration_s: float) -> None:
-    """Begin a transaction on a guest."""
-    guest.transaction = Transaction(account.next_id(), group, account.now, duration_s)
-    guest.later, guest.begun = None, True
+def begin(account: Account, guest: Guest, group: str, duration_s: float, after_s: float = 0.0) -> None:
+    """Begin a transaction on a guest, perhaps a little later."""
+    guest.transaction = Transaction(account.next_id(), group, account.now + after_s, duration_s)
+    guest.begun = True
 
 
 def step(transaction: Transaction, now: float) -> str:
@@ -51,9 +51,10 @@ def advance(account: Account) -> bool:
     """Do and save everything that is due, or nothing of it; return whether anything was."""
     try:
         ended = cancellation.end_due(account)
-        due = [guest.id for guest in account.store.guests.read_all() if _is_due(account, guest)]
+        now = account.now
+        due = [guest.id for guest in account.store.guests.read_all() if _is_due(account, guest, now)]
         for guest_id in due:
-            _advance_guest(account, account.store.guests[guest_id])
+            _advance_guest(account, account.store.guests[guest_id], now)
         happened = ended or bool(due)
         if happened:
             account.store.flush()
@@ -65,31 +66,25 @@ def advance(account: Account) -> bool:
 
 def next_moment(account: Account) -> float | None:
     """When the clock alone makes something happen next."""
-    moments = [item.ends for item in cancellation.pending(account) if item.ends > account.now]
+    moments = [item.ends for item in cancellation.pending(account)]
     for guest in account.store.guests.read_all():
         if guest.transaction:
-            over = due_at(guest.transaction)
-            moments += [over] if over > account.now else []
-        elif guest.later:
-            moments.append(guest.later.starts)
-    return min(moments, default=None)
+            moments += [guest.transaction.started, due_at(guest.transaction)]
+    return min((moment for moment in moments if moment > account.now), default=None)
 
 
-def _is_due(account: Account, guest: Guest) -> bool:
-    if guest.transaction:
-        return account.now >= due_at(guest.transaction) and _machine_is_done(account, guest)
-    return guest.cancelled is not None or (guest.later is not None and guest.later.starts <= account.now)
+def _is_due(account: Account, guest: Guest, now: float) -> bool:
+    if transaction := guest.active(now):
+        return now >= due_at(transaction) and _machine_is_done(account, guest)
+    return guest.cancelled is not None
 
 
-def _advance_guest(account: Account, guest: Guest) -> None:
-    if guest.transaction:
-        ended = guest.transaction.group
+def _advance_guest(account: Account, guest: Guest, now: float) -> None:
+    if transaction := guest.active(now):
         guest.transaction = None
-        _ENDINGS[ended](account, guest)
-    elif guest.cancelled is not None:
+        _ENDINGS[transaction.group](account, guest)
+    else:
         begin(account, guest, RECLAIM, account.settings.reclaim_s)
-    elif guest.later:
-        begin(account, guest, guest.later.group, guest.later.duration_s)
 
 
 def _machine_is_done(account: Account, guest: Guest) -> bool:
@@ -106,9 +101,8 @@ def _building_s(account: Account) -> float:
 
 def _end_provision(account: Account, guest: Guest) -> None:
     """The guest is installed; after a gap without a transaction it is set up."""
-    left_s = SETUP_SHARE * _building_s(account)
-    gap_s = account.settings.provisioning_s - _building_s(account)
-    guest.later = LaterWork(SETUP, account.now + gap_s, left_s)
+    building_s = _building_s(account)
+    begin(account, guest, SETUP, SETUP_SHARE * building_s, account.settings.provisioning_s - building_s)
 
 
 def _end_setup(account: Account, guest: Guest) -> None:

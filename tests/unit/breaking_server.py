@@ -26,9 +26,9 @@ class BreakingServer:
         self._context: ssl.SSLContext | None = None
         self.authority: str | None = None
         if folder:
-            identity = server_identity("localhost", "127.0.0.1")
-            (folder / "server.pem").write_text(identity.certificate + identity.key)
-            (folder / "authority.pem").write_text(identity.authority)
+            certificate, key = server_identity("localhost", "127.0.0.1")
+            (folder / "server.pem").write_text(certificate + key)
+            (folder / "authority.pem").write_text(certificate)
             self.authority = str(folder / "authority.pem")
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(folder / "server.pem")

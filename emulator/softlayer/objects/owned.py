@@ -15,7 +15,7 @@ SWAP, METADATA = Disk(1, 2), Disk(7, 1)  # beside the disks of the order
 
 def guest(account: Account, record: Guest) -> View:
     """A virtual guest, from its order to the end of its reclaim."""
-    pending = record.transaction
+    pending = record.active(account.now)
     template = account.catalog.image(record.image_id) if record.image_id else None
     return View(
         {

@@ -72,8 +72,8 @@ def set_private_speed(account: Account, call: Call) -> bool:
 def reboot(account: Account, call: Call) -> bool:
     """Stop and start the machine."""
     guest = find(account.store.guests, call)
-    if guest.transaction:
-        raise public(f"Virtual guest {guest.id} has active transaction {guest.transaction.id}.")
+    if transaction := guest.active(account.now):
+        raise public(f"Virtual guest {guest.id} has active transaction {transaction.id}.")
     guest.boots_wanted += 1
     return True
 
