@@ -32,8 +32,6 @@ OF_A_SEED = 100_000
 COUNTS = 2 * WORKERS
 MANY = 200
 """More calls than any command makes: a case keeps its number however many there are."""
-FEWEST_CALLS = 20
-"""Every command makes more."""
 
 
 class Place(enum.StrEnum):
@@ -102,7 +100,7 @@ class Case:
         stage.strike(attack, chance)
         if self.place.market:
             stage.rented.pass_hours(chance.randrange(4))
-        if self.damage:
+        if self.damage:  # Only under the model of the engine.
             stage.damage(self.damage, chance)
         if self.is_journal_lost:
             shutil.rmtree(stage.home / "journal", ignore_errors=True)
@@ -180,15 +178,6 @@ def losses(verb: Verb, seed: int) -> Iterator[Case]:
         yield Case(Place.SOFTLAYER, attack, then, seed * OF_A_SEED + number, damage, is_lost)
 
 
-def damaged_lines(verb: Verb, seed: int) -> Iterator[Case]:
-    """List one kill of the command line for each kind of damage."""
-    for number, damage in enumerate(Damage):
-        chance = Random(f"cli-{seed}-{verb}-{damage}")
-        call, moment = chance.randint(1, FEWEST_CALLS), chance.choice(list(Moment))
-        attack = Attack(verb, call, Target.TREE, Blow.KILL, moment)
-        yield Case(Place.COMMAND_LINE, attack, Verb.DESTROY, seed * OF_A_SEED + number, damage)
-
-
 def storms(place: Place, cases: int, seed: int) -> Iterator[Case]:
     """List the cases in which a part of all calls goes wrong."""
     for number in range(cases):
@@ -198,11 +187,7 @@ def storms(place: Place, cases: int, seed: int) -> Iterator[Case]:
 def laid_out(seed: int) -> Sweeps:
     """Lay out and number all cases."""
     lists: dict[str, list[workers.Case]] = {
-        "command line": [
-            *kills(Place.COMMAND_LINE, seed),
-            *damaged_lines(Verb.UP, seed),
-            *damaged_lines(Verb.DESTROY, seed),
-        ],
+        "command line": [*kills(Place.COMMAND_LINE, seed)],
         "kill": [*kills(Place.SOFTLAYER, seed)],
         "loss": [*losses(Verb.UP, seed), *losses(Verb.DESTROY, seed)],
         "faults": [*storms(Place.SOFTLAYER, 500, seed)],

@@ -1,4 +1,4 @@
-"""The product's own command line in a copy of the project: real `kill -9`, recovered by `fab recover` and `make down`."""
+"""The product's own command line in a copy of the project: real `kill -9`, recovered by `fab recover`."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from typing import Any
 from core.home import owner_mark
 from tools.chaos.accounts import CLOCK_RATE, AccountServer, Rented
 from tools.chaos.engine import Outcome, Verb
-from tools.chaos.stage import Attack, Damage, Stage, Target
+from tools.chaos.stage import Attack, Stage, Target
 from tools.chaos.wire import Strike, Wire
 from tools.product import install
 
@@ -31,7 +31,6 @@ UP = "pulumi up --yes --skip-preview --non-interactive -s local"
 DESTROY = "pulumi destroy --yes --skip-preview --non-interactive -s local"
 RECOVER = f"fab recover --stack {STACK} --yes"
 RECEIPT = f"fab receipt --stack {STACK}"
-DOWN = f"fab down --stack {STACK}"
 SHORT_S = 0.2
 
 
@@ -114,15 +113,13 @@ class CommandLineStage(Stage):
     def __init__(self, wire: Wire, rented: Rented, copy: Copy) -> None:
         home = rented.folder.parent
         key = (home / "keys" / STACK / "id_ed25519.pub").read_text()
-        state = home / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
-        super().__init__(wire, rented, home, state, f"{STACK}-{owner_mark(key)}.microcluster")
+        super().__init__(wire, rented, home, f"{STACK}-{owner_mark(key)}.microcluster")
         self._copy = copy
-        self._is_damaged = False
 
     def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
         if verb is Verb.UP:
             return self._type(f"{UP} --expect-no-changes" if is_settled else UP)
-        ended = self._type(DOWN if self._is_damaged else DESTROY)
+        ended = self._type(DESTROY)
         return ended if ended.exit_code else self._type(RECEIPT)
 
     def strike(self, attack: Attack, chance: Random) -> None:
@@ -135,13 +132,8 @@ class CommandLineStage(Stage):
         running.append(self._copy.start(UP if attack.verb is Verb.UP else DESTROY, self.home))
         self._refuse_questions(running[0].ended()[1])
 
-    def damage(self, damage: Damage, chance: Random) -> None:
-        self._is_damaged = True
-        super().damage(damage, chance)
-
     def recover(self) -> None:
-        if not self._is_damaged:
-            self.verdict.prompts += [f"recover failed: {each}" for each in self._type(RECOVER).failures]
+        self.verdict.prompts += [f"recover failed: {each}" for each in self._type(RECOVER).failures]
 
     def _type(self, line: str) -> Outcome:
         self.wire.arm(None)

@@ -74,11 +74,10 @@ class Attack:
 class Stage(ABC):
     """One run's account and home, the commands that are run there, and what went wrong."""
 
-    def __init__(self, wire: Wire, rented: Rented, home: Path, state_file: Path, domain: str) -> None:
+    def __init__(self, wire: Wire, rented: Rented, home: Path, domain: str) -> None:
         self.wire = wire
         self.rented = rented
         self.home = home
-        self.state_file = state_file
         self.domain = domain
         self.mark = domain.removesuffix(".microcluster").rpartition("-")[2]
         self.names = frozenset(f"{hostname}.{domain}" for hostname in HOSTNAMES)
@@ -95,19 +94,6 @@ class Stage(ABC):
     @abstractmethod
     def recover(self) -> None:
         """Do what a person does after a command that was struck."""
-
-    def damage(self, damage: Damage, chance: Random) -> None:
-        """Damage the state file; where there is no older one beside it, a stale state is an absent one."""
-        path, backup = self.state_file, backup_of(self.state_file)
-        content = path.read_bytes() if path.exists() else b""
-        if damage is Damage.TRUNCATED and content:
-            path.write_bytes(content[: chance.randrange(1, len(content))])
-        elif damage is Damage.EMPTIED:
-            path.write_bytes(b"")
-        elif damage is Damage.STALE and backup.exists():
-            path.write_bytes(backup.read_bytes())
-        else:
-            path.unlink(missing_ok=True)
 
     def succeeds(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> None:
         """Run a command that has to succeed; where it does not, a person would be needed."""
@@ -134,7 +120,8 @@ class EngineStage(Stage):
 
     def __init__(self, wire: Wire, rented: Rented, folder: Path) -> None:
         self._market = rented.market
-        super().__init__(wire, rented, folder / "home", folder / "state.json", self._market.domain)
+        super().__init__(wire, rented, folder / "home", self._market.domain)
+        self.state_file = folder / "state.json"
         self.home.mkdir()
         self._market.prepare(self.home)
 
@@ -165,6 +152,19 @@ class EngineStage(Stage):
             State(self.state_file)
         except StateError:
             self.state_file.unlink()
+
+    def damage(self, damage: Damage, chance: Random) -> None:
+        """Damage the state file; where there is no older one beside it, a stale state is an absent one."""
+        path, backup = self.state_file, backup_of(self.state_file)
+        content = path.read_bytes() if path.exists() else b""
+        if damage is Damage.TRUNCATED and content:
+            path.write_bytes(content[: chance.randrange(1, len(content))])
+        elif damage is Damage.EMPTIED:
+            path.write_bytes(b"")
+        elif damage is Damage.STALE and backup.exists():
+            path.write_bytes(backup.read_bytes())
+        else:
+            path.unlink(missing_ok=True)
 
     def _run(self, verb: Verb, program: Program, *, refresh: bool = False) -> Outcome:
         provider = self._provider()
