@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.machines.host_tools import run
@@ -13,23 +12,15 @@ GIB = 1024**3
 _attaching = threading.Lock()  # Two that look for a free loop device at the same time find the same one.
 
 
-@dataclass(frozen=True)
-class Loop:
-    """A loop device and the file behind it."""
-
-    device: str
-    file: Path
-
-
 def device_name(disk: Disk) -> str:
     """The name inside the machine: SoftLayer's device 2 is xvdc."""
     return f"xvd{chr(ord('a') + disk.device)}"
 
 
-def parse_loops(text: str) -> tuple[Loop, ...]:
-    """Read ``losetup --json``, which prints nothing where there is no loop device."""
+def parse_loops(text: str) -> list[tuple[str, Path]]:
+    """Read the loop devices and the files behind them from ``losetup --json``, which prints nothing where there are none."""
     entries = json.loads(text)["loopdevices"] if text.strip() else []
-    return tuple(Loop(each["name"], Path(each["back-file"].removesuffix(" (deleted)"))) for each in entries)
+    return [(each["name"], Path(each["back-file"].removesuffix(" (deleted)"))) for each in entries]
 
 
 class DiskFolder:
@@ -60,19 +51,19 @@ class DiskFolder:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             file.touch(mode=0o600)
             os.truncate(file, size)  # The size of a machine's disk never changes.
-            devices = [loop.device for loop in _loops() if loop.file == file]
+            devices = [device for device, behind in _loops() if behind == file]
             if not devices:
                 return run(f"Attaching disk {file.name}", ("losetup", "--find", "--show", str(file))).strip()
             return devices[0]
 
     def _remove(self, prefix: str) -> None:
         with _attaching:
-            for loop in _loops():
-                if loop.file.parent == self._folder and loop.file.name.startswith(prefix):
-                    run(f"Detaching disk {loop.file.name}", ("losetup", "--detach", loop.device))
+            for device, file in _loops():
+                if file.parent == self._folder and file.name.startswith(prefix):
+                    run(f"Detaching disk {file.name}", ("losetup", "--detach", device))
             for file in self._folder.glob(f"{prefix}*.img"):
                 file.unlink()
 
 
-def _loops() -> tuple[Loop, ...]:
+def _loops() -> list[tuple[str, Path]]:
     return parse_loops(run("Listing the disks", ("losetup", "--json", "--list", "--output", "NAME,BACK-FILE")))

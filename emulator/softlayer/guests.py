@@ -5,7 +5,7 @@ from emulator.softlayer import billing, cancellation, networks, transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.faults import not_found, public
 from emulator.softlayer.orders import GuestOrder, billed_prices, check_room
-from emulator.softlayer.records import BillingItem, Component, Guest, Order, OrderLine, Vlan
+from emulator.softlayer.records import BillingItem, Component, Guest, Order, Vlan
 
 PENDING, APPROVED, COMPLETED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "COMPLETED", "REFUSED", "CANCELLED"
 
@@ -82,7 +82,7 @@ def _ordered(account: Account, order: GuestOrder, record: Order) -> Guest:
     private = vlan or networks.vlan_behind(account, routers[0])
     public = networks.vlan_behind(account, routers[1])
     prices = billed_prices(account, order)
-    record.lines += [OrderLine(order.hostname, order.domain) for _ in prices]
+    record.lines += [(order.hostname, order.domain)] * len(prices)
     guest = Guest(
         id=account.next_id(),
         hostname=order.hostname,

@@ -51,12 +51,11 @@ def release(account: Account) -> None:
 
 
 def cannot_end(account: Account, item: BillingItem) -> str | None:
-    """Why an ordered VLAN cannot be cancelled now, as a sentence: the guests on it, also those that are being reclaimed."""
-    guests = account.store.guests.read_all()
-    on_it = [guest for guest in guests if any(each.vlan_id == item.resource_id for each in guest.components)]
-    return (
-        " ".join(f"Virtual guest {guest.id} ({guest.name}) is on VLAN {item.resource_id}." for guest in on_it) or None
-    )
+    """Why an ordered VLAN cannot be cancelled now, as a sentence: a guest on it, also one that is being reclaimed."""
+    for guest in account.store.guests.read_all():
+        if any(each.vlan_id == item.resource_id for each in guest.components):
+            return f"Virtual guest {guest.id} ({guest.name}) is on VLAN {item.resource_id}."
+    return None
 
 
 def _next_pod(account: Account, datacenter: Datacenter) -> int:

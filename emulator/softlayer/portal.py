@@ -18,7 +18,7 @@ from emulator.softlayer.account import Account
 from emulator.softlayer.cancellation import NETWORK_VLAN
 from emulator.softlayer.create_template import find_datacenter
 from emulator.softlayer.faults import Fault, public
-from emulator.softlayer.records import BillingItem, Fee, Order, OrderLine
+from emulator.softlayer.records import BillingItem, Fee, Order
 
 DECISIONS = {"approve": guests.approve, "refuse": guests.refuse}
 VOLUME, VLAN = "volume", "vlan"
@@ -71,7 +71,7 @@ def order(
         raise public(f"The portal orders a {' or a '.join(OFFERS)}, not a {kind}.")
     category, description, fee = OFFERS[kind]
     place = find_datacenter(account, datacenter)
-    placed = Order(account.next_id(), account.now, [OrderLine()])
+    placed = Order(account.next_id(), account.now, [("", "")])
     account.store.orders[placed.id] = placed
     item = BillingItem(
         id=account.next_id(),

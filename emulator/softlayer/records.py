@@ -36,20 +36,12 @@ class BillingItem:
 
 
 @dataclass
-class OrderLine:
-    """What one price of an order was ordered for."""
-
-    hostname: str = ""
-    domain: str = ""
-
-
-@dataclass
 class Order:
     """A placed order and what it made."""
 
     id: int
     created: float
-    lines: list[OrderLine]
+    lines: list[tuple[str, str]]  # hostname and domain for which each price was ordered
     guest_ids: list[int] = field(default_factory=list)
     status: str = "APPROVED"
     held: list[BillingItem] = field(default_factory=list)  # billed from the approval on

@@ -39,11 +39,6 @@ class User:
         """Whether guests are shown, new ones too; that needs two permissions."""
         return {ALL_GUESTS, VIEW} <= self.permissions
 
-    @property
-    def sees_bills(self) -> bool:
-        """Whether billing items are shown."""
-        return BILLING in self.permissions
-
 
 def of(settings: Settings, credentials: Credentials) -> User:
     """The user whose credentials these are; all but the restricted one may do everything."""
@@ -71,8 +66,6 @@ def needed(call: Call) -> set[str]:
 
 def seen_by(account: Account, user: User) -> Account:
     """The account without what the user is not shown, for reading."""
-    hidden = set() if user.sees_guests else {"guests"}
-    hidden |= set() if user.sees_bills else {"billing_items"}
-    if not hidden:
-        return account
-    return account.with_tables(account.store.tables | {kind: Table() for kind in hidden})
+    shown = {"guests": user.sees_guests, "billing_items": BILLING in user.permissions}
+    hidden = {kind: Table() for kind, is_shown in shown.items() if not is_shown}
+    return account.with_tables(account.store.tables | hidden) if hidden else account

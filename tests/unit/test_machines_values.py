@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from emulator.machines import host_tools, registry
-from emulator.machines.disks import Loop, device_name, parse_loops
+from emulator.machines.disks import device_name, parse_loops
 from emulator.machines.host_tools import connect, wait_until
 from emulator.machines.machine_mount import files, gpus_json, host_key, write
 from emulator.machines.network_access import shaping_argv
@@ -53,7 +53,7 @@ def test_the_host_key_is_taken_from_cloud_init_user_data_and_from_no_other(text,
 def test_disks_are_named_from_xvdc_on_and_loop_devices_known_by_their_file_even_when_it_is_deleted():
     assert [device_name(Disk(number, 25)) for number in (2, 3, 4, 5)] == ["xvdc", "xvdd", "xvde", "xvdf"]
     listing = {"loopdevices": [{"name": "/dev/loop0", "back-file": "/s/disks/101-xvdc.img (deleted)"}]}
-    assert parse_loops(json.dumps(listing)) == (Loop("/dev/loop0", Path("/s/disks/101-xvdc.img")),)
+    assert parse_loops(json.dumps(listing)) == [("/dev/loop0", Path("/s/disks/101-xvdc.img"))]
 
 
 def test_gpus_keep_their_identity_differ_between_machines_and_say_that_they_are_emulated():

@@ -29,7 +29,7 @@ def user(who: User) -> View:
 def order(account: Account, record: Order) -> View:
     """An order with its items: each names the guest that it was ordered for."""
     local = {"id": record.id, "createDate": iso(record.created), "status": guests.status_of(account, record)}
-    items = [{"hostName": line.hostname, "domainName": line.domain} for line in record.lines]
+    items = [{"hostName": hostname, "domainName": domain} for hostname, domain in record.lines]
     return View(local, {"items": lambda: items})
 
 
