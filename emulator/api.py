@@ -22,6 +22,8 @@ from emulator.store import Change, RecordVersions
 HISTORY_FILE = "history.jsonl"
 WINDOW_S = 1.0
 LOG = logging.getLogger(__name__)
+MOMENTS = ("provisioned", "cancelled", "closed")  # fields that are None until the event of the same name
+STATES = ("status", "state")  # fields whose every new value is an event
 
 
 class Refusal(Exception):
@@ -100,8 +102,8 @@ class Api(ABC):
         """The name of what a call is about: faults are counted by it, because ids depend on the order of threads."""
 
     @abstractmethod
-    def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
-        """The events that lead from one state of a record to the next; None where it was not there."""
+    def facts_of(self, record: Any) -> dict[str, Any]:
+        """What the history says of a record beside its id: how its owner knows it, and what it costs."""
 
     @abstractmethod
     def refusal(self, fault: InjectedFault) -> Refusal:
@@ -216,9 +218,25 @@ class Api(ABC):
         decode = self.account.store.decode
         for change in changes:
             before, after = (body and decode(change.kind, body) for body in (change.before, change.after))
-            for event in self.events_of(change.kind, before, after):
-                self._write("event", id=change.id, **event)
+            facts = self.facts_of(before if after is None else after)
+            for name in events(before, after):
+                self._write("event", event=name, what=change.kind.removesuffix("s"), id=change.id, **facts)
 
     def _write(self, kind: str, **facts: Any) -> None:
         """Write a line of the history; the account's lock keeps them in the order of what happened."""
         self._history.write(json.dumps({"kind": kind, "at": self.account.now, **facts}) + "\n")
+
+
+def events(before: Any, after: Any) -> list[str]:
+    """The events that lead from one state of a record to the next; None where it was not there."""
+    if after is None:
+        return ["removed"]
+    names = ["made"] if before is None else []
+    for name in MOMENTS:
+        if getattr(after, name, None) is not None and getattr(before, name, None) is None:
+            names.append(name)
+    for name in STATES:
+        state = getattr(after, name, None)
+        if before is not None and state != getattr(before, name, None):
+            names.append(state.lower())
+    return names

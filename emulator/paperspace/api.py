@@ -19,6 +19,7 @@ from emulator.paperspace import lifecycle, machines, networks, offers, operation
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, refused
 from emulator.paperspace.operations import Call, Operation
+from emulator.paperspace.records import BillingItem
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
 from emulator.store import Table
@@ -137,13 +138,10 @@ class Paperspace(api.Api):
             return call.input.get("name", call.path.get("ip"))
         return getattr(self._record_of(call), "name", None)
 
-    def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
-        """The events, in order, with name and id of the object."""
-        record = before if after is None else after
-        names = _changes(before, after)
-        bills = {"bills": record.kind, "per_hour": record.per_hour} if kind == "billing_items" else {}
-        facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", None)}
-        return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]
+    def facts_of(self, record: Any) -> dict[str, Any]:
+        """Name and id of an object; of a bill also what it is for."""
+        bills = {"bills": record.kind, "per_hour": record.per_hour} if isinstance(record, BillingItem) else {}
+        return {"name": getattr(record, "name", None), "ref": record.ref, **bills}
 
     def refusal(self, fault: InjectedFault) -> ApiError:
         code = fault.way.upper()
@@ -170,17 +168,6 @@ def read_call(method: str, path: str, query: dict[str, str], key: str | None, bo
         if operation.method == method:
             return Call(operation, given, operation.read(query, body), key)
     raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if found else ""))
-
-
-def _changes(before: Any, after: Any) -> list[str]:
-    names = ["made"] if before is None else []
-    if after is not None and (state := getattr(after, "state", None)) and state != getattr(before, "state", None):
-        names.append(state)
-    if before is not None and after is not None and before.__dict__.get("closed") != after.__dict__.get("closed"):
-        names.append("closed")
-    if after is None:
-        names.append("gone")
-    return names
 
 
 def _read(request: Request, body: bytes) -> Call:

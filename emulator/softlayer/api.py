@@ -27,9 +27,6 @@ from emulator.softlayer.views import Listing
 
 XML, JSON = "text/xml", "application/json"
 ORDERS = ("createObject", "placeOrder", "verifyOrder", "generateOrderTemplate")
-FIRST = {"guests": "ordered", "orders": "ordered", "billing_items": "opened"}
-LAST = {"guests": "gone"}
-MOMENTS = ("provisioned", "cancelled", "closed")  # fields that are None until the event of the same name
 LOG = logging.getLogger(__name__)
 
 
@@ -97,20 +94,15 @@ class SoftLayer(api.Api):
             return f"{first['hostname']}.{first.get('domain')}"
         return first.get("label") or first.get("name")
 
-    def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
-        """The events, in order, with what identifies the object to its owner."""
-        names = [FIRST.get(kind, "made")] if before is None else []
-        names += [LAST.get(kind, "removed")] if after is None else _changes(before, after)
-        record = before if after is None else after
+    def facts_of(self, record: Any) -> dict[str, Any]:
+        """Name and notes of an object, or what stands for them."""
         texts = (getattr(record, name, None) for name in ("notes", "label", "description", "name"))
-        facts = {
-            "what": kind.removesuffix("s"),
+        return {
             "host": getattr(record, "hostname", None),
             "domain": getattr(record, "domain", None),
             "per_hour": str(per_hour(record.fees)) if isinstance(record, BillingItem) else None,
             "notes": next((text for text in texts if text), None),
         }
-        return [{"event": name, **facts} for name in names]
 
     def refusal(self, fault: InjectedFault) -> Fault:
         """The answer to a call that an injected fault prevents."""
@@ -154,14 +146,6 @@ class SoftLayer(api.Api):
 def find_method(call: Call) -> Callable[[Account, Call], Any] | None:
     """The function behind a service's method, if it is emulated."""
     return SERVICES.get(call.service, {}).get(call.method)
-
-
-def _changes(before: Any, after: Any) -> list[str]:
-    names = [name for name in MOMENTS if getattr(after, name, None) is not None and getattr(before, name, None) is None]
-    status = getattr(after, "status", None)
-    if before is not None and isinstance(status, str) and status != before.status:
-        names.append(status.lower())
-    return names
 
 
 def _without_guests(answer: Answer) -> Answer:

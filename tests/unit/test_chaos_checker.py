@@ -24,36 +24,36 @@ def receipt_of(total, *hosts):
 
 
 def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
-    history = [event(0, "opened"), event(7200, "closed")]
+    history = [event(0, "made"), event(7200, "closed")]
     assert judge(history, **DESTROYED).breaches == []
     assert wrong_receipts(history, MARK, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
 
 
 def test_a_machine_that_is_still_billed_is_an_orphan_and_one_that_is_wanted_without_a_bill_is_reported():
-    assert judge([event(0, "opened")], **DESTROYED).orphans == [f"{NAME} is billed as item 1"]
-    assert judge([event(0, "opened"), event(5, "closed")], **UP).orphans == [f"{NAME} is wanted and not billed"]
+    assert judge([event(0, "made")], **DESTROYED).orphans == [f"{NAME} is billed as item 1"]
+    assert judge([event(0, "made"), event(5, "closed")], **UP).orphans == [f"{NAME} is wanted and not billed"]
 
 
 def test_a_second_order_is_a_duplicate_even_when_it_was_cancelled_at_once():
-    history = [event(0, "opened"), event(1, "opened", number=2), event(2, "closed", number=2)]
+    history = [event(0, "made"), event(1, "made", number=2), event(2, "closed", number=2)]
     assert len(judge(history, **UP).duplicates) == 2
 
 
 def test_an_order_after_the_cancellation_is_a_duplicate_only_where_one_order_was_enough():
-    history = [event(0, "opened"), event(1, "closed"), event(2, "opened", number=2)]
+    history = [event(0, "made"), event(1, "closed"), event(2, "made", number=2)]
     assert judge(history, **UP).duplicates == [f"{NAME} was ordered 2 times, not 1"]
     assert judge(history, MARK, frozenset({NAME})).breaches == []
 
 
 @pytest.mark.parametrize("total", ["2.40", "0.00", "10.50"])
 def test_a_receipt_that_is_off_by_more_than_one_hour_is_wrong(total):
-    history = [event(0, "opened"), event(7201, "closed")]
+    history = [event(0, "made"), event(7201, "closed")]
     assert len(wrong_receipts(history, MARK, [receipt_of(total, "gpu-0")])) == 1
 
 
 @pytest.mark.parametrize("named", [(), ("gpu-0",), ("gpu-1", "gpu-1")])
 def test_a_machine_that_was_charged_for_and_has_no_line_on_the_receipt_is_missed(named):
-    lives = [event(0, "opened"), event(5, "closed"), event(9, "opened", number=2), event(12, "closed", number=2)]
+    lives = [event(0, "made"), event(5, "closed"), event(9, "made", number=2), event(12, "closed", number=2)]
     wrong = wrong_receipts(lives, MARK, [receipt_of("5.00", *named)])
     assert wrong == ["the receipt does not name gpu-0, for which the account charged"] * (2 - named.count("gpu-0"))
 
@@ -74,5 +74,5 @@ def test_two_groups_of_one_name_are_a_duplicate():
 
 @pytest.mark.parametrize("domain", ["example.com", f"test-{MARK}0.microcluster", "test-00000000.microcluster"])
 def test_what_is_somebody_elses_must_not_change(domain):
-    history = [event(0, "opened", domain=domain), event(1, "closed", domain=domain)]
+    history = [event(0, "made", domain=domain), event(1, "closed", domain=domain)]
     assert judge(history, **DESTROYED).orphans == ["somebody else's billing_item 1 was closed"]

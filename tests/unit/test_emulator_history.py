@@ -24,9 +24,9 @@ def test_the_life_of_a_guest_and_of_its_charge_stands_in_the_history(tmp_path):
     emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
     for _ in range(12):
         emulated.call("Account", "getVirtualGuests")
-    assert story(emulated, "guest") == ["ordered", "provisioned", "cancelled", "gone"]
-    assert story(emulated, "billing_item") == ["opened", "closed"]
-    opened = next(line for line in emulated.history("event") if line["event"] == "opened")
+    assert story(emulated, "guest") == ["made", "provisioned", "cancelled", "removed"]
+    assert story(emulated, "billing_item") == ["made", "closed"]
+    opened = next(line for line in emulated.history("event") if line["what"] == "billing_item")
     assert (opened["host"], opened["domain"]) == ("gpu-0", "test-1f3a9c42.microcluster")
     assert float(opened["per_hour"]) == 4.496
 

@@ -56,7 +56,7 @@ def test_an_approved_order_is_built_and_billed_from_then_on(tmp_path):
     assert after[-1]["provisionDate"]
     item = next(iter(emulated.account.store.billing_items.values()))
     assert item.opened == emulated.history("call")[5]["at"]
-    assert [line["event"] for line in emulated.history("event") if line["what"] == "order"] == ["ordered", "approved"]
+    assert [line["event"] for line in emulated.history("event") if line["what"] == "order"] == ["made", "approved"]
 
 
 def test_an_approved_order_moves_on_to_completed_when_its_guest_is_there(tmp_path):

@@ -115,7 +115,7 @@ def billed(history: Iterable[Line]) -> list[Billed]:
     found: dict[int, Billed] = {}
     for line in _events(history, "billing_item"):
         number = line["id"]
-        if line["event"] == "opened":
+        if line["event"] == "made":
             name = f"{line['host']}.{line['domain']}" if line.get("domain") else str(line.get("notes") or "")
             found[number] = Billed(number, name, Decimal(line["per_hour"] or 0), line["at"], None)
         elif line["event"] == "closed":

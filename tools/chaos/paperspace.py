@@ -19,7 +19,6 @@ DOMAIN = f"{STACK}-{MARK}.microcluster"
 OTHER_DOMAINS = (f"{STACK}-00000000.microcluster", "other-11111111.microcluster", "example.com")
 SIZE = {"region": "ny2", "machineType": "P4000x2", "templateId": "twnlo3zj", "diskGb": 50, "publicIpType": "static"}
 DRIVE_GB = 250
-WORDS = {"made": "made", "gone": "removed"}
 
 
 def _cluster() -> Program:
@@ -61,11 +60,11 @@ def _in_checkers_words(line: Line) -> Iterator[Line]:
     name, what, event = str(line.get("name") or ""), line["what"], line["event"]
     if what == "billing_item" and line["bills"] == "machine" and event in ("made", "closed"):
         host, _, domain = name.partition(".")
-        yield {**line, "event": "opened" if event == "made" else "closed", "host": host, "domain": domain}
-    elif what in ("network", "drive", "script", "public_ip") and event in WORDS:
+        yield {**line, "host": host, "domain": domain}
+    elif what in ("network", "drive", "script", "public_ip") and event in ("made", "removed"):
         # An address has no name, and other people have none here.
         notes = name or f"address-{line['ref']}-{MARK}"
-        yield {**line, "what": "security_group", "event": WORDS[event], "notes": notes}
+        yield {**line, "what": "security_group", "notes": notes}
 
 
 def _prepare(home: Path) -> None:
