@@ -4,9 +4,7 @@ Machines have to reach the API and the registry on this host, whose firewall may
 """
 
 import ipaddress
-import shutil
-import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import docker
@@ -18,12 +16,11 @@ from docker.types import IPAMConfig, IPAMPool
 from emulator.machines.host_tools import LOCK_FILE, docker_doing, is_locked
 from emulator.machines.spec import MachineError
 
-# Bash opens the connection itself, so that every image with a shell will do; the exit code has one bit for each port.
+# Bash opens the connection itself, so that every image with a shell will do; it names the first port that does not answer.
 PROBE = (
-    'left=0 bit=1; for port in "$@"; do timeout 3 bash -c "exec 3<>/dev/tcp/$0/$port" || left=$((left | bit));'
-    " bit=$((bit * 2)); done; exit $left"
+    'for port in "$@"; do timeout 3 bash -c "exec 3<>/dev/tcp/$0/$port" 2>/dev/null || { echo "$port" >&2; exit 1; };'
+    " done"
 )
-STATUS_S = 10
 ACCOUNT_LABEL, STATE_LABEL = "microcluster.emulator", "microcluster.emulator.state"
 OVERLAP = "overlap"
 
@@ -72,30 +69,26 @@ class Networks:
 
     def require_way_here(self, image: str, ports: Sequence[int]) -> None:
         """Fail if a container of ``image`` does not reach every port of the account's services on this host."""
-        name = next(iter(self._subnets))
-        closed = self._unreachable(image, name, ports)
-        if closed:
-            raise MachineError(
-                f"Connecting from network {name} to {self.services}, port {' and '.join(map(str, closed))}: no answer, so that"
-                f" no machine would reach the account's API or registry. A firewall of this computer drops it. Let it in:"
-                f" `{remedy(self._subnets[name], self.services, ports, active_firewall())}`; then repeat."
-            )
+        name, subnet = next(iter(self._subnets.items()))
+        words, numbers = ["-c", PROBE, self.services, *map(str, ports)], ",".join(map(str, ports))
+        with docker_doing(f"Connecting from network {name} to {self.services}"):
+            try:
+                self._client.containers.run(image, words, entrypoint="bash", network=name, remove=True)
+            except ContainerError as failed:
+                raise MachineError(
+                    f"Connecting from network {name} to {self.services}, port {failed.stderr.decode().strip()}: no answer, so"
+                    " that no machine would reach the account's API or registry. A firewall of this computer drops it. Let it"
+                    f" in: with ufw `ufw allow proto tcp from {subnet} to {self.services} port {numbers}`, with firewalld"
+                    f" `firewall-cmd --zone=trusted --add-source={subnet} && firewall-cmd --runtime-to-permanent`, else"
+                    f" `iptables -I INPUT -p tcp -s {subnet} -d {self.services} -m multiport --dports {numbers} -j ACCEPT`;"
+                    " then repeat."
+                ) from failed
 
     def remove_all(self) -> None:
         """Remove every network with the account's label."""
         with docker_doing(f"Removing the networks of {self._account}"):
             for network in self._client.networks.list(filters={"label": f"{ACCOUNT_LABEL}={self._account}"}):
                 network.remove()
-
-    def _unreachable(self, image: str, network: str, ports: Sequence[int]) -> tuple[int, ...]:
-        words = ["-c", PROBE, self.services, *map(str, ports)]
-        with docker_doing(f"Connecting from network {network} to {self.services}"):
-            try:
-                self._client.containers.run(image, words, entrypoint="bash", network=network, remove=True)
-            except ContainerError as failed:
-                status = failed.exit_status
-                return tuple(port for number, port in enumerate(ports) if status >> number & 1) or tuple(ports)
-        return ()
 
     def _create_where_free(self, name: str, subnet: str) -> None:
         """Create a network, in the place of those that a killed emulator has left without any machine."""
@@ -143,31 +136,3 @@ def containers_of(client: docker.DockerClient, network: Network) -> list[Contain
     """Return the machines of a network's account, also those that do not run."""
     account = network.attrs["Labels"][ACCOUNT_LABEL]
     return client.containers.list(all=True, filters={"label": f"{ACCOUNT_LABEL}={account}"})
-
-
-def remedy(subnet: str, address: str, ports: Iterable[int], firewall: str) -> str:
-    """Return the command that lets the machines in, in the words of the firewall that is active."""
-    numbers = ",".join(map(str, ports))
-    return {
-        "ufw": f"ufw allow proto tcp from {subnet} to {address} port {numbers}",
-        "firewalld": f"firewall-cmd --zone=trusted --add-source={subnet} && firewall-cmd --runtime-to-permanent",
-    }.get(firewall, f"iptables -I INPUT -p tcp -s {subnet} -d {address} -m multiport --dports {numbers} -j ACCEPT")
-
-
-def active_firewall() -> str:
-    """Return the name of the firewall program that is in charge here, or an empty text."""
-    asking = (("ufw", ("ufw", "status"), "Status: active"), ("firewalld", ("firewall-cmd", "--state"), "running"))
-    return next((name for name, argv, sign in asking if _is_active(argv, sign)), "")
-
-
-def _is_active(argv: Sequence[str], sign: str) -> bool:
-    program = shutil.which(argv[0])
-    if program is None:
-        return False
-    try:
-        asked = subprocess.run(
-            (program, *argv[1:]), capture_output=True, text=True, timeout=STATUS_S, check=False, env={"LC_ALL": "C"}
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return asked.returncode == 0 and asked.stdout.startswith(sign)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from core.home import Home
-from emulator.machines.networks import remedy
 from emulator.process import port_owner
 from microcluster.lifecycle import emulated_account
 from microcluster.lifecycle.emulated_account import Emulated
@@ -70,15 +69,3 @@ def test_a_port_in_use_is_reported_before_docker_and_images_are_prepared(begin, 
         (tmp_path / "settings.toml").write_text(f"registry_port = {server.getsockname()[1]}\n")
         with pytest.raises(CommandFailed, match="registry_port"):
             begin(Emulated("softlayer", tmp_path), Home(tmp_path, tmp_path), None)
-
-
-@pytest.mark.parametrize(
-    ("firewall", "command"),
-    [
-        ("ufw", "ufw allow proto tcp from 10.0.0.0/24 to 10.0.0.1 port 8170,5000"),
-        ("firewalld", "firewall-cmd --zone=trusted --add-source=10.0.0.0/24 && firewall-cmd --runtime-to-permanent"),
-        ("", "iptables -I INPUT -p tcp -s 10.0.0.0/24 -d 10.0.0.1 -m multiport --dports 8170,5000 -j ACCEPT"),
-    ],
-)
-def test_the_command_that_lets_machines_in_is_that_of_the_firewall_in_charge(firewall: str, command: str) -> None:
-    assert remedy("10.0.0.0/24", "10.0.0.1", (8170, 5000), firewall) == command
