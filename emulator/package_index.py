@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from requests.utils import get_auth_from_url
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
@@ -105,7 +106,7 @@ class PackageIndex:
 
     def _handed_on(self, page: str, found: re.Match[str]) -> str:
         target = urlsplit(urljoin(page, html.unescape(found[3])))
-        host = target.netloc.rpartition("@")[2]
+        host = _host(target.geturl())
         self.linked.add(f"{target.scheme}://{host}")
         path = target._replace(scheme="", netloc="", path=f"{FILES}/{target.scheme}/{host}{target.path}").geturl()
         return f'{found[1]}"{html.escape(path)}"'
@@ -117,22 +118,23 @@ class PackageIndex:
 
     def _get(self, address: str, *, stream: bool = False, **headers: str) -> requests.Response:
         settings = self._settings()
-        host = urlsplit(address).netloc.rpartition("@")[2]
-        logins = {urlsplit(index).netloc.rpartition("@")[2]: index for index in settings.indexes}
-        if "@" not in urlsplit(address).netloc and "@" in urlsplit(logins.get(host, "")).netloc:
-            login = urlsplit(logins[host]).netloc.rpartition("@")[0]
-            address = address.replace("://", f"://{login}@", 1)
+        host = _host(address)
+        logins = {_host(index): get_auth_from_url(index) for index in settings.indexes if "@" in index}
         is_trusted = {host, host.partition(":")[0]} & set(settings.trusted)
         proxies = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None
         verify = False if is_trusted else settings.bundle or True
-        return requests.get(
-            address, headers=headers, stream=stream, proxies=proxies, verify=verify, timeout=ANSWER_LIMIT_S
-        )
+        given = {"auth": logins.get(host), "proxies": proxies, "verify": verify, "stream": stream}
+        return requests.get(address, headers=headers, timeout=ANSWER_LIMIT_S, **given)
 
 
 def pip_configuration(address: str) -> str:
     """Return the pip.conf of a machine that finds its index at ``address``."""
     return f"[global]\nindex-url = {address}\ntrusted-host = {urlsplit(address).netloc}\n"
+
+
+def _host(address: str) -> str:
+    """The host and port of an address, without a login."""
+    return urlsplit(address).netloc.rpartition("@")[2]
 
 
 def _failed(error: Exception) -> Response:

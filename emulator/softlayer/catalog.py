@@ -62,11 +62,6 @@ class Flavor:
     sold_in: frozenset[str]
     prices: tuple[Price, ...]
 
-    @property
-    def hourly(self) -> Decimal:
-        """The flavor's own fee per hour."""
-        return sum((price.hourly for price in self.prices), Decimal())
-
 
 @dataclass(frozen=True)
 class Image:
