@@ -11,8 +11,6 @@ import SoftLayer
 
 from tests.integration.test_emulator_account import client_of, order
 
-GROUPS = [f"wire-{number}" for number in range(5)]
-
 
 @pytest.fixture(params=["xmlrpc", "rest"])
 def client(request, account_emulator):
@@ -22,12 +20,6 @@ def client(request, account_emulator):
 @pytest.fixture(scope="module")
 def guest_id(account_emulator):
     return order(client_of(account_emulator), "wired")
-
-
-@pytest.fixture(scope="module")
-def groups(account_emulator):
-    client = client_of(account_emulator)
-    return [client.call("Network_SecurityGroup", "createObject", {"name": name})["id"] for name in GROUPS]
 
 
 class Rest:
@@ -66,13 +58,6 @@ def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
 def test_without_the_key_every_call_is_refused(rest, service, user):
     status, refused = rest.ask("GET", f"{service}.json", user=user)
     assert (status, refused["error"]) == (401, "Invalid username/password")
-
-
-def test_every_list_returns_its_total_and_one_page(client, groups):
-    by_id = {"id": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
-    options = {"mask": "mask[id]", "filter": by_id}
-    page = client.call("Network_SecurityGroup", "getAllObjects", limit=2, offset=1, **options)
-    assert ([each["id"] for each in page], page.total_count) == (groups[1:3], len(groups))
 
 
 def test_a_filter_with_another_root_is_silently_ignored(client, guest_id):
