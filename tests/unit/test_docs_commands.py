@@ -121,7 +121,7 @@ def make_problem(words: list[str], given: dict[str, str]) -> str:
 @cache
 def is_read(variable: str) -> bool:
     files = [ROOT / "Makefile", *(ROOT / "microcluster").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]
-    return any(re.search(rf"[\"(]{variable}[\")]|^{variable} ", file.read_text(), re.MULTILINE) for file in files)
+    return any(re.search(rf"[\"(,]{variable}[\"),]|^{variable} ", file.read_text(), re.MULTILINE) for file in files)
 
 
 def fab_problem(words: list[str], given: dict[str, str]) -> str:
