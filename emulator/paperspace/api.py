@@ -97,7 +97,7 @@ _PATTERNS = [(each, re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", each.path))) for
 class Paperspace(api.Api):
     """The calls of one Paperspace team."""
 
-    TOO_MANY_CALLS = InjectedFault("error", "too_many_requests")
+    TOO_MANY_CALLS = InjectedFault("rate limit", "too_many_requests")
     account: Account
 
     def routes(self) -> list[Route]:
@@ -148,7 +148,7 @@ class Paperspace(api.Api):
         if fault.kind == "capacity":
             return ApiError(CAPACITY_CODE, "A fault that the emulator injects leaves no room for this machine.")
         code = code if code in VENDOR_CODES else "INTERNAL_SERVER_ERROR"
-        return ApiError(code, f"A fault that the emulator injects ({fault.kind}) prevented this call.")
+        return ApiError(code, f"The emulator prevented this call ({fault.kind}).")
 
     def error_object(self, response: Response) -> Response:
         return JSONResponse({"message": "Internal Server Error", "code": "INTERNAL_SERVER_ERROR"})

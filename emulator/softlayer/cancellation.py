@@ -45,7 +45,9 @@ def _finish(account: Account, item: BillingItem, moment: float) -> None:
     if item.category == NETWORK_VLAN:
         del account.store.vlans[item.resource_id]
     elif item.resource_id in account.store.guests:
-        account.store.guests[item.resource_id].cancelled = account.now
+        guest = account.store.guests[item.resource_id]
+        guest.cancelled = account.now
+        guest.transaction = None  # One that has not started never does.
 
 
 def _forbidden(account: Account, item: BillingItem) -> str | None:
