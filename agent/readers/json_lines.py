@@ -69,12 +69,11 @@ class Reader(RankReader):
         if step is None or not math.isfinite(step) or step < 0:
             return []
         step, events = int(step), []
-        if "loss" in values:
+        loss = number(values.pop("loss")) if "loss" in values else None
+        is_new = "validation_loss" not in values and (self.step is None or step > self.step)
+        if loss is not None or is_new:
             pace = self._pace(step)
-            events += [self.trained(step, number(values.pop("loss")))] + pace
-        elif "validation_loss" not in values and (self.step is None or step > self.step):
-            pace = self._pace(step)
-            events += [self.trained(step)] + pace
+            events += [self.trained(step, loss)] + pace
         if "validation_loss" in values:
             events.append({"event": "validation", "step": step, "loss": number(values.pop("validation_loss"))})
         for name in sorted(values):

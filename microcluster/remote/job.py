@@ -16,7 +16,7 @@ import agent
 from agent import spec
 from agent.batch import REQUEST
 from agent.batch.records import owner_of
-from agent.kill_run import NO_CONTAINER, STOPPED
+from agent.kill_run import NO_CONTAINER, STOPPED, still_there
 from core.plain_text import count, note
 from core.waiting import NotReadyError, wait_until
 from microcluster.analysis.run_state import Outcome, judge
@@ -247,6 +247,5 @@ def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> s
     found = json.loads(done.stdout)
     if found["ended"]:
         note(f"{host}: {count(found['ended'], 'process', 'processes')} ended")
-    left = f"processes {found['left']} would not end" if found["left"] else ""
-    unclear = "; ".join(filter(None, (left, found["unseen"])))
+    unclear = "; ".join(filter(None, (still_there(found["left"]), found["unseen"])))
     return f"{host}: {unclear}" if unclear else ""

@@ -196,19 +196,11 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
     members = [source, *targets]
     names = {host.facts.private_address: host.facts.name for host in targets}
     note(f"training image: in one chain from {' to '.join(host.facts.name for host in members)} ...")
-    place = {id(host): number for number, host in enumerate(members)}
     try:
-        on_all(members, lambda host: _join(members, place[id(host)], container, rank_key_file))
+        on_all(members, lambda host: _join(members, members.index(host), container, rank_key_file))
         script = render("hand_over.sh.j2", folder=FOLDER)
-        argv = (
-            "sh",
-            "-c",
-            script,
-            "hand-over",
-            container.tag,
-            targets[0].user,
-            targets[0].facts.private_address,
-        )
+        first = targets[0]
+        argv = ("sh", "-c", script, "hand-over", container.tag, first.user, first.facts.private_address)
         done = source.run(argv, timeout_s=TIMEOUT_S, accept=range(256))
     finally:
         on_all(targets, lambda host: host.run(("rm", "-f", RECEIVE, KEYS)))
@@ -216,7 +208,7 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
     links = [json.loads(line.removeprefix(chain_copy.MARK)) for line in output if line.startswith(chain_copy.MARK)]
     if done.exit_code:
         reason = next((line for line in output if DISK_FULL in line), " ".join(output[-1:]))
-        links.append([targets[0].facts.private_address, f"exit code {done.exit_code} ({reason})"])
+        links.append([first.facts.private_address, f"exit code {done.exit_code} ({reason})"])
     for address, reason in links:
         note(f"the chain broke at {names.get(address, address)} ({reason})")
     return dict(links)
