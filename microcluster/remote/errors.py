@@ -33,10 +33,9 @@ class CommandError(RemoteError):
 
     def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
         # Secrets are sent on stdin only, so the output contains none.
-        self.host, self.argv, self.exit_code = host, tuple(argv), completed.exit_code
         printed = (completed.stdout + completed.stderr).strip().splitlines()
-        self.tail = "\n".join(printed[-TAIL_LINES:])
-        super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{self.tail}".rstrip())
+        tail = "\n".join(printed[-TAIL_LINES:])
+        super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{tail}".rstrip())
 
 
 def shown(argv: Sequence[str]) -> str:

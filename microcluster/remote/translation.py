@@ -12,7 +12,7 @@ from core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.plan import Plan
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.errors import CommandError, RemoteError
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.transfer import RemoteFile, send
 
@@ -67,12 +67,7 @@ def translate(
     for name, text in translator.pointer(model.checkpoint).items():
         launcher.put(f"{folder}/model/{name}", text)
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
-    try:
-        _in_container(launcher, cluster, argv)
-    except CommandError as error:
-        raise RemoteError(
-            f"translating with {model.checkpoint} on {launcher}: the program ended with {error.exit_code}.\n{error.tail}"
-        ) from error
+    _in_container(launcher, cluster, argv)
     translated = (launcher.read(f"{folder}/translated") or "").split("\n")[:-1]
     if len(translated) != len(sentences):
         raise RemoteError(
