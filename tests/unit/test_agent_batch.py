@@ -48,30 +48,21 @@ def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
     assert commands.jobs(table) == [commands.Job("213061", "STDIN", "ykao", "Q", "gpu")]
     assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == "213061"
     assert commands.submitted("sbatch: error: invalid partition specified: nosuch\n") is None
+    answered = [commands.is_answer(code) for code in (0, 153, 8)]
+    assert answered == [True, True, False], "a queue without jobs has answered, one that cannot be reached has not"
 
 
 @pytest.mark.parametrize("name", ["slurm_qstat_q.txt", "torque_qstat_q.txt"])
 def test_the_limit_of_a_queue_is_read_from_slurms_table_and_from_torques(name):
     assert commands.queues(real(name))["gpu"] == commands.Limits(8 * 3600, None)
+    forms = {"08:00:00": 28800, "2-00:00:00": 172800, "01:08:00:00": 115200, "--": None}
+    assert {text: commands.seconds(text) for text in forms} == forms
 
 
 def test_the_nodes_of_a_real_pbsnodes_have_their_processors():
     assert commands.nodes(real("slurm_pbsnodes.txt")) == [commands.Node(name, "free", 8) for name in ("sn01", "sn02")]
     assert not commands.usable(commands.Node("sn03", "down,offline", 8))
-
-
-def test_a_walltime_is_read_in_every_form():
-    forms = {"08:00:00": 28800, "2-00:00:00": 172800, "01:08:00:00": 115200, "--": None}
-    assert {text: commands.seconds(text) for text in forms} == forms
-
-
-def test_a_queue_without_jobs_has_answered_and_one_that_cannot_be_reached_has_not():
-    assert commands.is_answer(0) and commands.is_answer(153)
-    assert not commands.is_answer(8)
-
-
-def test_a_node_file_names_each_node_once_in_its_order():
-    assert commands.granted("sn02\nsn02\nsn01\nsn01\n") == ["sn02", "sn01"]
+    assert commands.granted("sn02\nsn02\nsn01\nsn01\n") == ["sn02", "sn01"], "each once in its order"
 
 
 def test_a_step_of_torque_carries_its_environment_and_prints_its_exit_code():
@@ -192,15 +183,10 @@ def test_an_earlier_command_that_never_ends_is_named_after_a_limit(queue, monkey
     assert queue.submissions == []
 
 
-def test_of_two_jobs_that_one_qsub_has_made_one_is_left(queue):
-    queue.does("twice")
-    assert submitted(queue) == {"job": "100", "new": True}
-    assert queue.living == ["100"]
-
-
 def test_a_job_that_came_late_does_not_take_the_place_of_the_one_that_has_carried_out_the_run(queue):
     queue.does("twice")
-    submitted(queue)
+    assert submitted(queue) == {"job": "100", "new": True}
+    assert queue.living == ["100"], "of two jobs that one qsub has made one is left"
     queue.has(f"100 {MINE} C gpu", f"101 {MINE} Q gpu")
     (queue.here / "twice").unlink()
     assert submitted(queue) == {"job": "102", "new": True}
@@ -373,14 +359,13 @@ def test_in_the_last_part_of_the_walltime_the_first_new_checkpoint_ends_the_run_
     assert verdict in time_left.verdict(*last)
 
 
-def test_an_empty_queue_is_not_asked_again_at_once(queue, monkeypatch):
+def test_an_empty_queue_is_not_asked_again_at_once_and_a_host_without_its_commands_is_named_as_that(queue, monkeypatch):
     queue.has()
     assert login.listed(str(queue.folder), time.time()) == []
-    monkeypatch.setattr(login, "asked", lambda words: pytest.fail("asked again"))
-    assert login.listed(str(queue.folder), time.time()) == []
-
-
-def test_a_host_without_the_queues_commands_is_named_as_that(queue):
+    with monkeypatch.context() as patch:
+        patch.setattr(login, "asked", lambda words: pytest.fail("asked again"))
+        assert login.listed(str(queue.folder), time.time()) == []
+    queue.has()
     (queue.here / "qstat").unlink()
     with pytest.raises(login.QueueError, match="there is no qstat on this host"):
         login.listed(str(queue.folder), time.time())

@@ -51,8 +51,9 @@ def verdicts(found, wanted=WANTED):
     return {(row["check"], row["where"]): row["verdict"] for row in preflight.judge(found, SimpleNamespace(**wanted))}
 
 
-def test_what_was_ordered_passes():
+def test_what_was_ordered_passes_and_so_does_a_clock_that_only_looks_wrong_for_a_slow_answer():
     assert set(verdicts(found()).values()) == {"ok"}
+    assert verdicts(found(second={"clock_off_s": 5.0, "clock_error_s": 4.0}))["clock", "gpu-1"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,12 @@ def test_what_would_waste_the_run_stops_it_and_names_the_culprit(what, culprit):
     assert culprit in preflight.sentence(preflight.judge(what, SimpleNamespace(**WANTED)))
 
 
-def test_another_image_on_one_node_stops_the_run():
+def test_another_image_on_one_node_or_no_answer_of_it_stops_the_run():
     rows = preflight.judge(found(), SimpleNamespace(**{**WANTED, "images": ["sha256:1", "sha256:2"]}))
     assert "image of every node: gpu-0 sha256:1, gpu-1 sha256:2" in preflight.sentence(rows)
+    silent = found()
+    silent["nodes"]["gpu-1"] = None
+    assert "facts of gpu-1: no answer" in preflight.sentence(preflight.judge(silent, SimpleNamespace(**WANTED)))
 
 
 @pytest.mark.parametrize(
@@ -97,16 +101,6 @@ def test_another_image_on_one_node_stops_the_run():
 )
 def test_what_is_only_worth_knowing_is_noted(what, row):
     assert verdicts(what)[row] == "note"
-
-
-def test_a_clock_that_may_only_look_wrong_for_a_slow_answer_is_left_alone():
-    assert verdicts(found(second={"clock_off_s": 5.0, "clock_error_s": 4.0}))["clock", "gpu-1"] == "ok"
-
-
-def test_a_node_that_does_not_answer_is_named():
-    silent = found()
-    silent["nodes"]["gpu-1"] = None
-    assert "facts of gpu-1: no answer" in preflight.sentence(preflight.judge(silent, SimpleNamespace(**WANTED)))
 
 
 def test_ranks_that_read_different_configurations_are_named():

@@ -86,6 +86,8 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
         "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). "
         "To continue, run the same command again."
     )
+    with pytest.raises(KeyboardInterrupt):  # What it is a part of does not go on.
+        command.run_part(command.command(stopped))
 
 
 def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monkeypatch):
@@ -96,14 +98,6 @@ def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monk
     assert command.run_part(stop.stop, stack="p100") == 0
     said = capsys.readouterr().out
     assert "no process of it is left on any of its machines" in said and "Next:" not in said
-
-
-def test_a_command_whose_part_was_interrupted_does_not_go_on():
-    def stopped():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        command.run_part(command.command(stopped))
 
 
 def test_the_list_has_what_people_use_and_no_step_of_pulumis():

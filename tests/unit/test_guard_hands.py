@@ -119,12 +119,8 @@ def test_a_drive_that_is_kept_between_two_rentals_begins_neither_and_costs_only_
 def test_a_program_reads_what_is_spent_and_since_when_without_adding_charges_up(look):
     began = datetime.now(UTC) - 2 * HOUR
     found = guard.facts(look(Played(charge(began, so_far=12)), Limits(lease_h=Decimal(30))))["rental"]
-    assert {key: found[key] for key in ("began", "spent", "per_hour", "currency")} == {
-        "began": began.isoformat(),
-        "spent": 12,
-        "per_hour": 4,
-        "currency": "USD",
-    }
+    shown = [found[key] for key in ("began", "spent", "per_hour", "currency")]
+    assert shown == [began.isoformat(), 12, 4, "USD"]
 
 
 def test_a_job_that_its_queue_has_started_again_goes_on_with_its_node_hours(look):
