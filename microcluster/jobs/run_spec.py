@@ -17,6 +17,7 @@ from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
+from microcluster.jobs.image import is_local
 from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.plan import DataPlan, Plan, World
 from microcluster.jobs.ranks import RSH_AGENT
@@ -181,14 +182,17 @@ def _hash(text: str) -> str:
 
 def _world(facts: ClusterFacts) -> World:
     """Return where a run would be, without what its id decides."""
-    container = facts.container
+    container, source = facts.container, facts.job.local_source
+    trainer = container.trainer if container else None
+    if container and source and is_local(container.image):
+        trainer = trainer or source.stand_in  # Facts of an earlier version name no stand-in.
     return World(
         addresses=_addresses(facts),
         slots=facts.slots,
         interface=facts.interface,
         mount_point=facts.mount_point,
         image=container.image if container else None,
-        trainer=container.trainer if container else None,
+        trainer=trainer,
         data_id=facts.data.id if facts.data else None,
         texts=facts.texts,
     )

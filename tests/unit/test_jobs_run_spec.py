@@ -132,13 +132,21 @@ def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     base = "ngc.microcluster.internal:5000/microcluster/training:local"
     assert f"stand-in {VERSION}" == openseq2seq.SOURCE.stand_in
     names = (f"stand-in {VERSION}", "OpenSeq2Seq 8681d381", "OpenSeq2Seq of unknown commit, files 0123456789ab")
-    containers = [Container("openseq2seq", base, trainer=name) for name in (*names, None)]
+    containers = [Container("openseq2seq", base, trainer=name) for name in names]
+    containers.append(Container("openseq2seq", "nvcr.io/nvidia/tensorflow:19.05-py3"))
     clusters = [dataclasses.replace(CLUSTER, container=one) for one in containers]
     assert len({run_id(cluster) for cluster in clusters}) == 4
     jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).document() for cluster in clusters]
     assert [job["trainer"] for job in jobs] == [*names, "OpenSeq2Seq 8681d381"]
     folders = [openseq2seq.STAND_IN_FOLDER, *2 * [openseq2seq.LOCAL_PROGRAM_FOLDER], "/opt/OpenSeq2Seq"]
     assert [job["program_folder"] for job in jobs] == folders
+
+
+def test_the_stand_in_trains_in_the_local_image_where_facts_of_an_earlier_version_name_nothing_that_does():
+    base = "ngc.microcluster.internal:5000/microcluster/training:local"
+    known = dataclasses.replace(CLUSTER, container=Container("openseq2seq", base), run="0" * 12)
+    named = dataclasses.replace(known, container=Container("openseq2seq", base, trainer=f"stand-in {VERSION}"))
+    assert RunFolder(known).document() == RunFolder(named).document()
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
