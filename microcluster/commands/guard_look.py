@@ -176,7 +176,12 @@ class Guard:
             if not mine:
                 return None
             record = self.see()
-            return self._end(record if record.verdict.step == "end" else replace(record, verdict=verdict))
+            if record.verdict.step != "end":
+                record = replace(record, verdict=verdict)
+            if record.verdict.fetch_by is None and self.hands.is_busy():  # Perhaps with another job by now.
+                self.tell("guard: nothing is cancelled while another command works on the stack.")
+                return record
+            return self._end(record)
 
     def watch(self) -> Record:
         """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""

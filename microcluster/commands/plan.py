@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -80,7 +81,12 @@ def newest_run(stack: str) -> MeasuredRun | None:
     """Return the pace of the newest run of the stack that left a report on this computer."""
     reports = reports_in(ARTIFACTS, stack)
     newest_first = sorted(reports, key=lambda path: path.stat().st_mtime, reverse=True)
-    return next(filter(None, (measured_run(reports[path]) for path in newest_first)), None)
+    for path in newest_first:
+        with suppress(LookupError):  # One of an earlier version may not say what is needed.
+            found = measured_run(reports[path])
+            if found:
+                return found
+    return None
 
 
 def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:

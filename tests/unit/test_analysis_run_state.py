@@ -60,6 +60,11 @@ def test_a_run_of_an_agent_that_writes_null_for_what_is_not_there_is_judged_all_
     assert judge(seen(failure=None, preflight=None, **ended)).state == state
 
 
+def test_of_an_earlier_versions_links_those_with_a_single_stream_which_its_window_holds_back_do_not_count():
+    links = [{"streams": 1, "mbps": 400.0}, {"streams": 8, "mbps": 940.0}, {"streams": 8, "mbps": None}]
+    assert judge(seen(preflight={"bandwidth": links})).link.probed_mbps == 940.0
+
+
 def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
     outcome = judge(seen())
     assert (outcome.state, outcome.step, outcome.reason) == ("finished", 30, None)

@@ -216,6 +216,16 @@ def test_while_another_guard_ends_it_make_up_waits(rental: Rental) -> None:
     assert rental.done == ENDED
 
 
+def test_while_another_command_works_on_the_stack_nothing_of_it_is_stopped_or_cancelled(
+    rental: Rental, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locks.alone_on("v100", "make up", Home.of()):
+        assert ended() == 1
+    assert rental.done == []
+    said = capsys.readouterr().err
+    assert "another command works on the stack" in said and "It goes on costing $8.99 an hour." in said
+
+
 def test_an_account_that_cannot_be_read_is_asked_until_it_can(rental: Rental) -> None:
     rental.unread, waited = [None, AccountError("nobody answers"), AccountError("nobody answers")], []
     assert ended(waited.append) == 0

@@ -77,11 +77,12 @@ def test_an_own_program_that_never_ran_has_prices_and_no_hours(reports, capsys) 
     assert "2.508 an hour" in capsys.readouterr().out
 
 
-def test_a_torn_report_is_no_basis_and_an_older_one_is(reports, capsys) -> None:
+def test_a_torn_report_and_one_of_a_version_that_said_less_are_no_basis_and_an_older_one_is(reports, capsys) -> None:
     leave(reports, "torchrun-local")
-    torn = reports / "torchrun-local" / "ffffffffffff-0a" / "report.json"
-    torn.parent.mkdir()
-    torn.write_text('{"run": "ffff')
+    torn, less = (reports / "torchrun-local" / name / "report.json" for name in ("ffffffffffff-0a", "eeeeeeeeeeee-0a"))
+    for path, text in ((torn, '{"run": "ffff'), (less, '{"run": "eeeeeeeeeeee", "seconds_per_step": 2.0}')):
+        path.parent.mkdir()
+        path.write_text(text)
     assert plan.newest_run("torchrun-local").run == "0123456789ab"
     assert f"{torn} is no whole report" in capsys.readouterr().err
 
