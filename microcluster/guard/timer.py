@@ -1,5 +1,7 @@
 """A guard that looks every minute on this computer: a timer of the user's systemd, or a marked line of cron where there is none."""
 
+import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -87,7 +89,8 @@ class Systemd:
         write_whole(self._unit("timer"), TIMER.format(stack=job.stack), 0o600)
         _must("systemctl", "--user", "daemon-reload")
         _must("systemctl", "--user", "enable", "--now", f"{job.name}.timer")
-        lingers = _ran("loginctl", "enable-linger").returncode == 0
+        # By name: without one it asks for a login, which `su`, cron and containers have not.
+        lingers = _ran("loginctl", "enable-linger", pwd.getpwuid(os.getuid()).pw_name).returncode == 0
         after = "" if lingers else "; it ends with your login: an administrator runs `loginctl enable-linger` for you"
         return f"systemd's timer {job.name}{after}; `journalctl --user -u {job.name}` shows what it said"
 
