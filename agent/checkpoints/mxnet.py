@@ -12,7 +12,9 @@ import struct
 
 from agent.checkpoints import UNREADABLE, Checkpoints
 
-SYMBOL, PARAMS = "-symbol.json", ".params"
+CHECKPOINT = re.compile(r"model(?:-(\d{1,4}))?-(\d{4})\.params")
+"""A rank, but of the first one, and the epochs."""
+SYMBOL, OTHER_SYMBOL = "-symbol.json", re.compile(r"model-\d{1,4}-symbol\.json")
 LIST = 0x112
 """The mark of a file of arrays (src/ndarray/ndarray.cc of apache/mxnet); its number of arrays stands behind it, and their names at the end."""
 HEAD, LENGTH = struct.Struct("<QQQ"), struct.Struct("<Q")
@@ -25,9 +27,8 @@ class Format(Checkpoints):
 
     def found(self):
         """Return [(epochs, name)], newest first, and of one epoch the lowest rank first."""
-        pattern = re.compile(re.escape(self.options["prefix"]) + r"(?:-(\d{1,4}))?-(\d{4})" + re.escape(PARAMS))
         names = os.listdir(self.logdir) if os.path.isdir(self.logdir) else []
-        matches = [match for match in map(pattern.fullmatch, names) if match]
+        matches = filter(None, map(CHECKPOINT.fullmatch, names))
         found = sorted((-int(one.group(2)), int(one.group(1) or 0), one.group(0)) for one in matches)
         return [(-epochs, name) for epochs, _, name in found]
 
@@ -44,21 +45,20 @@ class Format(Checkpoints):
 
     def prepare(self, name):
         """Name the checkpoint as that of the first rank, and leave no network of another: each worker would load its own file."""
-        prefix = self.options["prefix"]
-        params, symbol = prefix + name[-len("-0000" + PARAMS) :], prefix + SYMBOL
+        params, symbol = "model-" + name.rpartition("-")[2], "model" + SYMBOL
         for source, target in ((name, params), (symbol_of(name), symbol)):
             if source != target:
                 shutil.copyfile(self.path(source), self.path(target + ".new"))
                 os.rename(self.path(target + ".new"), self.path(target))
         for other in os.listdir(self.logdir):
-            if re.fullmatch(re.escape(prefix) + r"-\d{1,4}" + re.escape(SYMBOL), other):
+            if OTHER_SYMBOL.fullmatch(other):
                 os.remove(self.path(other))
         return [params, symbol]
 
 
 def symbol_of(name):
     """Return the file with the network of a checkpoint."""
-    return name[: -len("-0000" + PARAMS)] + SYMBOL
+    return name.rpartition("-")[0] + SYMBOL
 
 
 def flaw(path):

@@ -17,14 +17,12 @@ from pydantic import Field, StrictInt, StrictStr
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
-from microcluster.jobs.own_program import LONGEST, OwnScript, pattern_or
+from microcluster.jobs.own_program import LONGEST, OwnScript, Words, pattern_or
 from microcluster.jobs.plan import NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 from microcluster.jobs.ranks import commands
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
-PREFIX = "model"
-"""Of such checkpoints in the log folder."""
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
 PORT = 48124
 """The scheduler's, on the first node; all others listen on ports that the system chooses."""
@@ -55,7 +53,7 @@ class Job(OwnScript):
     kind: Literal["mxnet"]
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs")]
     arguments: Annotated[
-        OwnScript.model_fields["arguments"].annotation,
+        Words,
         Field(description="as for the other programs; `{gpus}` are a worker's own GPUs: `0,1`"),
     ] = ""
     progress: Annotated[
@@ -103,7 +101,7 @@ class Job(OwnScript):
             f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which cannot "
             "compress; give mxnetVersion: 1.6.0 or older, or leave it out": is_newer and COMPRESSES.search(words),
             "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
-            f"{{logdir}}/{PREFIX}": job.get("checkpoints") == FORMAT and not _knows_logdir(job),
+            "{logdir}/model": job.get("checkpoints") == FORMAT and not _knows_logdir(job),
             "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone": (
                 EXAMPLE in words and not TOGETHER.search(words)
             ),
@@ -156,16 +154,16 @@ class Job(OwnScript):
         plan, program = self.program(world)
         ranks = commands(world, program, "parameter-server")
         started = {name: self._roles(world, command, program.variables) for name, command in ranks.items()}
-        if self.checkpoints == FORMAT:
-            plan = replace(plan, checkpoints=FORMAT, checkpoint_options={"prefix": PREFIX})
+        checkpoints = FORMAT if self.checkpoints == FORMAT else plan.checkpoints
         return replace(
             plan,
             **started,
+            checkpoints=checkpoints,
             checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
             ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
             metrics=METRICS,
             unit="epoch",
-            exit_code_decides=plan.checkpoints == NO_CHECKPOINTS,
+            exit_code_decides=checkpoints == NO_CHECKPOINTS,
             stop_order=(WORKER, SERVER, SCHEDULER),
             stop_grace_s=self.stop_grace_s,
             meeting_port=PORT,

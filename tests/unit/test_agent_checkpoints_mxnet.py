@@ -34,7 +34,7 @@ def logdir(tmp_path: Path) -> Path:
 
 
 def checkpoints(logdir: Path) -> Format:
-    return Format(str(logdir), {"prefix": "model"})
+    return Format(str(logdir))
 
 
 def test_the_newest_epoch_comes_first_and_other_files_are_none(logdir: Path) -> None:

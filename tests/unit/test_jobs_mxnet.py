@@ -86,6 +86,7 @@ def test_each_worker_of_a_node_gets_its_own_part_of_the_gpus() -> None:
         ({"arguments": "--folder /tmp"}, "job/resume: job.checkpoints is not set, so there is nothing to go on from"),
         ({"arguments": "--network mlp --model-prefix {logdir}/model"}, "each worker of MXNet's examples trains alone"),
         ({"resume": None}, "job/resume: without it MXNet's examples begin again whenever a run goes on"),
+        ({"arguments": "--network 'mlp"}, 'job/arguments: "--network \'mlp" cannot be split into words'),
         ({"mxnetVersion": "newest"}, "job/mxnetVersion: 'newest' is not a version"),
         ({"checkpoints": "model"}, "job/checkpoints: 'model' has no group of the name step"),
     ],
