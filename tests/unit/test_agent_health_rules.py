@@ -43,6 +43,8 @@ def test_no_progress_ends_the_run_and_says_since_which_step():
     assert rules.active(1000.0) == {}
     assert "since step 40" in rules.active(1001.0)["stalled"]
     assert ending(rules.active(1001.0)) == "stalled"
+    assert watched().active(1799.0) == {}, "a start takes its time"
+    assert "since the start" in watched().active(1801.0)["stalled"]
 
 
 def test_slow_lines_get_more_time_before_they_are_a_stall():
@@ -130,12 +132,9 @@ def test_a_printed_sentence_about_a_full_disk_ends_no_living_run_whose_disks_hav
     found = rules.active(4.0)
     assert found["disk-full"] == "no space is left on a disk that a rank writes to: gpu-1 has 1 MB"
     assert ending(found) == "disk-full"
-
-
-def test_a_printed_sentence_about_a_full_disk_explains_a_death_that_follows_soon():
     rules = watched()
     rules.observe({"event": "disk-full"}, 1.0)
-    assert ending(rules.active(60.0, ended=True)) == "disk-full"
+    assert ending(rules.active(60.0, ended=True)) == "disk-full", "it explains a death that follows soon"
     assert ending(rules.active(600.0, ended=True)) is None
 
 
@@ -143,11 +142,6 @@ def test_a_run_without_a_last_step_is_slow_without_a_guess_at_what_is_left():
     rules = watched(max_steps=None, per_hour=10.0)
     paces(rules, *[1.0] * 6, *[2.0] * 6)
     assert rules.active(0.0)["slow"].endswith("$5.00 of every hour's $10.00 buy no steps")
-
-
-def test_a_start_takes_its_time_but_not_for_ever():
-    assert watched().active(1799.0) == {}
-    assert "since the start" in watched().active(1801.0)["stalled"]
 
 
 def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():
@@ -168,20 +162,12 @@ def test_a_machine_that_does_not_answer_is_lost_when_nothing_goes_on_either():
     rules.observe_sample("gpu-1", None, 40.0)
     assert rules.active(109.0) == {}
     assert rules.active(111.0)["node-lost"].startswith("gpu-1 has not answered")
-
-
-def test_a_machine_that_is_too_busy_to_answer_is_not_lost_while_its_ranks_go_on():
-    rules = watched()
-    rules.observe_sample("gpu-1", None, 0.0)
-    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 100.0)
-    assert rules.active(189.0) == {}
-
-
-def test_a_machine_that_could_not_be_asked_is_not_lost():
-    rules = watched()
-    rules.observe_sample("gpu-1", fact(), 0.0)
-    rules.pause(60.0)
-    assert rules.active(149.0) == {}
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 111.0)
+    assert rules.active(112.0) == {}, "it is too busy to answer, and its ranks go on"
+    unasked = watched()
+    unasked.observe_sample("gpu-1", fact(), 0.0)
+    unasked.pause(60.0)
+    assert unasked.active(149.0) == {}
 
 
 def test_the_death_of_a_machine_explains_the_death_of_its_rank():
@@ -199,16 +185,13 @@ def test_gpus_at_rest_raise_an_alarm_that_ends_nothing():
         rules.observe_sample("gpu-1", fact(used=0), float(t))
     found = rules.active(610.0)
     assert list(found) == ["gpus-at-rest"]
+    silent = watched()
+    for t in (0.0, 700.0):
+        silent.observe({"event": "train", "step": 1, "loss": 2.0}, t)
+        silent.observe_sample("gpu-0", {"gpus": [], "free_bytes": 1 << 40}, t)
+    assert silent.active(700.0) == {}, "where no GPU says how busy it is"
     assert "gpu-1" in found["gpus-at-rest"]
     assert ending(found) is None
-
-
-def test_where_no_gpu_says_how_busy_it_is_nothing_is_said_about_it():
-    rules = watched()
-    for t in (0.0, 700.0):
-        rules.observe({"event": "train", "step": 1, "loss": 2.0}, t)
-        rules.observe_sample("gpu-0", {"gpus": [], "free_bytes": 1 << 40}, t)
-    assert rules.active(700.0) == {}
 
 
 def test_a_disk_that_does_not_hold_three_more_checkpoints_is_nearly_full():

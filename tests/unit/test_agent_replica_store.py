@@ -92,9 +92,13 @@ def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_ba
 
 def test_of_the_records_only_those_travel_again_that_have_grown(here):
     copy(here, 20, NEWEST, OLD)
+    there = here.parent / "there"
+    first = os.readlink(there / "copy")
     with (here / "samples.jsonl").open("a") as file:
         file.write('{"event": "sample", "t": 2}\n')
     assert sent(copy(here, 20, NEWEST, OLD)) == 1
+    assert os.readlink(there / "copy") != first, "at every moment the name leads to a whole one"
+    assert not (there / first).exists()
     (here / f"{CURVES}.later").write_bytes(b"a second attempt")
     assert sent(copy(here, 20, NEWEST, OLD)) == 1
     lost(here)
@@ -183,15 +187,6 @@ def test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_pl
     lost(here)
     assert call(here, "fetch").returncode == 0
     assert (here / "logdir" / f"{NEWEST}.index").exists()
-
-
-def test_at_every_moment_the_name_of_the_copy_leads_to_a_whole_one(here):
-    copy(here, 20, NEWEST, OLD)
-    there = here.parent / "there"
-    first = os.readlink(there / "copy")
-    copy(here, 20, NEWEST, OLD)
-    assert os.readlink(there / "copy") != first
-    assert not (there / first).exists()
 
 
 def test_where_the_checkpoint_was_spoilt_there_the_best_models_are_brought_to_go_on_from(here):

@@ -60,10 +60,12 @@ def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
     assert (folder / "placed").read_text().splitlines()[-1] == "10.0.0.1 logdir/checkpoint logdir/model.ckpt-3.index"
 
 
-def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(folder):
+def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor_which_no_hangup_ends(folder):
     held = hold(folder)
     start(folder)
     pid = pid_of(folder)
+    assert os.getsid(int(pid)) == int(pid)
+    os.kill(int(pid), signal.SIGHUP)  # It outlives the connection that started it.
     write_job(folder, last=5)
     assert start(folder) == "running"
     held.unlink()
@@ -148,16 +150,6 @@ def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folde
     assert supervisor.start(str(folder)) == 1
     place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
     assert capsys.readouterr().out.strip().endswith(f"see {place}")
-
-
-def test_a_supervisor_outlives_the_connection_that_started_it(folder):
-    held = hold(folder)
-    start(folder)
-    pid = int(pid_of(folder))
-    assert os.getsid(pid) == pid
-    os.kill(pid, signal.SIGHUP)
-    held.unlink()
-    assert wait_for_end(folder).state == "finished"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from launching import OWNER, launched, on_gpus, run_id, transformer
+from launching import OWNER, launched, on_gpus, run_id
 from test_analysis_run_state import seen
 
 from components.cluster import facts_of
@@ -66,14 +66,6 @@ def test_every_kind_is_complete(name: str) -> None:
 def test_facts_of_a_kind_that_does_not_exist_are_refused_with_the_names_of_those_that_do() -> None:
     with pytest.raises(ClusterFactsError, match="job/kind: Input should be 'openseq2seq', 'horovod'"):
         ClusterFacts.from_json('{"stack": "s", "mark": "m", "job": {"kind": "tensor2tensor"}}')
-
-
-def test_a_data_set_that_nobody_has_timed_makes_no_workload() -> None:
-    def workload(dataset: str) -> object:
-        return transformer(model="transformer-base", precision="mixed", dataset=dataset).workload()
-
-    assert workload("debian-en-de") is None
-    assert workload("wmt16-en-de") is not None
 
 
 HOROVOD = {
@@ -239,23 +231,18 @@ def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module:
     assert (folder.plan.reader, folder.plan.reader_options) == (module, options)
 
 
-def test_a_source_without_the_script_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:
+def test_a_source_without_the_script_too_large_or_no_text_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:
     with pytest.raises(config.ConfigError, match=f"job/source: {tmp_path} does not hold train.py"):
         config.with_files(own_program(source=str(tmp_path)))
+    (tmp_path / "train.py").write_text("")
+    for content, said in ((b"\xff" * 10, "weights is no text"), (b"0" * 1_000_001, "more than 200 files or 1,000,000")):
+        (tmp_path / "weights").write_bytes(content)
+        with pytest.raises(config.ConfigError, match=said):
+            config.with_files(own_program(source=str(tmp_path)))
     with pytest.raises(
         config.ConfigError, match="there is no folder .*/absent; put the program there first, .* git clone"
     ):
         config.with_files(own_program(source=str(tmp_path / "absent")))
-
-
-def test_a_source_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    (tmp_path / "weights").write_bytes(b"\xff" * 10)
-    with pytest.raises(config.ConfigError, match="weights is no text"):
-        config.with_files(own_program(source=str(tmp_path)))
-    (tmp_path / "weights").write_bytes(b"0" * 1_000_001)
-    with pytest.raises(config.ConfigError, match="more than 200 files or 1,000,000 bytes"):
-        config.with_files(own_program(source=str(tmp_path)))
 
 
 def test_status_and_curves_show_what_the_program_itself_names() -> None:

@@ -215,15 +215,12 @@ def test_a_template_without_one_of_its_inputs_fails():
         rendering.render("sshd_config.j2", port=4444)
 
 
-def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_all_its_checkpoints():
+def test_the_launcher_learns_how_large_the_model_is_what_a_step_should_take_and_what_all_machines_cost():
     big = changed(JOB, model="transformer-base", dataset="wmt16-en-de")
     job = RunFolder(dataclasses.replace(CLUSTER, run="1f", job=big)).document()
     assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
     assert str(job["model_bytes"]) in job["collective"][0]["argv"]
     assert job["disk_bytes"] > 12 * 14 * 60_000_000
-
-
-def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost():
     run = dataclasses.replace(CLUSTER, run="0123456789ab", per_hour=13.0)
     known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
     keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")

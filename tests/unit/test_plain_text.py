@@ -2,7 +2,6 @@
 
 import ast
 import io
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,24 +42,25 @@ def test_a_control_sequence_of_a_terminal_goes_whole(sequence: str) -> None:
     assert lines(f"a{sequence}b") == "ab"
 
 
-def test_a_sequence_that_never_ends_hides_no_text() -> None:
-    assert "the error" in lines("\x1b]0;the error\nand more")
-
-
-def test_lines_and_tabs_stay_where_lines_are_meant() -> None:
+def test_lines_and_tabs_stay_where_lines_are_meant_and_letters_of_any_language() -> None:
     assert lines("a\tb\r\nc\rd\n") == "a\tb\nc\nd\n"
     assert one_line("a\tb\r\nc\rd") == "a b c d"
-
-
-def test_letters_of_any_language_stay() -> None:
+    assert "the error" in lines("\x1b]0;the error\nand more"), "a sequence that never ends hides no text"
     text = "Zürich, Ελλάδα, 東京, עברית, 👩\u200d🔬"
     assert lines(text) == text
 
 
-def test_say_prints_plain_text() -> None:
-    out = io.StringIO()
-    say(NASTY, out)
-    assert out.getvalue() == CLEAN + "\n"
+def test_say_prints_plain_text_and_flushes_for_those_who_read_a_pipe() -> None:
+    class Pipe(io.StringIO):
+        flushed = False
+
+        def flush(self) -> None:
+            self.flushed = True
+
+    pipe = Pipe()
+    say(NASTY, pipe)
+    assert pipe.getvalue() == CLEAN + "\n"
+    assert pipe.flushed
 
 
 @pytest.mark.parametrize("piece", [NASTY, Text(NASTY)])
@@ -76,13 +76,12 @@ def test_the_console_takes_nothing_for_markup_wherever_it_stands(piece: str | Te
     assert "\x1b" not in out.getvalue() and "\u202e" not in out.getvalue()
 
 
-def test_a_cell_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_stays_one_line_and_json_for_a_program_shows_no_control_character(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     show_table(["name"], [["one\ntwo [/b]"]], "[/t]")
     shown = capsys.readouterr().out
     assert "one two [/b]" in shown and "[/t]" in shown
-
-
-def test_json_for_a_program_shows_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
     command.print_json({NASTY: NASTY})
     assert capsys.readouterr().out.rstrip("\n").replace("\n", "").isprintable()
 
@@ -140,18 +139,6 @@ def test_the_frame_prints_nothing_but_json() -> None:
     tree = ast.parse((ROOT / "microcluster" / "commands" / "command.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
     assert [ast.unparse(call.args[0])[:10] for call in calls] == ["json.dumps"]
-
-
-def test_say_flushes_for_those_who_read_a_pipe() -> None:
-    class Pipe(io.StringIO):
-        flushed = False
-
-        def flush(self) -> None:
-            self.flushed = True
-
-    pipe = Pipe()
-    say("a", pipe)
-    assert pipe.flushed and sys.stdout is not pipe
 
 
 @pytest.mark.parametrize(

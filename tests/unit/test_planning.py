@@ -71,16 +71,12 @@ def test_the_planners_table_is_reproduced(setting, steps, link, hours, dollars) 
     assert bill.dollars == pytest.approx(dollars, rel=0.005)
 
 
-def test_a_smaller_batch_computes_less_and_sends_as_much() -> None:
+def test_a_smaller_batch_computes_less_and_sends_as_much_and_one_machine_sends_nothing() -> None:
     half, whole = (predict(dataclasses.replace(P100, units=batch)) for batch in (128, 256))
     assert half and whole
     assert (half.compute_s, half.wire_bytes) == (pytest.approx(whole.compute_s / 2, rel=0.001), whole.wire_bytes)
-
-
-def test_one_machine_has_no_exchange_to_wait_for() -> None:
     alone = predict(dataclasses.replace(V100, nodes=1))
-    assert alone
-    assert (alone.wire_bytes, alone.seconds) == (0, alone.compute_s)
+    assert alone and (alone.wire_bytes, alone.seconds) == (0, alone.compute_s)
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,13 @@ def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_noth
     assert str(error.value).splitlines()[1:] == [str(number) for number in range(86, 101)]
 
 
-def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection(host):
+def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection_and_a_refused_one_is_unreachable(host):
     with pytest.raises(UnreachableError, match="ended without an exit code"):
         host.run(("no-exit-code",))
     assert host.run(("echo", "again")).stdout == "again\n"
+    with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101") as silent:
+        Host(host.facts, "root", host.key_file, port=1).connect()
+    assert "Errno" not in str(silent.value)
 
 
 def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a_new_connection(host, server):
@@ -197,12 +200,6 @@ def test_the_offered_login_methods_are_read_without_a_login(host, server, keys):
     with pytest.raises(UnreachableError, match="Bad host key"):
         other.offered_logins()
     assert len(server.tries) == before
-
-
-def test_a_refused_connection_is_unreachable(keys):
-    with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101") as silent:
-        Host(facts(keys, "host"), "root", str(keys / "stack"), port=1).connect()
-    assert "Errno" not in str(silent.value)
 
 
 def test_a_file_is_put_once_with_its_mode(host, tmp_path):
