@@ -19,9 +19,9 @@ class Grant:
     def __init__(self, job, names, addresses, ends_at):
         self.job, self.names, self.addresses, self.ends_at = job, names, addresses, ends_at
 
-    def name_of(self, address):
-        known = dict(zip(self.addresses, self.names))
-        return known.get(address)
+    def name_of(self, node):
+        """Return the queue's name of a node by its address; a name stays what it is."""
+        return dict(zip(self.addresses, self.names)).get(node, node)
 
     def filled(self, text):
         """Return a text with the addresses in place of what stands for them while nobody knows the nodes."""
@@ -70,8 +70,3 @@ class Walltime:
         if newest == self.first:
             return NOTHING_SAVED + ": let the program save more often, or ask for more time"
         return "the walltime ends; the next submission goes on from step {}".format(newest)
-
-
-def saved_nothing(failure):
-    """Return whether a run ended so that the next submission begins where this one did."""
-    return failure["cause"] == CAUSE and failure["sentence"].startswith(NOTHING_SAVED)

@@ -11,13 +11,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 
-from agent import kill_run
-from agent.batch import BEGUN, CHOSEN, ENDED, SECRETS, STOP, commands, grant, records
+from agent import kill_run, program
+from agent.batch import CHOSEN, ENDED, SECRETS, STOP, commands, grant, records
 from agent.kill_run import STOP_FILE
 from agent.machine import parallel, write_whole
 from agent.records import run_snapshot
@@ -41,12 +40,11 @@ class TimeOver(Exception):
 
 def main(folder, life_path):
     os.environ.pop(kill_run.RUN_VARIABLE, None)
-    request = records.request_in(folder)
-    number, life = commands.number_of(os.environ["PBS_JOBID"]), records.Life(life_path)
-    records.note(request, number, folder)
+    life = records.Life(life_path)
+    request = dict(life.facts)
     # Also of what the login shell has taken, which a step of the clock would falsify by that much only.
-    ends_at = time.monotonic() + request["walltime"] - RESERVE_S - max(0.0, time.time() - life.facts["started"])
-    if not may_begin(folder, number):
+    ends_at = time.monotonic() + request["walltime"] - RESERVE_S - max(0.0, time.time() - request["started"])
+    if not may_begin(folder, request["id"]):
         life.note(ended=time.time())
         return REFUSED
     code, names, is_over = 1, [], False
@@ -57,7 +55,7 @@ def main(folder, life_path):
         with open(os.environ["PBS_NODEFILE"]) as file:
             names = commands.granted(file.read())
         life.note(nodes=len(names), seen=time.time())
-        found = granted(folder, request, number, names, ends_at)
+        found = granted(folder, request, names, ends_at)
         if found is None:
             return REFUSED
         grant.write(folder, found)
@@ -82,8 +80,7 @@ def may_begin(folder, number):
     if records.first(os.path.join(folder, CHOSEN), number) != number:
         print("job {} is not the one that carries out this run".format(number))
         return False
-    mine = "{} {} {}".format(number, socket.gethostname(), os.getpid())
-    if records.first(os.path.join(folder, BEGUN), mine) == mine:
+    if grant.read(folder) is None:
         return True
     if not os.path.exists(os.path.join(folder, "exit_code")):
         sentence = "the queue began job {} again, which it was asked not to do; the next submission goes on from the last checkpoint"
@@ -96,16 +93,16 @@ def remove_secrets(folder):
     shutil.rmtree(os.path.join(folder, SECRETS), ignore_errors=True)
 
 
-def granted(folder, request, number, names, ends_at):
+def granted(folder, request, names, ends_at):
     """Return the grant with every node's address, or None, with the reason in the run's folder, where it is not what was asked for."""
     if len(names) != request["nodes"]:
         return refuse(folder, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
     words = "python3 '{}/agent' nodes.node_facts '{}'".format(folder, request["interface"])
-    answers = parallel(lambda name: on_node(name, words, ADDRESS_TIMEOUT_S), names)
+    answers = parallel(lambda name: on_node(folder, name, words, ADDRESS_TIMEOUT_S), names)
     silent = [name + ": " + output[-300:] for name, (code, output) in zip(names, answers) if code]
     if silent:
         return refuse(folder, "asking the granted nodes for their address failed on " + "; ".join(silent))
-    return grant.Grant(number, names, [output.split()[-1] for _, output in answers], ends_at)
+    return grant.Grant(request["id"], names, [output.split()[-1] for _, output in answers], ends_at)
 
 
 def out_of_time(folder):
@@ -113,11 +110,8 @@ def out_of_time(folder):
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, STOP_FILE))
     doing = run_snapshot.text_of(os.path.join(folder, "phase")) or "beginning"
-    refuse(
-        folder,
-        "the walltime ended while the run was in this phase: {}; ask for more time".format(doing),
-        grant.CAUSE,
-    )
+    sentence = "the walltime ended while the run was in this phase: {}; ask for more time".format(doing)
+    refuse(folder, sentence, grant.CAUSE)
 
 
 def refuse(folder, sentence, cause="queue"):
@@ -146,19 +140,16 @@ def end_everywhere(folder, run, names):
     words = "python3 '{}/agent' kill_run {} only '{}'".format(folder, kill_run.NO_RUNS, run)
 
     def end(name):
-        return kill_run.end_here(run) if name == names[0] else kill_run.unproved(*on_node(name, words, STEP_TIMEOUT_S))
+        if name == names[0]:
+            return kill_run.end_here(run)
+        return kill_run.unproved(*on_node(folder, name, words, STEP_TIMEOUT_S))
 
     return dict(zip(names, parallel(end, names)))
 
 
-def on_node(name, line, timeout_s):
+def on_node(folder, name, line, timeout_s):
     """Run a line on a node as a step; return its exit code and what it printed."""
-    code, output = kill_run.asked(commands.step(os.environ, name, line), timeout_s)
-    output = output.strip()
-    if code == kill_run.TOO_SLOW or not commands.notes_its_exit(os.environ):
-        return code, output
-    before, _, code = output.rpartition(commands.EXIT_MARK)
-    return int(code or 1), before.strip()
+    return kill_run.asked(program(folder, "batch.step", folder, name, line), timeout_s)
 
 
 def on_term(number, frame):

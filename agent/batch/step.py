@@ -1,33 +1,45 @@
-"""Run a line of shell on a granted node, as ssh does elsewhere. Arguments: the run's folder, the node's address, the line."""
+"""Run a line of shell on a granted node as a step of the job, as ssh does elsewhere, so that qdel ends it too.
+
+Arguments: the run's folder, the node's address or name, the line.
+"""
 
 import os
 import subprocess
 import sys
 
-from agent.batch import commands, grant
+from agent.batch import grant
 
-NO_SUCH_NODE = 255
-
-
-def main(folder, address, *line):
-    node = grant.read(folder).name_of(address)
-    if node is None:
-        sys.stderr.write(address + " is no node that the queue granted\n")
-        return NO_SUCH_NODE
-    words = commands.step(os.environ, node, " ".join(line))
-    if not commands.notes_its_exit(os.environ):
-        os.execvp(words[0], words)
-    return noted(words)
+SLURM_JOB = "SLURM_JOB_ID"
+EXIT_MARK = "microcluster-step-exit "
+CARRIED = ("HOME", "USER", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "PBS_JOBID", "MICROCLUSTER_RUN")
+"""What a step of Torque does not have of the job's environment by itself."""
+NO_ANSWER = 255
 
 
-def noted(words):
-    """Run a step, hand on what it prints, and end with the code that its last line names."""
-    child, code = subprocess.Popen(words, stdout=subprocess.PIPE), None
-    mark = commands.EXIT_MARK.encode()
-    for line in iter(child.stdout.readline, b""):
-        before, found, after = line.partition(mark)
-        sys.stdout.buffer.write(before if found else line)
+def main(folder, node, *line):
+    granted = grant.read(folder)
+    name = granted.name_of(node) if granted else node
+    if SLURM_JOB in os.environ:
+        where = ["--jobid", os.environ[SLURM_JOB], "--nodes=1", "--ntasks=1", "--nodelist", name]
+        os.execvp("srun", ["srun", "--quiet", "--overlap", "--export=ALL"] + where + ["sh", "-c", " ".join(line)])
+    return torque_step(os.environ, name, " ".join(line))
+
+
+def torque_words(environment, node, line):
+    """Return the words of Torque's command, which hands neither environment nor exit code on: the last line that it prints is the code."""
+    carried = ["{}={}".format(name, environment[name]) for name in CARRIED if name in environment]
+    noted = line + "\necho '" + EXIT_MARK + "'$?"
+    return ["pbsdsh", "-o", "-h", node, "/usr/bin/env"] + carried + ["/bin/sh", "-c", noted]
+
+
+def torque_step(environment, node, line):
+    """Run a step of Torque, hand on what it prints, and return the code that its last line names."""
+    words, code = torque_words(environment, node, line), None
+    child = subprocess.Popen(words, stdout=subprocess.PIPE)
+    for printed in iter(child.stdout.readline, b""):
+        before, found, after = printed.partition(EXIT_MARK.encode())
+        sys.stdout.buffer.write(before)
         sys.stdout.buffer.flush()
         code = int(after) if found else code
     failed = child.wait()
-    return NO_SUCH_NODE if code is None else code or failed
+    return NO_ANSWER if code is None else code or failed

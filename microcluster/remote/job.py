@@ -79,17 +79,13 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     wait_for_ssh(login)
-    name, owner = queue.job_name(cluster.mark, cluster.run), f"{cluster.stack}-{cluster.mark}"
+    owner, path, earlier = f"{cluster.stack}-{cluster.mark}", RunFolder(cluster).path, set()
     for job, record in queue.jobs_of(login):
         if owner_of(record) != owner:  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
-        elif job.name != name:  # A stack carries one run.
-            unclear = queue.leave(login, record["folder"], owner)
-            if any(other.name == job.name for other, _ in queue.jobs_of(login, owner)):
-                raise RemoteError(
-                    f"ending job {job.number} of {owner}, which carries an earlier run: {unclear}. Nothing was submitted. "
-                    "Run the same command again."
-                )
+        elif record["folder"] != path:
+            earlier.add(record["folder"])
+    queue.end(login, earlier, owner)  # A stack carries one run.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))

@@ -8,7 +8,6 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
 from microcluster.remote.access import ensure_firewall, ensure_key_login
 from microcluster.remote.docker import ensure_container, ensure_docker_storage
-from microcluster.remote.errors import RemoteError
 from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements
 from microcluster.remote.host import SUDO, Host, wait_for_ssh
 from microcluster.remote.host_key import trusted_key
@@ -82,12 +81,9 @@ def prepare_queue(login: Host, cluster: ClusterFacts) -> None:
 def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     """Delete every job of the stack; return what was deleted, after the queue has shown that none is left."""
     wait_for_ssh(login)
-    owner, unclear = f"{cluster.stack}-{cluster.mark}", {}
+    owner = f"{cluster.stack}-{cluster.mark}"
     there = queue.jobs_of(login, owner)
-    for _, record in there:
-        unclear |= queue.leave(login, record["folder"], owner)
-    if queue.jobs_of(login, owner):
-        raise RemoteError(f"deleting the jobs of {owner}: {unclear}. Run the same command again.")
+    unclear = queue.end(login, {record["folder"] for _, record in there}, owner)
     queue.forget_secrets(login, owner)
     for what, why in unclear.items():
         note(f"not proved on {what}: {why}")

@@ -1,5 +1,6 @@
 """What a queue says to the commands that list, delete and count: nothing is ordered here, a step submits."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.batch import commands
-from agent.batch.records import SEEN_EVERY_S, owner_of
+from agent.batch.records import SEEN_EVERY_S, owner_of, path_of
 from core.home import Home, Owner
 from core.waiting import NotReadyError
 from microcluster.remote import queue
@@ -35,7 +36,7 @@ class Queue(Account):
 
     def whoami(self) -> Identity:
         """Say whose jobs they are, after a login."""
-        with _reading("the login host"):
+        with _doing("reading the login host"):
             self.login.connect()
         where = f"{self.login.user}@{self.login.address}"
         return Identity(where, self.login.facts.name, self.login.user, where, self._is_emulated)
@@ -43,9 +44,7 @@ class Queue(Account):
     def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
         """List the living jobs of a stack, or of every stack of this person's."""
         found = []
-        with _reading("the queue"):
-            jobs = queue.jobs_of(self.login, str(owner or ""))
-        for job, record in jobs:
+        for job, record in self._jobs(owner):
             whose, is_billed = Owner(record["stack"], record["mark"]), job.state not in commands.WAITING
             since = _moment(record["submitted"])
             found.append(Resource(JOB, job.number, job.name, whose, is_billed=is_billed, since=since, row=record))
@@ -53,35 +52,36 @@ class Queue(Account):
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> list[Charge]:
         """List the node hours of every start of every job, by what the jobs themselves wrote down."""
-        with _reading("the bill"):
-            jobs, records = queue.jobs_of(self.login, str(owner)), queue.records(self.login)
-        running, now = {job.number for job, _ in jobs if job.state not in commands.WAITING}, datetime.now(UTC)
+        running = {job.number for job, _ in self._jobs(owner) if job.state not in commands.WAITING}
+        with _doing("reading the bill"):
+            written = [each for each in queue.records(self.login) if owner_of(each) == str(owner)]
+        starts = sorted((each for each in written if "started" in each), key=lambda start: start["started"])
+        last, now = {start["id"]: start for start in starts}, datetime.now(UTC)
         return [
-            charge(record, number, now, is_running=record["id"] in running)
-            for record in records
-            if owner_of(record) == str(owner)
-            for number in range(len(record["lives"]))
+            charge(start, now, is_running=start["id"] in running and start is last[start["id"]]) for start in starts
         ]
 
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it beside the records of the stack's jobs, or write it there; it holds for the jobs that were alive then."""
-        with _reading("how far the lease was extended"):
-            numbers = [job.number for job, _ in queue.jobs_of(self.login, str(owner))]
-            if new is not None and not numbers:
-                raise AccountError(f"extending stack {owner.stack}: it has no job in the queue.")
-            if new is not None:
-                queue.extend(self.login, str(owner), (new.word, *numbers))
-                return new
-            word, *extended = queue.extended(self.login, str(owner)) or [""]
-        return Extension.read(word) if set(extended) & set(numbers) else Extension()
+        """Read it in the records of the stack's jobs, or write it there; the next submission begins a record of its own."""
+        records = [record for _, record in self._jobs(owner)]
+        if new is None:
+            return Extension.read(next((record.get("extended", "") for record in records), ""))
+        if not records:
+            raise AccountError(f"extending stack {owner.stack}: it has no job in the queue.")
+        with _doing("writing how far the lease was extended"):
+            for record in records:
+                file = path_of(record).removeprefix("~/")  # A login begins in the home.
+                self.login.put(file, json.dumps({**record, "extended": new.word}) + "\n", "0600")
+        return new
 
     def end(self, resource: Resource) -> None:
         """End the job with its processes, and see it leave the queue."""
-        with _reading(f"job {resource.id}"):
-            unclear = queue.leave(self.login, resource.row["folder"], str(resource.owner))
-        still = [f"{what}: {why}" for what, why in unclear.items() if what.startswith("job ")]
-        if still:
-            raise ProviderError(f"ending job {resource.id}: {'; '.join(still)}. Run the same command again.")
+        with _doing(f"ending job {resource.id}"):
+            queue.end(self.login, {resource.row["folder"]}, str(resource.owner))
+
+    def _jobs(self, owner: Owner | None) -> list[tuple[commands.Job, dict[str, Any]]]:
+        with _doing("reading the queue"):
+            return queue.jobs_of(self.login, str(owner or ""))
 
 
 def account_of(config_file: str | None, exported: Mapping[str, str]) -> Queue:
@@ -97,38 +97,32 @@ def account_of(config_file: str | None, exported: Mapping[str, str]) -> Queue:
         )
     path = Path(config_file)
     is_emulated = path.parent.name == EMULATED and path.is_relative_to(Home.of().root)
-    with _reading("the login host"):
+    with _doing("reading the login host"):
         return Queue(login_host(config_file, None), is_emulated=is_emulated)
 
 
-def charge(record: Mapping[str, Any], number: int, now: datetime, *, is_running: bool) -> Charge:
+def charge(start: Mapping[str, Any], now: datetime, *, is_running: bool) -> Charge:
     """Return the node hours of one start of a job; one that was killed counts until shortly after it was last seen.
 
     Args:
-        number: of the start, from 0.
-        is_running: whether the queue shows the job as running.
+        is_running: whether the queue shows the job as running, and this is its last start.
     """
-    life, later = record["lives"][number], record["lives"][number + 1 :]
-    is_open = is_running and not later and "ended" not in life
-    latest = (now.timestamp(), life["started"] + record["walltime"], life.get("seen", life["started"]) + SEEN_EVERY_S)
-    until = life.get("ended", min(*latest, *(other["started"] for other in later)))
-    ended = now.timestamp() if is_open else max(life["started"], until)
-    nodes = life.get("nodes", record["nodes"])
-    again = f", started again ({number + 1})" if number else ""
-    description = f"job {record['id']}{again}: {nodes} nodes of queue {record['queue']}, run {record['run']}"
-    rate = Decimal(nodes)
+    began, nodes, ended = start["started"], start["nodes"], start.get("ended")
+    if ended is None and not is_running:
+        ended = min(began + start["walltime"], start.get("seen", began) + SEEN_EVERY_S)
+    used_s = max(0.0, (now.timestamp() if ended is None else ended) - began)
     return Charge(
-        id=record["id"],
-        description=description,
-        host=record["name"],
+        id=start["id"],
+        description=f"job {start['id']}: {nodes} nodes of queue {start['queue']}, run {start['run']}",
+        host=start["name"],
         category=JOB,
-        opened=_moment(life["started"]),
-        closed=None if is_open else _moment(ended),
+        opened=_moment(began),
+        closed=None if ended is None else _moment(began + used_s),
         ends=None,
         hourly=True,
-        per_hour=rate,
+        per_hour=Decimal(nodes),
         per_month=Decimal(0),
-        so_far=Decimal(str(round(ended - life["started"]))) / HOUR_S * rate,
+        so_far=Decimal(round(used_s)) / HOUR_S * nodes,
         currency=CURRENCY,
     )
 
@@ -138,9 +132,9 @@ def _moment(seconds: float) -> datetime:
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
-    """Turn a failure while ``what`` is read into a sentence for the person."""
+def _doing(what: str) -> Iterator[None]:
+    """Turn a failure of the login host or of the queue into a sentence for the person."""
     try:
         yield
     except (RemoteError, NotReadyError) as error:
-        raise AccountError(f"reading {what}: {error}") from error
+        raise AccountError(f"{what}: {error}") from error

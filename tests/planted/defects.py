@@ -179,8 +179,8 @@ STOP = (
     Defect(
         "stranger's job is taken for ours",
         "qdel is sent to it",
-        "agent/batch/login.py",
-        " and commands.is_of(job, user)",
+        "agent/batch/commands.py",
+        " and job.user in (user, user[:USER_COLUMN])",
         "",
         "tests/unit/test_agent_batch.py::test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted",
     ),

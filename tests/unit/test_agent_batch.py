@@ -12,7 +12,7 @@ import pytest
 from played_queue import OWNER, REQUEST, PlayedQueue
 
 import agent
-from agent.batch import commands, grant, job, login, records
+from agent.batch import commands, grant, job, login, step
 from agent.batch.grant import Walltime
 
 REAL = Path(__file__).parent / "real_queues"
@@ -46,9 +46,9 @@ def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
         "Job ID  Name User Time Use S Queue\n------- ---- ---- -------- - -----\n213061.sn-mgmt STDIN ykao 0 Q gpu\n"
     )
     assert commands.jobs(table) == [commands.Job("213061", "STDIN", "ykao", "Q", "gpu")]
-    assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == "213061"
-    assert commands.submitted("sbatch: error: invalid partition specified: nosuch\n") is None
-    answered = [commands.is_answer(code) for code in (0, 153, 8)]
+    assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == ["213061"]
+    assert commands.submitted("sbatch: error: invalid partition specified: nosuch\n") == []
+    answered = [code in commands.ANSWERS for code in (0, 153, 8)]
     assert answered == [True, True, False], "a queue without jobs has answered, one that cannot be reached has not"
 
 
@@ -60,13 +60,14 @@ def test_the_limit_of_a_queue_is_read_from_slurms_table_and_from_torques(name):
 
 
 def test_the_nodes_of_a_real_pbsnodes_have_their_processors():
-    assert commands.nodes(real("slurm_pbsnodes.txt")) == [commands.Node(name, "free", 8) for name in ("sn01", "sn02")]
-    assert not commands.usable(commands.Node("sn03", "down,offline", 8))
+    both = real("slurm_pbsnodes.txt")
+    assert commands.nodes(both) == [commands.Node(name, True, 8) for name in ("sn01", "sn02")]
+    assert not any(node.is_up for node in commands.nodes(both.replace("= free", "= down,offline")))
     assert commands.granted("sn02\nsn02\nsn01\nsn01\n") == ["sn02", "sn01"], "each once in its order"
 
 
 def test_a_step_of_torque_carries_its_environment_and_prints_its_exit_code():
-    words = commands.step({"HOME": "/home/me", "SECRET": "x"}, "sn02", "true")
+    words = step.torque_words({"HOME": "/home/me", "SECRET": "x"}, "sn02", "true")
     assert words[:4] == ["pbsdsh", "-o", "-h", "sn02"]
     assert "HOME=/home/me" in words and not any("SECRET" in word for word in words)
     assert words[-1].endswith("echo 'microcluster-step-exit '$?")
@@ -120,7 +121,7 @@ def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(que
 
 def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
     submitted(queue)
-    assert login.leave(str(queue.folder), OWNER) == login.NOTHING
+    assert login.leave(str(queue.folder), OWNER) == {}
     assert queue.living == [] and (queue.folder / "stopped").exists()
 
 
@@ -136,7 +137,7 @@ def test_a_running_job_is_asked_first_and_only_its_word_proves_the_end_on_each_n
     queue.has(f"4 {MINE} R gpu")
     if word:
         (queue.folder / "nodes_ended.json").write_text(json.dumps(word))
-    assert login.leave(str(queue.folder), OWNER)["nodes"] == proof
+    assert login.leave(str(queue.folder), OWNER) == proof
     assert (queue.folder / "stop_asked").exists()
 
 
@@ -147,21 +148,14 @@ def test_two_commands_that_end_a_run_at_once_do_not_hinder_each_other(queue, mon
     submitted(queue)
     with monkeypatch.context() as at_once:
         at_once.setattr(os, "rename", after_the_other)
-        assert login.leave(str(queue.folder), OWNER)["left"] == []
+        assert login.leave(str(queue.folder), OWNER) == {}
     assert (queue.folder / "stopped").exists()
 
 
 def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(queue):
-    request = {"nodes": 2}
-    assert job.granted(str(queue.folder), request, "4", ["sn01"], 0.0) is None
+    assert job.granted(str(queue.folder), REQUEST, ["sn01"], 0.0) is None
     failure = json.loads((queue.folder / "failure.json").read_text())
     assert failure == {"cause": "queue", "sentence": "the queue granted 1 and not 2 nodes", "lines": []}
-
-
-def test_a_records_first_writer_wins_however_many_write_it(queue):
-    first = records.note(REQUEST, "4", "/f")
-    assert records.note({**REQUEST, "nodes": 7}, "4", "/g") == first
-    assert [each["nodes"] for each in records.everything()] == [2]
 
 
 def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed(queue):
@@ -203,7 +197,7 @@ def test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted(queue):
 def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found_nor_deleted(queue, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    (other / "request.json").write_text(json.dumps({**REQUEST, "stack": "copy"}))
+    (other / "request.json").write_text(json.dumps({**REQUEST, "stack": "copy", "name": "mc1f3a9c42c0b1e"}))
     assert submitted(queue, other)["new"]
     assert submitted(queue)["new"]
     login.leave(str(other), "copy-1f3a9c42")
@@ -212,22 +206,14 @@ def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found
 
 def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
     submitted(queue)
-    assert login.leave(str(queue.folder), "copy-1f3a9c42") == login.NOTHING
+    assert login.leave(str(queue.folder), "copy-1f3a9c42") == {}
     assert (queue.living, (queue.folder / "stop_asked").exists()) == (["100"], False)
-
-
-def test_a_job_is_known_by_the_intent_of_its_submission_and_not_by_a_number_that_the_site_gives_out_again(queue):
-    records.note({**REQUEST, "name": "mc1f3a9c42fffff"}, "100", "/old")
-    job_100 = commands.Job("100", MINE, "me", "Q", "gpu")
-    assert records.record_of(job_100, records.everything()) is None
-    records.intend(REQUEST, str(queue.folder))
-    found = records.record_of(job_100, records.everything())
-    assert (found["stack"], found["id"], found["folder"]) == ("dev", None, str(queue.folder))
 
 
 def ended_in_vain(queue: PlayedQueue, sentence: str) -> None:
     submitted(queue)
     queue.has(f"100 {MINE} C gpu")
+    grant.write(str(queue.folder), grant.Grant("100", [], [], 0.0))
     (queue.folder / "failure.json").write_text(json.dumps({"cause": "walltime", "sentence": sentence, "lines": []}))
 
 
@@ -251,7 +237,7 @@ def begun(queue: PlayedQueue, number: str) -> tuple[int, dict]:
     """Run the script of a job as the queue does; return its exit code and the last life that was written down."""
     environment = {**os.environ, "PBS_JOBID": f"{number}.master", "PBS_NODEFILE": "/nowhere"}
     code = subprocess.run(["/bin/bash", str(queue.folder / "job.sh")], env=environment, check=False).returncode
-    lives = sorted((queue.home / ".microcluster/jobs" / OWNER).glob(f"{number}.*.json"), key=os.path.getmtime)
+    lives = sorted((queue.home / ".microcluster/jobs").glob(f"{number}.*.json"), key=os.path.getmtime)
     return code, json.loads(lives[-1].read_text()) if lives else {}
 
 
@@ -263,7 +249,7 @@ def with_agent(queue):
 
 
 def test_a_job_that_is_not_the_chosen_one_or_that_the_queue_begins_again_ends_itself_and_is_written_down(with_agent):
-    (with_agent.folder / "begun_job").write_text("100 sn01 7")
+    grant.write(str(with_agent.folder), grant.Grant("100", [], [], 0.0))
     for number, says in (("555", False), ("100", True)):
         code, life = begun(with_agent, number)
         assert code == job.REFUSED and life["ended"] >= life["started"]
@@ -295,9 +281,9 @@ def test_the_programs_secrets_go_with_the_job_and_with_the_run(with_agent):
 
 
 def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkeypatch):
-    request, now = {"nodes": 1, "interface": "lo"}, time.monotonic()
+    request, now = {"id": "4", "nodes": 1, "interface": "lo"}, time.monotonic()
     monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
-    found = job.granted(str(queue.folder), request, "4", ["sn01"], now + 5)
+    found = job.granted(str(queue.folder), request, ["sn01"], now + 5)
     monkeypatch.setattr(time, "time", lambda: 4e9)
     monkeypatch.setattr(job, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
@@ -307,9 +293,8 @@ def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkey
 def test_a_walltime_that_ends_before_the_training_is_named_as_the_cause(with_agent, monkeypatch):
     folder = with_agent.folder
     (folder / "phase").write_text("preparing")
-    (folder / "life").write_text(json.dumps({"id": "100", "name": MINE, "started": time.time() - 7300}))
+    (folder / "life").write_text(json.dumps({**REQUEST, "id": "100", "started": time.time() - 7300}))
     (folder / "nodes").write_text("sn01\nsn02\n")
-    monkeypatch.setenv("PBS_JOBID", "100.master")
     monkeypatch.setenv("PBS_NODEFILE", str(folder / "nodes"))
     monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
     monkeypatch.setattr(job.kill_run, "end", lambda *words, **more: ([], []))

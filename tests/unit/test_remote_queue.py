@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from test_analysis_run_state import seen
@@ -22,16 +21,17 @@ from microcluster.remote import job, openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.account import Queue as Queue_
 from providers.pbs.account import charge
+from providers.rental.account import Extension
 
 REAL = Path(__file__).parent / "real_queues"
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAILsOlZAFTGTKMTVqVmTxpTLMhKVBLCFMzGR1cUCqqxRf"
 RECORD = {
-    **{"id": "7", "name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
+    **{"name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
     **{"nodes": 2, "walltime": 7200, "submitted": 0.0, "folder": "/f"},
 }
 
 
-INTENTS = [RECORD | {"id": None, "name": f"mc1f3a9c4200e1{last}"} for last in "123"]
+INTENTS = [RECORD | {"name": f"mc1f3a9c4200e1{last}"} for last in "123"]
 
 
 class Site:
@@ -95,11 +95,22 @@ def test_what_the_live_queue_would_never_run_is_refused_before_it_is_submitted(w
     queue.prepare(Site(), facts())
 
 
+def test_a_jobs_name_has_the_mark_is_not_cut_by_torque_and_is_another_for_each_run_and_folder():
+    dev = replace(facts(), run="00e11aabbccd")
+    others = replace(dev, run="00e11aabbcce"), replace(dev, mount_point="/scratch/me")
+    names = {queue.job_name(each) for each in (dev, *others)}
+    assert len(names) == 3
+    assert all(name.startswith("mc1f3a9c42") and len(name) == 15 for name in names)
+
+
 class Busy(Site):
     """A queue with jobs, and what this person's jobs have written down."""
 
     def __init__(self, *written: dict) -> None:
-        self.written = "".join(f"{json.dumps(each)}\n" for each in written)
+        self.written, self.put_there = "".join(f"{json.dumps(each)}\n" for each in written), {}
+
+    def put(self, path: str, text: str, mode: str) -> None:
+        self.put_there[path] = text
 
     def run(self, argv, **options) -> Completed:
         return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
@@ -109,7 +120,7 @@ def test_only_living_jobs_of_this_person_with_a_record_of_the_stack_are_its_own(
     busy = Busy(*INTENTS)
     assert [job.number for job, _ in queue.jobs_of(busy, "dev-1f3a9c42")] == ["3", "4", "5"]
     assert queue.jobs_of(busy, "dev-00000000") == queue.jobs_of(Busy()) == []
-    two = Busy(*INTENTS, RECORD | {"id": "3", "stack": "copy"})  # Two stacks with one key.
+    two = Busy(INTENTS[0] | {"stack": "copy"}, *INTENTS[1:])  # Two stacks with one key.
     assert [job.number for job, _ in queue.jobs_of(two, "dev-1f3a9c42")] == ["4", "5"]
     assert [each.owner.stack for each in Queue_(two).resources()][0] == "copy"
     busy.user = "somebody"
@@ -117,12 +128,18 @@ def test_only_living_jobs_of_this_person_with_a_record_of_the_stack_are_its_own(
 
 
 def test_an_earlier_run_whose_job_stays_in_the_queue_lets_no_other_be_submitted(monkeypatch):
-    there = SimpleNamespace(number="7", name=RECORD["name"])
     monkeypatch.setattr(job, "wait_for_ssh", lambda login: None)
-    monkeypatch.setattr(queue, "jobs_of", lambda login, owner=None: [(there, RECORD)])
-    monkeypatch.setattr(queue, "leave", lambda login, folder, owner: {"job 7": "it is still in the queue"})
-    with pytest.raises(RemoteError, match="ending job 7 of dev-1f3a9c42, .* Nothing was submitted"):
-        job.start_job([Site()], replace(facts(), run="ffff00001111"))
+    monkeypatch.setattr(queue, "leave", lambda login, folder, owner: {})
+    with pytest.raises(RemoteError, match="ending job 3 of dev-1f3a9c42: still in the queue.* Nothing else was done"):
+        job.start_job([Busy(RECORD)], replace(facts(), run="ffff00001111"))
+
+
+def test_an_extension_stands_in_the_record_of_a_living_job_and_goes_with_the_next_submission():
+    busy, owner = Busy(RECORD, INTENTS[0] | {"name": "mc1f3a9c42gone0"}), OwnerMark("dev", "1f3a9c42")
+    Queue_(busy).extension(owner, Extension(hours=Decimal(6)))
+    assert list(busy.put_there) == [".microcluster/jobs/mc1f3a9c4200e11.json"]
+    assert Queue_(Busy(*map(json.loads, busy.put_there.values()))).extension(owner) == Extension(hours=Decimal(6))
+    assert Queue_(Busy(RECORD)).extension(owner) == Extension()
 
 
 def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
@@ -143,15 +160,16 @@ def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
     ],
 )
 def test_the_receipt_counts_the_hours_of_every_node_until_the_job_ended_or_was_last_seen(life, is_running, hours):
-    record = RECORD | {"lives": [{"started": 0.0, **life}]}
-    found = charge(record, 0, datetime.fromtimestamp(2700, UTC), is_running=is_running)
+    start = {**RECORD, "id": "7", "started": 0.0, **life}
+    found = charge(start, datetime.fromtimestamp(2700, UTC), is_running=is_running)
     assert (found.so_far, found.currency, found.is_open) == (hours, "node hours", is_running)
 
 
-def test_every_start_of_a_job_is_on_the_receipt():
-    lives = [{"id": "7", "name": RECORD["name"], "started": began, "ended": began + 1800} for began in (9000.0, 0.0)]
-    found = Queue_(Busy(RECORD, *lives)).charges(OwnerMark("dev", "1f3a9c42"))
-    assert [(each.so_far, "started again" in each.description) for each in found] == [(1, False), (1, True)]
+def test_every_start_of_a_job_is_on_the_receipt_and_only_the_last_one_may_go_on():
+    starts = [{**RECORD, "id": "3", "started": began, "seen": began + 1780} for began in (9000.0, 0.0)]
+    found = Queue_(Busy(RECORD, *starts)).charges(OwnerMark("dev", "1f3a9c42"))
+    assert [(each.opened.timestamp(), each.is_open) for each in found] == [(0, False), (9000, True)]
+    assert found[0].so_far == 1
 
 
 def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet():
@@ -159,7 +177,6 @@ def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet(
     owner = Owner("1f3a9c42", "", "/key", "/rank")
     folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
     values = folder.document()
-    assert queue.job_name("1f3a9c42", "00e11aabbccd") == "mc1f3a9c4200e11", "15 letters, which Torque does not cut"
     assert values["shared"] == f"{folder.path}/logdir"
     assert values["ssh"][-2:] == ["batch.step", folder.path]
     assert values["addresses"] == ["{node-0}", "{node-1}"]
@@ -178,7 +195,7 @@ class Here(Site):
         environment = {"HOME": str(self.folder), "PATH": f"{self.folder}:/usr/bin:/bin"}
         # Without -l, which would set the path anew.
         words = [word for word in argv if word != "-l"]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         return Completed(done.returncode, done.stdout, done.stderr)
 
 
@@ -187,7 +204,7 @@ def of_python(python: str | None, **changed: object) -> ClusterFacts:
     return replace(facts(modules=("anaconda/2",)), job=job)
 
 
-OLD = "echo 2.7"
+OLD = '[ -z "$2" ]'
 
 
 @pytest.mark.parametrize(
@@ -195,7 +212,7 @@ OLD = "echo 2.7"
     [
         ({"python3": "exit 1"}, of_python("python3"), "there is no python3 of 3.5 or newer.*there is no python3"),
         ({}, of_python("python2.7"), "with anaconda/2 loaded: there is no python2.7"),
-        ({"python2_7": OLD}, of_python("python2.7"), "python2.7 is Python 2.7, with which the preflight"),
+        ({"python2_7": OLD}, of_python("python2.7"), "python2.7 is Python 2, with which the preflight"),
         (
             {"python2_7": OLD},
             of_python("python2.7", requirements=("numpy==1.16.0",)),

@@ -37,7 +37,7 @@ from tools.chaos.workers import Theatre
 
 COMMANDS = "tools.chaos.queue"
 STACK, MARK = "chaos", "1f3a9c42"
-CALLS = {Verb.UP: 6, Verb.DESTROY: 7}
+CALLS = {Verb.UP: 6, Verb.DESTROY: 6}
 """Commands of the queue in a clean command; a strike at a later one kills nobody."""
 QSUB = 4
 """The call of an up that submits; the others list."""
@@ -158,7 +158,6 @@ class _Site:
         self.home = folder / "home"
         self.stranger = self.queue / "jobs" / "100"
         self.run_id = f"{Random(case.seed).randrange(16**12):012x}"
-        self._install_queue()
         job = Job(kind="torchrun", source=".", maxSteps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
         facts = ClusterFacts(
             *(STACK, MARK, (Host("gpu-0", "", "", "", ""),)),
@@ -169,8 +168,9 @@ class _Site:
             run=self.run_id,
         )
         (folder / "facts.json").write_text(facts.to_json())
+        self._install_queue(queue.job_name(facts))
 
-    def _install_queue(self) -> None:
+    def _install_queue(self, name_of_job: str) -> None:
         programs = self.queue / "bin"
         for place in (programs, self.home, self.stranger):
             place.mkdir(parents=True)
@@ -180,8 +180,7 @@ class _Site:
             (programs / name).chmod(0o755)
         # A login shell forgets the path that it was given.
         (self.home / ".bash_profile").write_text(f"export PATH={programs}:{os.environ['PATH']}\n")
-        facts = {"name": queue.job_name(MARK, self.run_id), "user": played_queue.STRANGER}
-        (self.stranger / "facts").write_text(json.dumps(facts))
+        (self.stranger / "facts").write_text(json.dumps({"name": name_of_job, "user": played_queue.STRANGER}))
         (self.stranger / "state").write_text("R")
 
     def play(self) -> None:
