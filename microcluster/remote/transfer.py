@@ -120,7 +120,14 @@ def inventory(
 def _asked(host: Host, folder: str, request: dict[str, Any]) -> dict[str, Any] | None:
     """Return what one node has."""
     argv = ("sh", "-c", INVENTORY, "inventory", folder, json.dumps(request))
-    return json.loads(host.run(argv, timeout_s=INVENTORY_TIMEOUT_S).stdout)
+    answer = json.loads(host.run(argv, timeout_s=INVENTORY_TIMEOUT_S).stdout)
+    for one in (*answer["files"], *answer["left"]) if answer else ():
+        if not _stays_inside(one["path"]):  # The machine's answer is not trusted.
+            raise RemoteError(
+                f"listing what {host} has: {one['path']!r} is outside the target folder. "
+                "Nothing was downloaded from it. Check who else uses that machine, or make down."
+            )
+    return answer
 
 
 def _union(answers: Mapping[str, Mapping[str, Any]], key: str) -> tuple[RemoteFile, ...]:
@@ -130,11 +137,6 @@ def _union(answers: Mapping[str, Mapping[str, Any]], key: str) -> tuple[RemoteFi
         for one in answer.get(key, ()):
             facts = {key: one[key] for key in LISTED}  # An earlier version, which has begun the run, lists more.
             file = RemoteFile(**facts, there={node: one["written"]})
-            if not _stays_inside(file.path):  # The machine's answer is not trusted.
-                raise RemoteError(
-                    f"listing what {node} has: {file.path!r} is outside the target folder. "
-                    "Nothing was downloaded. Check who else uses that machine, or make down."
-                )
             known = union.get(file.path)
             if known and (known.size, known.sha256) == (file.size, file.sha256):
                 known.there.update(file.there)

@@ -206,6 +206,18 @@ def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(p
         inventory([machine], replace(CLUSTER, run="0123456789ab"))
 
 
+def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_keeps_nobody_from_what_the_others_have():
+    file = {"source": "/data/x", "path": "logdir/x", "size": 1, "sha256": "0", "what": "record", "written": 0}
+    answers = [
+        {"word": "0", "step": None, "files": [{**file, "path": path}], "left": []} for path in ("logdir/x", "/etc/x")
+    ]
+    machines = [Machine(json.dumps(answer)) for answer in answers]
+    machines[1].facts = replace(machines[1].facts, name="gpu-1")
+    found = inventory(machines, replace(CLUSTER, run="0123456789ab"))
+    assert found and [one.path for one in found.files] == ["logdir/x"]
+    assert "is outside the target folder" in found.silent[0]
+
+
 def test_the_files_of_a_run_that_an_earlier_version_has_begun_come_home_whatever_else_it_lists_of_them():
     file = {
         "source": "/data/x",
