@@ -181,7 +181,8 @@ class Guard:
             if record.verdict.fetch_by is None and self.hands.is_busy():  # Perhaps with another job by now.
                 self.tell("guard: nothing is cancelled while another command works on the stack.")
                 return record
-            return self._end(record)
+            # Of a queue nothing is rented once its job has ended, and Pulumi's state is still there.
+            return self._end(record, ("end", "over"))
 
     def watch(self) -> Record:
         """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""
@@ -224,8 +225,11 @@ class Guard:
         is_over = bool(newest and newest.verdict.due and self.hands.now() > newest.verdict.due.last)
         return self.hands.alone(longest_s=TURN_S if is_over else LONGEST_FETCH_S)
 
-    def _end(self, record: Record) -> Record:
-        """Stop, fetch, cancel; what fails keeps a limit from nothing, and every other end from the cancellation."""
+    def _end(self, record: Record, cancels_at: tuple[str, ...] = ("end",)) -> Record:
+        """Stop, fetch, cancel; what fails keeps a limit from nothing, and every other end from the cancellation.
+
+        ``cancels_at`` are the verdicts with which it still cancels after the fetch.
+        """
         verdict = record.verdict
         begun = record.begun or Begun(verdict.reason, record.at)
         record = self._keep(replace(record, begun=begun))
@@ -246,7 +250,7 @@ class Guard:
             again = self.see()
             if again.verdict.code == UNREAD:
                 return self._alarm(record, again.verdict.why, code=UNREAD)
-            if again.verdict.step not in ("end", "over"):  # A person has extended it in the meantime.
+            if again.verdict.step not in cancels_at:  # A person has extended or cancelled it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.
