@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import shlex
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -130,6 +131,7 @@ class Host:
             KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
         """
         self.connect()
+        began = time.monotonic()
         try:
             result = self._connection.run(
                 shlex.join((*self._before, *argv)),
@@ -140,13 +142,14 @@ class Host:
                 timeout=timeout_s,
             )
         except invoke.CommandTimedOut as error:
-            self.close()  # The connection may be dead; the next command makes a new one.
-            raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
+            raise self._late(argv[0], timeout_s) from error
         except KeyboardInterrupt as pressed:
             self.close()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             raise self._lost(f"running `{argv[0]}` on {self}", f"the connection was lost ({reason(error)})") from error
+        if result.exited == NO_EXIT_CODE and timeout_s and time.monotonic() - began >= timeout_s:
+            raise self._late(argv[0], timeout_s)  # Its timer was still at work when invoke looked whether it had been.
         if result.exited == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
             raise self._lost(f"running `{argv[0]}` on {self}", "it ended without an exit code")
         completed = Completed(result.exited, result.stdout, result.stderr)
@@ -215,6 +218,10 @@ class Host:
         return UnreachableError(
             f"{doing}: {why}. Check the machine and the network (fab status), then run the same command again."
         )
+
+    def _late(self, command: str, limit_s: float | None) -> UnreachableError:
+        self.close()  # The connection may be dead; the next command makes a new one.
+        return UnreachableError(f"running `{command}` on {self}: no answer after {limit_s} s.")
 
     def close(self) -> None:
         if self._connection:

@@ -60,7 +60,8 @@ def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_end
     began = time.monotonic()
     outcome = carried_out(folder, waits, *workers)
     assert time.monotonic() - began < 250
-    assert (folder / "over").read_text() == "0\n1\n", "the first that ends well does not end the run"
+    over = (folder / "over").read_text().splitlines()
+    assert sorted(over) == ["0", "1"], "the first that ends well does not end the run"
     assert json.loads((folder / "exit_code").read_text()) == 0
     assert outcome.reason.startswith("there is no checkpoint of step 3")
     assert end_run(folder)["ended"] == 0
