@@ -2,6 +2,7 @@
 
 import ast
 import html
+import os
 import re
 import subprocess
 import sys
@@ -24,7 +25,7 @@ SYSTEM_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 CONFIGURED = re.compile(r"^(:env:|global|install)\.([a-z-]+)=('.*'|\".*\")$", re.MULTILINE)
 PRIORITY = ("global", "install", ":env:")
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-DEFAULT_INDEX = "https://pypi.org/simple"
+DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default (\S+?)\)")
 LINK = re.compile(r"<a\b.*?</a\s*>", re.DOTALL | re.IGNORECASE)
 ADDRESS = re.compile(r"""(\bhref\s*=\s*)(["'])(.*?)\2""", re.DOTALL | re.IGNORECASE)
 PIP_LIMIT_S, ANSWER_LIMIT_S, PIECE = 60, 60, 1 << 16
@@ -41,12 +42,10 @@ class PipSettings:
 
     @classmethod
     def read(cls) -> "PipSettings":
-        """Ask pip itself, for its files and its environment."""
-        argv = (sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list")
-        listed = subprocess.run(argv, capture_output=True, text=True, timeout=PIP_LIMIT_S, check=True).stdout
-        found = sorted(CONFIGURED.findall(listed), key=lambda entry: PRIORITY.index(entry[0]))
+        """Ask pip itself, for its files, its environment, and its own default."""
+        found = sorted(CONFIGURED.findall(_pip("config", "list")), key=lambda entry: PRIORITY.index(entry[0]))
         set_to: Mapping[str, str] = {name: ast.literal_eval(text) for _, name, text in found}
-        index = set_to.get("index-url", DEFAULT_INDEX)
+        index = set_to.get("index-url") or DEFAULT_INDEX.findall(_pip("install", "--help"))[0]
         without = set_to.get("no-index", "").lower() in ("1", "true", "yes", "on")
         return cls(
             indexes=() if without else (index, *set_to.get("extra-index-url", "").split()),
@@ -140,3 +139,9 @@ def _host(address: str) -> str:
 def _failed(error: Exception) -> Response:
     kind = type(error).__name__  # Its text may hold the index's password.
     return PlainTextResponse(f"Asking the package index of this computer's pip failed ({kind}).", 502)
+
+
+def _pip(*words: str) -> str:
+    argv = (sys.executable, "-m", "pip", "--disable-pip-version-check", *words)
+    wide = {**os.environ, "COLUMNS": "500"}  # So that no address is broken into two lines.
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PIP_LIMIT_S, check=True, env=wide).stdout
