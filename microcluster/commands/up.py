@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from core.home import Home
-from core.plain_text import note, say
+from core.plain_text import duration, note, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import unsaved_work
@@ -217,18 +217,18 @@ def _runs_again(home: Home, stack: str, sleep: Callable[[float], None]) -> bool:
         if verdict.step in ("end", "over") or (began and time.monotonic() - began >= limits.keep_failed_s):
             return False
         if began is None:
-            _bring_home(home, stack)
+            _bring_home(home, stack, limits.keep_failed_s)
             began = time.monotonic()
         sleep(LOOK_EVERY_S)
 
 
-def _bring_home(home: Home, stack: str) -> None:
+def _bring_home(home: Home, stack: str, keep_s: float) -> None:
     """Bring home what the job has made, and say what a person can do meanwhile."""
     with alone_on(stack, "make up", home):  # Another guard leaves it alone meanwhile.
         is_fetched = run_part(fetch_begun, stack=stack) == 0
     made = "what it has made is here" if is_fetched else "not all that it has made could be fetched"
     say(
-        f"The job has not finished; {made}. Its machines stay for a while, then they are cancelled. {_bill(stack)}\n"
+        f"The job has not finished; {made}. Its machines stay for {duration(keep_s)}, then they are cancelled. {_bill(stack)}\n"
         f"Next: `fab logs --stack {stack}` shows why; `make up STACK={stack} DOWN=1` continues it; a higher keepFailed of microcluster:guard "
         f"in stacks/Pulumi.{stack}.yaml keeps the machines longer, Ctrl-C here until `make down STACK={stack}`."
     )

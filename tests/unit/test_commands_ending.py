@@ -152,6 +152,7 @@ def test_the_machines_of_a_job_that_has_not_finished_stay_for_a_while_with_their
     assert "everything is fetched and cancelled in" in said.err
     assert "what it has made is here" in said.out and "It goes on costing $8.99 an hour." in said.out
     assert "`make up STACK=v100 DOWN=1` continues it" in said.out
+    assert "Its machines stay for 0 s, then they are cancelled" in said.out
     assert "a higher keepFailed" in said.out and "Ctrl-C here until `make down STACK=v100`" in said.out
 
 
