@@ -1,7 +1,6 @@
 """What knows a whole checkpoint from a torn one; each module is one format, named by ``checkpoints`` in the specification.
 
-A checkpoint is everything that belongs to one step, and is named relative to the log folder. ``python agent checkpoints.FORMAT PATH``
-reads one back as its program would, and ends with UNREADABLE when that fails.
+A checkpoint is everything that belongs to one step, and is named relative to the log folder.
 """
 
 import importlib
@@ -33,6 +32,9 @@ def why_checkpoints_silent(folder):
 
 class Checkpoints:
     """The checkpoints in a log folder, of which there are none: a format says which files are one."""
+
+    is_read_back = False
+    """Whether ``python agent checkpoints.FORMAT PATH`` reads one back as its program would, and ends with UNREADABLE when that fails."""
 
     any_node_writes = False
     """Whether any node may write a part of a checkpoint, and only the program can tell whether it loads."""

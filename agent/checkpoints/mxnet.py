@@ -10,7 +10,7 @@ import re
 import shutil
 import struct
 
-from agent.checkpoints import UNREADABLE, Checkpoints
+from agent.checkpoints import Checkpoints
 
 CHECKPOINT = re.compile(r"model(?:-(\d{1,4}))?-(\d{4})\.params")
 """A rank, but of the first one, and the epochs."""
@@ -39,9 +39,14 @@ class Format(Checkpoints):
         return {"params": [name]}
 
     def flaw_of(self, name):
+        """Return why it cannot be used: what ends with the names of all its arrays was written to its end."""
         if not self.shared_files(name):
             return name + " lacks " + symbol_of(name)
-        return flaw(self.path(name))
+        with open(self.path(name), "rb") as file:
+            mark, _, count = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size))
+            file.seek(max(HEAD.size, os.fstat(file.fileno()).st_size - NAMES_BYTES))
+            is_whole = mark == LIST and ends_with_names(file.read(), count)
+        return "" if is_whole else name + " is torn: it does not end with the names of its arrays"
 
     def prepare(self, name):
         """Name the checkpoint as that of the first rank, and leave no network of another: each worker would load its own file."""
@@ -61,18 +66,6 @@ def symbol_of(name):
     return name.rpartition("-")[0] + SYMBOL
 
 
-def flaw(path):
-    """Return why a file of arrays is not whole, or an empty text: what ends with the names of all its arrays was written to its end."""
-    try:
-        with open(path, "rb") as file:
-            mark, _, count = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size))
-            file.seek(max(HEAD.size, os.fstat(file.fileno()).st_size - NAMES_BYTES))
-            is_whole = mark == LIST and ends_with_names(file.read(), count)
-    except FileNotFoundError:
-        return os.path.basename(path) + " is gone"
-    return "" if is_whole else os.path.basename(path) + " is torn: it does not end with the names of its arrays"
-
-
 def ends_with_names(tail, count):
     """Return whether bytes end with ``count`` names, each behind its length, and these behind their number."""
     for begin in re.finditer(b"(?=" + re.escape(LENGTH.pack(count)) + b")", tail):
@@ -83,7 +76,3 @@ def ends_with_names(tail, count):
         if not left and at == len(tail):
             return True
     return False
-
-
-def main(path):
-    return UNREADABLE if flaw(path) else 0

@@ -36,6 +36,7 @@ DATA = "{}.data-{:05d}-of-{:05d}"
 class Format(Checkpoints):
     """The checkpoints in a log folder of TensorFlow."""
 
+    is_read_back = True
     lists = (BEST_FOLDER + "/" + POINTER,)
 
     def found(self):

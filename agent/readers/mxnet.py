@@ -9,15 +9,16 @@ from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number
 FIRST = ("worker 0", None)
 """The first worker, or a line that bears no name."""
 LOSSES = ("cross-entropy", "nll-loss")
+PREFIXES = {"Train": "", "Validation": "validation_"}
 EPOCH = r"Epoch\[COUNT\] "
 
 
 class Reader(RankReader):
-    """Remembers the figures of the epoch that is under way, and the speeds that some workers have still to tell."""
+    """Remembers the speeds that some workers have still to tell."""
 
     def __init__(self):
         super().__init__()
-        self.at, self.speeds, self.trained_on = None, {}, {}
+        self.at, self.speeds = None, {}
 
     def events_in(self, text):
         return self.matches(text, SPEED + (OF_FIRST if self.speaker in FIRST else []) + PATTERNS)
@@ -39,34 +40,30 @@ class Reader(RankReader):
             return []
         return [metric("samples_per_second", int(self.at[0]), round(sum(told), 2))]
 
-    def trained_figure(self, match):
-        """Keep a figure of the epoch until the line that ends it."""
-        self.trained_on[match.group(2)] = number(match.group(3))
-        return []
+    def figure(self, match):
+        """Return the loss of an epoch that is over, or another figure, of the training or the validation."""
+        step, name, value = int(match.group(1)) + 1, match.group(3), number(match.group(4))
+        if name not in LOSSES:
+            return [metric(PREFIXES[match.group(2)] + name.replace("-", "_"), step, value)]
+        if match.group(2) == "Train":
+            return [self.trained(step, value)]
+        return [{"event": "validation", "step": step, "loss": value}]
 
     def epoch_over(self, match):
-        """Return the step that is done, with its loss where one is logged, and how long it took."""
-        figures, self.trained_on = self.trained_on, {}
-        losses, seconds = [figures.pop(name) for name in LOSSES if name in figures], number(match.group(2))
-        events = self.speed() + [self.trained(int(match.group(1)) + 1, *losses[:1])]
-        events += [metric(name.replace("-", "_"), self.step, figures[name]) for name in sorted(figures)]
-        events.append({"event": "time", "step": self.step, "seconds_per_step": seconds})
-        events.append({"event": "average_seconds_per_step", "value": seconds})
-        return events
-
-    def validated(self, match):
-        step, name, value = int(match.group(1)) + 1, match.group(2), number(match.group(3))
-        if name in LOSSES:
-            return [{"event": "validation", "step": step, "loss": value}]
-        return [metric("validation_" + name.replace("-", "_"), step, value)]
+        """Return the step that is done, where no loss has told it, and how long it took."""
+        step, seconds = int(match.group(1)) + 1, number(match.group(2))
+        events = self.speed()
+        if self.step != step:
+            events.append(self.trained(step))
+        events.append({"event": "time", "step": step, "seconds_per_step": seconds})
+        return events + [{"event": "average_seconds_per_step", "value": seconds}]
 
 
 SPEED = patterns([(EPOCH + r"Batch \[(?:\d{1,18}-)?COUNT\]\s+Speed: NUMBER samples/sec", Reader.batch)])
 OF_FIRST = patterns(
     [
-        (EPOCH + r"Train-([\w-]+)=NUMBER", Reader.trained_figure),
+        (EPOCH + r"(Train|Validation)-([\w-]+)=NUMBER", Reader.figure),
         (EPOCH + r"Time cost=NUMBER", Reader.epoch_over),
-        (EPOCH + r"Validation-([\w-]+)=NUMBER", Reader.validated),
         (r"Loaded model \S+?_COUNT\.params", event_with("restored", "step", int)),
     ]
 )

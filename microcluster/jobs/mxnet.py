@@ -19,7 +19,7 @@ from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, Words, pattern_or
 from microcluster.jobs.plan import NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
-from microcluster.jobs.ranks import commands
+from microcluster.jobs.ranks import commands, environment
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
@@ -125,12 +125,11 @@ class Job(OwnScript):
         }
         arguments = [part for word in shlex.split(self.arguments) for part in word.split("=", 1)]
         shared = {
+            **environment(world),
             "DMLC_PS_ROOT_URI": world.addresses[0],
             "DMLC_PS_ROOT_PORT": str(PORT),
             "DMLC_NUM_SERVER": str(len(places[SERVER])),
             "DMLC_NUM_WORKER": str(len(places[WORKER])),
-            "LC_ALL": "C.UTF-8",
-            "PYTHONUNBUFFERED": "1",
             VERSION_VARIABLE: self.mxnet_version,
             DATA_VARIABLE: shlex.join(value for name, value in pairwise(arguments) if name in DATA),
             STOP_FILE_VARIABLE: f"{world.path}/{STOP_FILE}",
@@ -145,8 +144,8 @@ class Job(OwnScript):
                 argv = ("env", "-u", "PORT", *(word.replace(GPUS, gpus) for word in command))
                 # The address keeps the process to the private network.
                 own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": world.addresses[node]}
-                environment = {**shared, **own, NUMBER_VARIABLE: str(number)}
-                made.append(Process(role, node, argv, environment, order, name=f"{role} {number}"))
+                given = {**shared, **own, NUMBER_VARIABLE: str(number)}
+                made.append(Process(role, node, argv, given, order, name=f"{role} {number}"))
         return made
 
     def plan(self, world: World) -> Plan:
@@ -154,16 +153,14 @@ class Job(OwnScript):
         plan, program = self.program(world)
         ranks = commands(world, program, "parameter-server")
         started = {name: self._roles(world, command, program.variables) for name, command in ranks.items()}
-        checkpoints = FORMAT if self.checkpoints == FORMAT else plan.checkpoints
         return replace(
             plan,
             **started,
-            checkpoints=checkpoints,
             checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
             ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
             metrics=METRICS,
             unit="epoch",
-            exit_code_decides=checkpoints == NO_CHECKPOINTS,
+            exit_code_decides=plan.checkpoints == NO_CHECKPOINTS,
             stop_order=(WORKER, SERVER, SCHEDULER),
             stop_grace_s=self.stop_grace_s,
             meeting_port=PORT,

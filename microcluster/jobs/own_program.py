@@ -32,7 +32,8 @@ PROGRAM_FOLDER = "/opt/program"
 ENVIRONMENT = "environment"
 """The folder, in the run's, of an environment that the run has made for itself."""
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
-"""The agent's module for what ``progress`` names; a pattern has one of its own."""
+FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
+"""The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
 LONGEST = 1000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
@@ -242,7 +243,7 @@ class OwnProgram(Section):
             files={CONFIG_FILE: self._config(world), **{f"program/{file.name}": file.text for file in world.texts}},
             reader=READERS.get(self.progress, "pattern"),
             reader_options={} if self.progress in READERS else {"pattern": self.progress},
-            checkpoints="file_formats" if self.checkpoints else NO_CHECKPOINTS,
+            checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
             imports=self._imports(world, program, command),
