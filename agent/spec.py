@@ -7,7 +7,7 @@ import json
 import os
 from types import SimpleNamespace
 
-from agent.batch import grant
+from agent import batch
 
 VERSION = 8
 """Raised whenever a field changes; version 1 had none."""
@@ -93,11 +93,9 @@ class SpecError(Exception):
 
 def read(path):
     """Return the specification in a file as an object with an attribute for each field; a queue's nodes stand beside it."""
-    granted = grant.read(os.path.dirname(path))
     with open(path) as file:
         try:
-            written = file.read()
-            return parse(json.loads(granted.filled(written) if granted else written), path)
+            return parse(json.loads(batch.filled(file.read(), os.path.dirname(path))), path)
         except ValueError as error:
             raise SpecError("reading {}: it is no JSON ({})".format(path, error)) from error
 

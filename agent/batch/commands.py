@@ -1,7 +1,7 @@
 """The commands of a queue and their answers, for Torque and for Slurm with the Torque wrappers."""
 
 import re
-from collections import OrderedDict, namedtuple
+from collections import namedtuple
 
 Job = namedtuple("Job", "number name user state queue")
 Limits = namedtuple("Limits", "walltime_s nodes")
@@ -36,11 +36,8 @@ def submitted(output):
 def jobs(text):
     """Return the jobs in the table of qstat, in its order, which is that of their submission."""
     found = []
-    for line in below_dashes(text):
-        words = line.split()
-        if len(words) >= 6 and words[0][0].isdigit():
-            number = words[0].partition(".")[0]  # Torque's server has its name behind it.
-            found.append(Job(number, words[1], words[-4], words[-2], words[-1]))
+    for number, name, *_, user, _, state, queue in rows(text):
+        found.append(Job(number.partition(".")[0], name, user, state, queue))  # Torque's server has its name behind it.
     return found
 
 
@@ -52,10 +49,8 @@ def living(jobs, user):
 def queues(text):
     """Return {queue: Limits} of `qstat -q`."""
     found = {}
-    for line in below_dashes(text):
-        words = line.split()
-        if len(words) >= 6 and not words[0].startswith("-") and not words[0].isdigit():
-            found[words[0]] = Limits(seconds(words[3]), int(words[4]) if words[4].isdigit() else None)
+    for row in rows(text):
+        found[row[0]] = Limits(seconds(row[3]), int(row[4]) if row[4].isdigit() else None)
     return found
 
 
@@ -80,12 +75,8 @@ def seconds(walltime):
     return ((days * 24 + hours) * 60 + minutes) * 60 + rest
 
 
-def below_dashes(text):
-    """Return the lines below the line of dashes that ends a table's head."""
+def rows(text):
+    """Return the words of each row of a table, whose head ends with a line of dashes; fewer words are a sum."""
     below = re.split(r"^-{3,}[ -]*$", text, maxsplit=1, flags=re.M)[1:]
-    return [line for part in below for line in part.split("\n")]
-
-
-def granted(text):
-    """Return the names in a node file, each once, in its order."""
-    return list(OrderedDict.fromkeys(text.split()))
+    found = [line.split() for part in below for line in part.split("\n")]
+    return [row for row in found if len(row) >= 6]

@@ -7,35 +7,63 @@ that nothing is left. It ends the run when the person asks for it (a file), when
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 
 from agent import kill_run, program
-from agent.batch import CHOSEN, ENDED, SECRETS, STOP, commands, grant, records
+from agent.batch import ENDED, GRANTED, SECRETS, STOP, granted, records
+from agent.checkpoints import checkpoints_in
 from agent.kill_run import STOP_FILE
-from agent.machine import parallel, write_whole
-from agent.records import run_snapshot
+from agent.machine import parallel, write_json, write_whole
+from agent.records.run_snapshot import text_of
 
-LOOK_EVERY_S = 1
+LOOK_EVERY_S = 2
 RESERVE_S = 45
 """Of the walltime: for ending every process on every node, and for the notes of it."""
 STEP_TIMEOUT_S = 40
 """Of one step on another node; ending what does not obey takes 20 s there."""
 ADDRESS_TIMEOUT_S = 60
 REFUSED = 3
+CHOSEN = "chosen_job"
+"""In the run's folder: a link that names the one job that may carry out the run."""
+QUEUE, WALLTIME = "queue", "walltime"
+"""Causes of a failed run."""
+NOTHING_SAVED = "the walltime ends, and nothing was saved in it"
+WINDOW_SHARE, WINDOW_MOST_S = 0.2, 900
+"""From so long before the end on, the first new checkpoint ends the run."""
+UNKNOWN = object()
 
 
 class Ended(Exception):
-    """The queue or a person ends the job."""
+    """The job ends the run, which has failed by this cause and sentence; without them the queue or a person wants it."""
 
 
-class TimeOver(Exception):
-    """The walltime ends, and the supervisor has not ended the run in time: it was not training yet, or hangs."""
+class Walltime:
+    """What is known of the time: when the run has to have ended, and the newest checkpoints as training and window began."""
+
+    def __init__(self, ends_at, now):
+        self.ends_at = ends_at
+        self.begins_at = ends_at - min(WINDOW_MOST_S, WINDOW_SHARE * max(0.0, ends_at - now))
+        self.first = self.before = UNKNOWN
+
+    def verdict(self, now, newest):
+        """Return why the training ends now, or an empty text; ``newest`` is the step of the newest whole checkpoint, or None."""
+        if self.first is UNKNOWN:
+            self.first = self.before = newest
+        if now < self.begins_at:
+            self.before = newest
+        elif newest != self.before:
+            return "the walltime ends; step {} was just saved, and the next submission goes on from it".format(newest)
+        if now < self.ends_at:
+            return ""
+        if newest == self.first:
+            return NOTHING_SAVED + ": let the program save more often, or ask for more time"
+        return "the walltime ends; the next submission goes on from step {}".format(newest)
 
 
 def main(folder, life_path):
@@ -47,29 +75,25 @@ def main(folder, life_path):
     if not may_begin(folder, request["id"]):
         life.note(ended=time.time())
         return REFUSED
-    code, names, is_over = 1, [], False
+    code, names, failure = 1, [], ()
     try:
         signal.signal(signal.SIGTERM, on_term)
         if os.path.exists(os.path.join(folder, STOP)):
             raise Ended()
         with open(os.environ["PBS_NODEFILE"]) as file:
-            names = commands.granted(file.read())
+            names = list(OrderedDict.fromkeys(file.read().split()))  # There is a line for each processor.
         life.note(nodes=len(names), seen=time.time())
-        found = granted(folder, request, names, ends_at)
-        if found is None:
-            return REFUSED
-        grant.write(folder, found)
-        code = carry_out(folder, request["run"], found, life)
-    except Ended:
+        write_json(os.path.join(folder, GRANTED), with_addresses(folder, request, names))
+        code = carry_out(folder, request["run"], Walltime(ends_at, time.monotonic()), life)
+    except Ended as ended:
         write_whole(os.path.join(folder, STOP_FILE), "")
-    except TimeOver:
-        is_over = True
+        failure = ended.args
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         left = end_everywhere(folder, request["run"], names)
-        if is_over:
-            out_of_time(folder)
-        write_whole(os.path.join(folder, ENDED), json.dumps(left))
+        if failure:
+            fail(folder, *failure)
+        write_json(os.path.join(folder, ENDED), left)
         remove_secrets(folder)
         life.note(ended=time.time())
     return code
@@ -77,61 +101,76 @@ def main(folder, life_path):
 
 def may_begin(folder, number):
     """Return whether this job is the run's, and begins for the first time: what it began may live on where the queue lost a node."""
-    if records.first(os.path.join(folder, CHOSEN), number) != number:
+    if choose(folder, number) != number:
         print("job {} is not the one that carries out this run".format(number))
         return False
-    if grant.read(folder) is None:
+    if not granted(folder):
         return True
     if not os.path.exists(os.path.join(folder, "exit_code")):
         sentence = "the queue began job {} again, which it was asked not to do; the next submission goes on from the last checkpoint"
-        refuse(folder, sentence.format(number))
+        fail(folder, QUEUE, sentence.format(number))
     return False
 
 
-def remove_secrets(folder):
-    """Remove the program's secrets from the site's disk; the next submission brings them again."""
-    shutil.rmtree(os.path.join(folder, SECRETS), ignore_errors=True)
+def choose(folder, number):
+    """Let a job carry out the run unless another one may; return the number of the one that may, whoever of several came first."""
+    path = os.path.join(folder, CHOSEN)
+    with contextlib.suppress(FileExistsError):
+        os.symlink(number, path)  # Unlike a file, it is never seen empty.
+    return os.readlink(path)
 
 
-def granted(folder, request, names, ends_at):
-    """Return the grant with every node's address, or None, with the reason in the run's folder, where it is not what was asked for."""
+def with_addresses(folder, request, names):
+    """Return [name, address] of every node.
+
+    Raises:
+        Ended: the nodes are not what was asked for, or do not say their address.
+    """
     if len(names) != request["nodes"]:
-        return refuse(folder, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
+        raise Ended(QUEUE, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
     words = "python3 '{}/agent' nodes.node_facts '{}'".format(folder, request["interface"])
     answers = parallel(lambda name: on_node(folder, name, words, ADDRESS_TIMEOUT_S), names)
     silent = [name + ": " + output[-300:] for name, (code, output) in zip(names, answers) if code]
     if silent:
-        return refuse(folder, "asking the granted nodes for their address failed on " + "; ".join(silent))
-    return grant.Grant(request["id"], names, [output.split()[-1] for _, output in answers], ends_at)
+        raise Ended(QUEUE, "asking the granted nodes for their address failed on " + "; ".join(silent))
+    return [[name, output.split()[-1]] for name, (_, output) in zip(names, answers)]
 
 
-def out_of_time(folder):
-    """Say why the run has ended, instead of the supervisor, which has just been ended and takes that for a wish to stop."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(os.path.join(folder, STOP_FILE))
-    doing = run_snapshot.text_of(os.path.join(folder, "phase")) or "beginning"
-    sentence = "the walltime ended while the run was in this phase: {}; ask for more time".format(doing)
-    refuse(folder, sentence, grant.CAUSE)
-
-
-def refuse(folder, sentence, cause="queue"):
-    write_whole(os.path.join(folder, "failure.json"), json.dumps({"cause": cause, "sentence": sentence, "lines": []}))
-    write_whole(os.path.join(folder, "exit_code"), str(REFUSED) + "\n")
-
-
-def carry_out(folder, run, found, life):
+def carry_out(folder, run, walltime, life):
     """Let the supervisor carry out the run, until it ends or has to end; return its exit code."""
     argv = [sys.executable, os.path.join(folder, "agent"), "supervise.supervisor", "run", folder]
     environment = dict(os.environ, **{kill_run.RUN_VARIABLE: run})
+    checkpoints = checkpoints_in(folder)
     child = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, cwd="/")
     while child.poll() is None:
         if os.path.exists(os.path.join(folder, STOP)):
             raise Ended()
-        if time.monotonic() > found.ends_at + RESERVE_S / 2:
-            raise TimeOver()
+        with contextlib.suppress(OSError):  # The program may just remove the checkpoint that is looked at.
+            check_time(folder, walltime, checkpoints)
         life.seen()
         time.sleep(LOOK_EVERY_S)
     return child.returncode
+
+
+def check_time(folder, walltime, checkpoints):
+    """End the run by what is left of the walltime."""
+    phase = text_of(os.path.join(folder, "phase")) or "beginning"
+    if phase == "training":
+        newest = checkpoints.newest_whole()
+        sentence = walltime.verdict(time.monotonic(), newest[0] if newest else None)
+        if sentence:
+            raise Ended(WALLTIME, sentence)
+    elif time.monotonic() >= walltime.ends_at:
+        sentence = "the walltime ended while the run was in this phase: {}; ask for more time"
+        raise Ended(WALLTIME, sentence.format(phase))
+
+
+def fail(folder, cause, sentence):
+    """Say why the run has failed, instead of the supervisor, which takes its own end for a wish to stop."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, STOP_FILE))
+    write_json(os.path.join(folder, "failure.json"), {"cause": cause, "sentence": sentence, "lines": []})
+    write_whole(os.path.join(folder, "exit_code"), str(REFUSED) + "\n")
 
 
 def end_everywhere(folder, run, names):
@@ -145,6 +184,11 @@ def end_everywhere(folder, run, names):
         return kill_run.unproved(*on_node(folder, name, words, STEP_TIMEOUT_S))
 
     return dict(zip(names, parallel(end, names)))
+
+
+def remove_secrets(folder):
+    """Remove the program's secrets from the site's disk; the next submission brings them again."""
+    shutil.rmtree(os.path.join(folder, SECRETS), ignore_errors=True)
 
 
 def on_node(folder, name, line, timeout_s):

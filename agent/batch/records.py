@@ -4,13 +4,10 @@ The queue itself forgets a job minutes after its end. A run's record is written 
 no run in another folder has: it says whose a job is. Each start of a job has a file of its own, which begins with what the record said then.
 """
 
-import contextlib
 import json
 import os
-import socket
 import time
 
-from agent.batch import REQUEST
 from agent.machine import read_json, write_whole
 
 FOLDER = "~/.microcluster/jobs"
@@ -27,36 +24,18 @@ def path_of(request):
     return "{}/{}.json".format(FOLDER, request["name"])
 
 
-def request_in(folder):
-    """Return what is asked of the queue for a run, or None where nothing ever was."""
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, REQUEST)) as file:
-        return json.load(file)
-    return None
-
-
 def last(request):
-    """Return the record of the last submission of a run, nothing where there is none."""
-    return read_json(os.path.expanduser(path_of(request)))
+    """Return the record of the last submission of a run; before the first one, what is asked for."""
+    return read_json(os.path.expanduser(path_of(request))) or request
 
 
-def intend(request, folder):
+def intend(request):
     """Write down that a job is about to be submitted; return the record."""
     path = os.path.expanduser(path_of(request))
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    record = dict(request, folder=folder, submitted=time.time())
+    record = dict(request, submitted=time.time())
     write_whole(path, json.dumps(record) + "\n")
     return record
-
-
-def first(path, text):
-    """Write a file unless it is there; return what it holds, whoever of several writers came first."""
-    own = "{}.{}-{}".format(path, socket.gethostname(), os.getpid())
-    write_whole(own, text)
-    with contextlib.suppress(FileExistsError):
-        os.link(own, path)
-    os.remove(own)
-    with open(path) as file:
-        return file.read()
 
 
 class Life:

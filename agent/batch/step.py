@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from agent.batch import grant
+from agent.batch import granted
 
 SLURM_JOB = "SLURM_JOB_ID"
 EXIT_MARK = "microcluster-step-exit "
@@ -17,24 +17,19 @@ NO_ANSWER = 255
 
 
 def main(folder, node, *line):
-    granted = grant.read(folder)
-    name = granted.name_of(node) if granted else node
+    names = dict((address, name) for name, address in granted(folder))
+    name, words = names.get(node, node), " ".join(line)
     if SLURM_JOB in os.environ:
         where = ["--jobid", os.environ[SLURM_JOB], "--nodes=1", "--ntasks=1", "--nodelist", name]
-        os.execvp("srun", ["srun", "--quiet", "--overlap", "--export=ALL"] + where + ["sh", "-c", " ".join(line)])
-    return torque_step(os.environ, name, " ".join(line))
+        os.execvp("srun", ["srun", "--quiet", "--overlap", "--export=ALL"] + where + ["sh", "-c", words])
+    return torque_step(name, words)
 
 
-def torque_words(environment, node, line):
-    """Return the words of Torque's command, which hands neither environment nor exit code on: the last line that it prints is the code."""
-    carried = ["{}={}".format(name, environment[name]) for name in CARRIED if name in environment]
-    noted = line + "\necho '" + EXIT_MARK + "'$?"
-    return ["pbsdsh", "-o", "-h", node, "/usr/bin/env"] + carried + ["/bin/sh", "-c", noted]
-
-
-def torque_step(environment, node, line):
-    """Run a step of Torque, hand on what it prints, and return the code that its last line names."""
-    words, code = torque_words(environment, node, line), None
+def torque_step(node, line):
+    """Run a step of Torque, which hands neither environment nor exit code on: the last line that it prints names the code."""
+    carried = ["{}={}".format(name, os.environ[name]) for name in CARRIED if name in os.environ]
+    noted = ["/bin/sh", "-c", line + "\necho '" + EXIT_MARK + "'$?"]
+    words, code = ["pbsdsh", "-o", "-h", node, "/usr/bin/env"] + carried + noted, None
     child = subprocess.Popen(words, stdout=subprocess.PIPE)
     for printed in iter(child.stdout.readline, b""):
         before, found, after = printed.partition(EXIT_MARK.encode())

@@ -15,7 +15,7 @@ import threading
 import time
 
 from agent import spec
-from agent.batch import grant
+from agent.batch import granted
 from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise import guard
@@ -138,7 +138,7 @@ def supervise(folder):
         if code or (Run(folder).spec.max_steps or 0) <= (run.spec.max_steps or 0):
             break
     lock.close()
-    if code != TERMINATED and guard.Guard(run).limits().get("idle_s") and not grant.read(folder):
+    if code != TERMINATED and guard.Guard(run).limits().get("idle_s") and not granted(folder):
         with contextlib.suppress(Stopped):
             watch_idle(run)
     return code

@@ -8,7 +8,6 @@ import time
 from collections import deque
 
 from agent import kill_run
-from agent.batch import grant
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.machine import parallel, read_json
@@ -78,8 +77,6 @@ class Monitor:
         self.rules = health_rules.HealthRules(time.monotonic(), spec, expected)
         self.idleness = idleness_of(spec)
         self.guard = guard.Guard(run)
-        granted = grant.read(run.folder)
-        self.walltime = grant.Walltime(granted.ends_at, time.monotonic()) if granted else None
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=CheckpointWatch(run, self.rules, self.over).keep, daemon=True)
 
@@ -228,19 +225,11 @@ class Monitor:
                 self._could_not_look(error, time.monotonic() - seen_at)
             if guarded:
                 self._let_end()
-            if guarded or self.judgement() or self._is_over():
+            if guarded or self.judgement():
                 end_all(self.run)
                 return
             self.call.wait(self.run.spec.watch_every_s)
             self.call.clear()
-
-    def _is_over(self):
-        """Whether the time that a queue granted is over, which the verdict then says."""
-        newest = self.run.checkpoints.newest_whole() if self.walltime else None
-        sentence = self.walltime.verdict(time.monotonic(), newest[0] if newest else None) if self.walltime else ""
-        if sentence:
-            self.verdict = (grant.CAUSE, sentence, [])
-        return bool(sentence)
 
     def _is_guarded(self):
         """Whether the stack's guard has the program stopped now, which the verdict then says."""

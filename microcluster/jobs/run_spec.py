@@ -12,7 +12,6 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from agent import batch, spec
-from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
@@ -201,7 +200,7 @@ def _world(facts: ClusterFacts) -> World:
 def _addresses(facts: ClusterFacts) -> tuple[str, ...]:
     """Return the nodes' private addresses; something stands for that of a node which the queue has not granted yet."""
     known = [_private(host.private_address) for host in facts.hosts]
-    return tuple(address or grant.placeholder(number) for number, address in enumerate(known))
+    return tuple(address or batch.placeholder(number) for number, address in enumerate(known))
 
 
 def _private(address: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 import agent
 from agent import spec
-from agent.batch import REQUEST
 from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
 from core.plain_text import count, note
@@ -79,18 +78,17 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     wait_for_ssh(login)
-    owner, path, earlier = f"{cluster.stack}-{cluster.mark}", RunFolder(cluster).path, set()
+    request, earlier = queue.request_of(cluster), []
     for job, record in queue.jobs_of(login):
-        if owner_of(record) != owner:  # It may have a copy of our key.
+        if owner_of(record) != owner_of(request):  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
-        elif record["folder"] != path:
-            earlier.add(record["folder"])
-    queue.end(login, earlier, owner)  # A stack carries one run.
+        elif record["folder"] != request["folder"]:
+            earlier.append(record)
+    queue.leave(login, earlier)  # A stack carries one run.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))
-    request = json.dumps(queue.request_of(cluster), sort_keys=True)
-    place(login, folder.path, {REQUEST: request, **folder.texts()})
+    place(login, folder.path, folder.texts())
     before = observe(login, cluster)
     if before.state == "finished":
         note(_finished_before(cluster, before))
@@ -198,7 +196,7 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
     if graceful and cluster.job and not (cluster.queue and queue.look(hosts[0], cluster).get("queue")):
         _let_end(hosts, cluster, RunFolder(cluster).plan.stop_grace_s)
     if cluster.queue:
-        return queue.leave(hosts[0], RunFolder(cluster).path, f"{cluster.stack}-{cluster.mark}")
+        return queue.leave(hosts[0], [queue.request_of(cluster)])
     order = RunFolder(cluster).plan.stop_order if cluster.job else ()
     for role in order[:-1]:
         on_all(hosts, partial(_end_runs, cluster=cluster, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)

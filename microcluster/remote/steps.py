@@ -83,7 +83,7 @@ def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     wait_for_ssh(login)
     owner = f"{cluster.stack}-{cluster.mark}"
     there = queue.jobs_of(login, owner)
-    unclear = queue.end(login, {record["folder"] for _, record in there}, owner)
+    unclear = queue.leave(login, [record for _, record in there])
     queue.forget_secrets(login, owner)
     for what, why in unclear.items():
         note(f"not proved on {what}: {why}")

@@ -1,6 +1,5 @@
 """A queue's commands as scripts on the path: its jobs are lines of a file, `NUMBER NAME STATE QUEUE [USER]`, which a test may write."""
 
-import json
 from pathlib import Path
 
 QSTAT = """#!/bin/sh
@@ -35,11 +34,10 @@ REQUEST = {
     "walltime": 7200,
     "interface": "eth0",
 }
-OWNER = "dev-1f3a9c42"
 
 
 class PlayedQueue:
-    """The queue, and a run's folder with a request to it."""
+    """The queue, and a run's folder with what is asked for it."""
 
     def __init__(self, tmp_path: Path, monkeypatch) -> None:
         self.here, self.folder, self.home = tmp_path / "queue", tmp_path / "runs" / "00e11aabbccd", tmp_path / "home"
@@ -49,7 +47,7 @@ class PlayedQueue:
             (self.here / name).write_text(text)
             (self.here / name).chmod(0o755)
         (self.here / "jobs").write_text("")
-        (self.folder / "request.json").write_text(json.dumps(REQUEST))
+        self.request = {**REQUEST, "folder": str(self.folder)}
         monkeypatch.setenv("PLAYED_QUEUE", str(self.here))
         monkeypatch.setenv("HOME", str(self.home))
         monkeypatch.setenv("PATH", f"{self.here}:/usr/bin:/bin")

@@ -1,5 +1,6 @@
 """A run before a queue, on the login host and in the queue's job."""
 
+import fcntl
 import json
 import os
 import signal
@@ -7,19 +8,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from played_queue import OWNER, REQUEST, PlayedQueue
+from played_queue import PlayedQueue
 
 import agent
-from agent.batch import commands, grant, job, login, step
-from agent.batch.grant import Walltime
+from agent import batch
+from agent.batch import commands, job, login, step
+from agent.batch.job import Walltime
 
 REAL = Path(__file__).parent / "real_queues"
 AGENT = Path(agent.__file__).parent
 MINE = "mc1f3a9c4200e11"
 UNCLEAR = {"sn01": "", "sn02": "processes [7] would not end"}
-SEEN = {"exists": True, "alive": False, "phase": "training", "silent_s": 3.0, "exit_code": 1, "stopped": False}
+BEGUN = '[["sn01", "10.0.0.1"], ["sn02", "10.0.0.2"]]'
 
 
 @pytest.fixture
@@ -27,8 +30,8 @@ def queue(tmp_path, monkeypatch) -> PlayedQueue:
     return PlayedQueue(tmp_path, monkeypatch)
 
 
-def submitted(queue: PlayedQueue, folder: Path | None = None) -> dict:
-    return login.submit(str(folder or queue.folder))
+def submitted(queue: PlayedQueue, **other: object) -> dict:
+    return login.submit(queue.request | other)
 
 
 def real(name: str) -> str:
@@ -63,14 +66,15 @@ def test_the_nodes_of_a_real_pbsnodes_have_their_processors():
     both = real("slurm_pbsnodes.txt")
     assert commands.nodes(both) == [commands.Node(name, True, 8) for name in ("sn01", "sn02")]
     assert not any(node.is_up for node in commands.nodes(both.replace("= free", "= down,offline")))
-    assert commands.granted("sn02\nsn02\nsn01\nsn01\n") == ["sn02", "sn01"], "each once in its order"
 
 
-def test_a_step_of_torque_carries_its_environment_and_prints_its_exit_code():
-    words = step.torque_words({"HOME": "/home/me", "SECRET": "x"}, "sn02", "true")
-    assert words[:4] == ["pbsdsh", "-o", "-h", "sn02"]
-    assert "HOME=/home/me" in words and not any("SECRET" in word for word in words)
-    assert words[-1].endswith("echo 'microcluster-step-exit '$?")
+def test_a_step_of_torque_carries_its_environment_and_hands_on_output_and_exit_code(tmp_path, monkeypatch, capfdbinary):
+    (tmp_path / "pbsdsh").write_text('#!/bin/sh\necho "$1 $2 $3"; shift 3; exec env -i "$@"\n')
+    (tmp_path / "pbsdsh").chmod(0o755)
+    for name, value in (("PATH", f"{tmp_path}:{os.environ['PATH']}"), ("PBS_JOBID", "7"), ("SECRET", "x")):
+        monkeypatch.setenv(name, value)
+    assert step.torque_step("sn02", "echo $PBS_JOBID $SECRET; (exit 3)") == 3
+    assert capfdbinary.readouterr().out == b"-o -h sn02\n7\n"
 
 
 def test_a_run_is_submitted_with_everything_in_one_option_l_and_is_never_rerun_by_the_queue(queue):
@@ -95,33 +99,37 @@ def test_a_run_whose_last_job_is_over_is_submitted_again_without_what_that_left(
 
 def test_what_the_queue_says_to_a_refused_run_is_handed_on(queue):
     (queue.here / "refusal").write_text("invalid partition specified: gpu\n")
-    assert submitted(queue) == {"refused": "invalid partition specified: gpu"}
+    with pytest.raises(login.QueueError, match="it was refused: invalid partition specified: gpu. Change the cluster"):
+        submitted(queue)
 
 
 def test_a_waiting_run_shows_its_place_among_those_that_wait_in_its_queue(queue):
     queue.has("1 a R gpu", "2 b Q gpu", "3 c Q gpu-long", f"4 {MINE} Q gpu", "5 d Q gpu")
-    seen = login.with_queue(dict(SEEN), str(queue.folder), time.time())
+    seen = login.look(queue.request)
     assert (seen["alive"], seen["phase"]) == (True, "queued")
     assert [seen["queue"][key] for key in ("job", "position", "waiting")] == ["4", 2, 3]
 
 
 def test_a_run_whose_job_left_the_queue_is_not_alive_whatever_its_folder_says(queue):
     queue.has(f"4 {MINE} C gpu")
-    assert login.with_queue(dict(SEEN, alive=True), str(queue.folder), time.time())["alive"] is False
+    with (queue.folder / "supervisor.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert login.look(queue.request)["alive"] is False
 
 
 def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(queue):
     queue.has(f"4 {MINE} R gpu")
-    grant.write(str(queue.folder), grant.Grant("4", ["sn01"], ["10.0.0.1"], 0.0))
+    (queue.folder / "phase").write_text("training")
     (queue.folder / "alive_at").write_text("1.0")
-    seen = login.with_queue(dict(SEEN), str(queue.folder), time.time() + 50)
+    os.utime(queue.folder / "alive_at", (0, time.time() - 50))
+    seen = login.look(queue.request)
     assert (seen["phase"], "queue" in seen) == ("training", False)
     assert 49 < seen["silent_s"] < 60
 
 
 def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
     submitted(queue)
-    assert login.leave(str(queue.folder), OWNER) == {}
+    assert login.leave(queue.request) == {}
     assert queue.living == [] and (queue.folder / "stopped").exists()
 
 
@@ -137,8 +145,16 @@ def test_a_running_job_is_asked_first_and_only_its_word_proves_the_end_on_each_n
     queue.has(f"4 {MINE} R gpu")
     if word:
         (queue.folder / "nodes_ended.json").write_text(json.dumps(word))
-    assert login.leave(str(queue.folder), OWNER) == proof
+    assert login.leave(queue.request) == proof
     assert (queue.folder / "stop_asked").exists()
+
+
+def test_a_job_that_stays_in_the_queue_is_named_as_that(queue, monkeypatch):
+    monkeypatch.setattr(login, "GONE_S", 0)
+    submitted(queue)
+    (queue.here / "qdel").write_text("#!/bin/sh\n")
+    with pytest.raises(login.QueueError, match="job 100 is still there after qdel"):
+        login.leave(queue.request)
 
 
 def test_two_commands_that_end_a_run_at_once_do_not_hinder_each_other(queue, monkeypatch):
@@ -148,19 +164,18 @@ def test_two_commands_that_end_a_run_at_once_do_not_hinder_each_other(queue, mon
     submitted(queue)
     with monkeypatch.context() as at_once:
         at_once.setattr(os, "rename", after_the_other)
-        assert login.leave(str(queue.folder), OWNER) == {}
+        assert login.leave(queue.request) == {}
     assert (queue.folder / "stopped").exists()
 
 
-def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(queue):
-    assert job.granted(str(queue.folder), REQUEST, ["sn01"], 0.0) is None
-    failure = json.loads((queue.folder / "failure.json").read_text())
+def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(with_agent, monkeypatch):
+    failure = job_on(with_agent, monkeypatch, "sn01")
     assert failure == {"cause": "queue", "sentence": "the queue granted 1 and not 2 nodes", "lines": []}
 
 
 def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed(queue):
     queue.does("slow", "2")
-    caller = subprocess.Popen([sys.executable, str(AGENT), "batch.login", "submit", str(queue.folder)])
+    caller = subprocess.Popen([sys.executable, str(AGENT), "batch.login", "submit", json.dumps(queue.request)])
     while not (queue.here / "begun").exists():
         time.sleep(0.01)
     caller.kill()
@@ -172,7 +187,7 @@ def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_kill
 def test_an_earlier_command_that_never_ends_is_named_after_a_limit(queue, monkeypatch, capsys):
     monkeypatch.setattr(login, "LOCK_TIMEOUT_S", 0)
     with login.locked():
-        login.main("submit", str(queue.folder))
+        login.main("submit", json.dumps(queue.request))
     assert "Run the same command again" in json.loads(capsys.readouterr().out)["failed"]
     assert queue.submissions == []
 
@@ -190,30 +205,28 @@ def test_a_job_that_came_late_does_not_take_the_place_of_the_one_that_has_carrie
 def test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted(queue):
     queue.has(f"7 {MINE} R gpu stranger")
     assert submitted(queue)["new"]
-    login.leave(str(queue.folder), OWNER)
+    login.leave(queue.request)
     assert queue.living == ["7"]
 
 
 def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found_nor_deleted(queue, tmp_path):
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "request.json").write_text(json.dumps({**REQUEST, "stack": "copy", "name": "mc1f3a9c42c0b1e"}))
-    assert submitted(queue, other)["new"]
+    (tmp_path / "other").mkdir()
+    other = {"folder": str(tmp_path / "other"), "stack": "copy", "name": "mc1f3a9c42c0b1e"}
+    assert submitted(queue, **other)["new"]
     assert submitted(queue)["new"]
-    login.leave(str(other), "copy-1f3a9c42")
+    login.leave(queue.request | other)
     assert queue.living == ["101"]
 
 
 def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
     submitted(queue)
-    assert login.leave(str(queue.folder), "copy-1f3a9c42") == {}
+    assert login.leave(queue.request | {"stack": "copy"}) == {}
     assert (queue.living, (queue.folder / "stop_asked").exists()) == (["100"], False)
 
 
 def ended_in_vain(queue: PlayedQueue, sentence: str) -> None:
     submitted(queue)
     queue.has(f"100 {MINE} C gpu")
-    grant.write(str(queue.folder), grant.Grant("100", [], [], 0.0))
     (queue.folder / "failure.json").write_text(json.dumps({"cause": "walltime", "sentence": sentence, "lines": []}))
 
 
@@ -221,8 +234,7 @@ def test_a_walltime_in_which_nothing_was_saved_is_not_asked_for_again(queue):
     ended_in_vain(queue, Walltime(0.0, 0.0).verdict(1.0, None))
     with pytest.raises(login.QueueError, match="job 100 of this run had 2 nodes for 2.0 h and nothing was saved"):
         submitted(queue)
-    (queue.folder / "request.json").write_text(json.dumps({**REQUEST, "walltime": 7201}))
-    assert submitted(queue)["new"]
+    assert submitted(queue, walltime=7201)["new"]
 
 
 def test_a_walltime_in_which_a_checkpoint_was_saved_is_asked_for_again(queue):
@@ -249,7 +261,7 @@ def with_agent(queue):
 
 
 def test_a_job_that_is_not_the_chosen_one_or_that_the_queue_begins_again_ends_itself_and_is_written_down(with_agent):
-    grant.write(str(with_agent.folder), grant.Grant("100", [], [], 0.0))
+    (with_agent.folder / "granted.json").write_text(BEGUN)
     for number, says in (("555", False), ("100", True)):
         code, life = begun(with_agent, number)
         assert code == job.REFUSED and life["ended"] >= life["started"]
@@ -272,7 +284,7 @@ def test_a_job_whose_modules_are_not_there_is_on_the_receipt_with_its_end(with_a
 
 def test_the_programs_secrets_go_with_the_job_and_with_the_run(with_agent):
     secrets = with_agent.folder / "secrets"
-    for end in (lambda: begun(with_agent, "100"), lambda: login.leave(str(with_agent.folder), OWNER)):
+    for end in (lambda: begun(with_agent, "100"), lambda: login.leave(with_agent.request)):
         secrets.mkdir()
         (secrets / "WANDB_API_KEY").write_text("x")
         (with_agent.folder / "stop_asked").touch()
@@ -281,20 +293,19 @@ def test_the_programs_secrets_go_with_the_job_and_with_the_run(with_agent):
 
 
 def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkeypatch):
-    request, now = {"id": "4", "nodes": 1, "interface": "lo"}, time.monotonic()
-    monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
-    found = job.granted(str(queue.folder), request, ["sn01"], now + 5)
+    walltime = Walltime(time.monotonic() + 5, time.monotonic())
+    monkeypatch.setattr(job, "checkpoints_in", lambda folder: None)
     monkeypatch.setattr(time, "time", lambda: 4e9)
     monkeypatch.setattr(job, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
-    assert job.carry_out(str(queue.folder), "r", found, Alive()) == 0
+    assert job.carry_out(str(queue.folder), "r", walltime, Alive()) == 0
 
 
-def test_a_walltime_that_ends_before_the_training_is_named_as_the_cause(with_agent, monkeypatch):
-    folder = with_agent.folder
-    (folder / "phase").write_text("preparing")
-    (folder / "life").write_text(json.dumps({**REQUEST, "id": "100", "started": time.time() - 7300}))
-    (folder / "nodes").write_text("sn01\nsn02\n")
+def job_on(queue: PlayedQueue, monkeypatch, *nodes: str, began: float = 0.0) -> dict:
+    """Carry out a job whose supervisor does nothing; return why it failed."""
+    folder, started = queue.folder, time.time() - began
+    (folder / "life").write_text(json.dumps({**queue.request, "id": "100", "started": started}))
+    (folder / "nodes").write_text("\n".join(nodes * 2))
     monkeypatch.setenv("PBS_NODEFILE", str(folder / "nodes"))
     monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
     monkeypatch.setattr(job.kill_run, "end", lambda *words, **more: ([], []))
@@ -302,9 +313,19 @@ def test_a_walltime_that_ends_before_the_training_is_named_as_the_cause(with_age
     before = signal.getsignal(signal.SIGTERM)
     job.main(str(folder), str(folder / "life"))
     signal.signal(signal.SIGTERM, before)
-    failure = json.loads((folder / "failure.json").read_text())
-    assert (failure["cause"], "in this phase: preparing" in failure["sentence"]) == ("walltime", True)
     assert not (folder / "stopped").exists()
+    return json.loads((folder / "failure.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("phase", "sentence"), [("preparing", "in this phase: preparing"), ("training", "nothing was saved in it")]
+)
+def test_a_walltime_that_ends_in_vain_is_named_as_the_cause(with_agent, monkeypatch, phase, sentence):
+    (with_agent.folder / "phase").write_text(phase)
+    monkeypatch.setattr(job, "checkpoints_in", lambda folder: SimpleNamespace(newest_whole=lambda: None))
+    failure = job_on(with_agent, monkeypatch, "sn01", "sn02", began=7300)
+    assert (failure["cause"], sentence in failure["sentence"]) == ("walltime", True)
+    assert json.loads((with_agent.folder / "granted.json").read_text()) == [[n, "10.0.0.1"] for n in ("sn01", "sn02")]
 
 
 class Child:
@@ -322,10 +343,11 @@ class Alive:
         """Nothing is written down."""
 
 
-def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them():
-    granted = grant.Grant("4", ["sn01", "sn02"], ["10.0.0.1", "10.0.0.2"], 0.0)
-    assert granted.filled('["{node-0}:48123", "{node-1}"]') == '["10.0.0.1:48123", "10.0.0.2"]'
-    assert granted.name_of("10.0.0.2") == "sn02"
+def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them(tmp_path):
+    text = '["{node-0}:48123", "{node-1}"]'
+    assert batch.filled(text, str(tmp_path)) == text
+    (tmp_path / "granted.json").write_text(BEGUN)
+    assert batch.filled(text, str(tmp_path)) == '["10.0.0.1:48123", "10.0.0.2"]'
 
 
 @pytest.mark.parametrize(
@@ -333,6 +355,7 @@ def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them()
     [
         ([(700.0, 40), (900.0, 40), (910.0, 50)], "step 50 was just saved"),
         ([(700.0, None), (1000.0, None)], "nothing was saved"),
+        ([(900.0, 40), (950.0, 50)], "step 50 was just saved"),
     ],
 )
 def test_in_the_last_part_of_the_walltime_the_first_new_checkpoint_ends_the_run_and_at_the_end_nothing_has_to(
@@ -348,7 +371,7 @@ def test_an_empty_queue_is_not_asked_again_at_once_and_a_host_without_its_comman
     queue.has()
     assert login.listed(str(queue.folder), time.time()) == []
     with monkeypatch.context() as patch:
-        patch.setattr(login, "asked", lambda words: pytest.fail("asked again"))
+        patch.setattr(login, "in_queue", lambda: pytest.fail("asked again"))
         assert login.listed(str(queue.folder), time.time()) == []
     queue.has()
     (queue.here / "qstat").unlink()

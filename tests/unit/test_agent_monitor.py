@@ -2,13 +2,11 @@
 
 import json
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
 from supervised_run import FACTS, carry_out, end_run, events_of, hurry, shell_wait, trains, write_job
 
-from agent.batch import grant
 from agent.supervise import training
 
 
@@ -36,14 +34,6 @@ def test_a_rank_that_died_is_named_with_its_node_and_its_own_last_lines(folder):
     assert (outcome.cause, outcome.reason) == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
     assert len(outcome.last_lines) == 20
     assert outcome.last_lines[-1] == "[1,2]<stderr>:Traceback line 29", "samples and blank lines are left out"
-
-
-def test_the_end_of_the_time_that_a_queue_granted_ends_the_ranks(folder):
-    write_job(folder, train=["sleep", "60"])
-    grant.write(str(folder), grant.Grant("7.pbs", ["gpu-0", "gpu-1"], ["10.0.0.0", "10.0.0.1"], time.monotonic() + 1))
-    outcome = carry_out(folder)
-    assert (outcome.cause, outcome.reason.startswith(grant.NOTHING_SAVED)) == (grant.CAUSE, True)
-    assert end_run(folder)["ended"] == 0
 
 
 def test_a_stall_names_the_rank_that_horovod_waits_for_and_its_machine(folder):

@@ -7,7 +7,7 @@ import pytest
 import sample_spec
 
 from agent import spec
-from agent.batch import grant
+from agent.batch import job as queue_job
 from agent.readers import pattern
 from agent.supervise import guard, health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
@@ -266,7 +266,7 @@ OF_SUPERVISORS = (
     *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),
     *("not-brought-back", health_rules.PREPARING_STALLED, "placing", "environment", "shared-folder", "preflight"),
 )
-OF_QUEUES = ("queue", grant.CAUSE)
+OF_QUEUES = (queue_job.QUEUE, queue_job.WALLTIME)
 
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():

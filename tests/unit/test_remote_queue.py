@@ -90,7 +90,7 @@ def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wan
     ],
 )
 def test_what_the_live_queue_would_never_run_is_refused_before_it_is_submitted(wanted, reason):
-    with pytest.raises(RemoteError, match=f"{reason}.*nothing was submitted"):
+    with pytest.raises(RemoteError, match=f"{reason}.*Nothing was submitted"):
         queue.prepare(Site(), facts(**wanted))
     queue.prepare(Site(), facts())
 
@@ -98,7 +98,7 @@ def test_what_the_live_queue_would_never_run_is_refused_before_it_is_submitted(w
 def test_a_jobs_name_has_the_mark_is_not_cut_by_torque_and_is_another_for_each_run_and_folder():
     dev = replace(facts(), run="00e11aabbccd")
     others = replace(dev, run="00e11aabbcce"), replace(dev, mount_point="/scratch/me")
-    names = {queue.job_name(each) for each in (dev, *others)}
+    names = {queue.request_of(each)["name"] for each in (dev, *others)}
     assert len(names) == 3
     assert all(name.startswith("mc1f3a9c42") and len(name) == 15 for name in names)
 
@@ -113,6 +113,8 @@ class Busy(Site):
         self.put_there[path] = text
 
     def run(self, argv, **options) -> Completed:
+        if "leave" in argv:
+            return Completed(0, '{"failed": "job 3 is still there"}', "")
         return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
 
 
@@ -129,8 +131,7 @@ def test_only_living_jobs_of_this_person_with_a_record_of_the_stack_are_its_own(
 
 def test_an_earlier_run_whose_job_stays_in_the_queue_lets_no_other_be_submitted(monkeypatch):
     monkeypatch.setattr(job, "wait_for_ssh", lambda login: None)
-    monkeypatch.setattr(queue, "leave", lambda login, folder, owner: {})
-    with pytest.raises(RemoteError, match="ending job 3 of dev-1f3a9c42: still in the queue.* Nothing else was done"):
+    with pytest.raises(RemoteError, match=r"for run 00e11aabbccd \(leave\): job 3 is still there"):
         job.start_job([Busy(RECORD)], replace(facts(), run="ffff00001111"))
 
 
@@ -204,19 +205,20 @@ def of_python(python: str | None, **changed: object) -> ClusterFacts:
     return replace(facts(modules=("anaconda/2",)), job=job)
 
 
-OLD = '[ -z "$2" ]'
+OLD = """exec python3 -c 'import sys; sys.version_info = (2, 7); exec(sys.argv[1])' "$2\""""
 
 
 @pytest.mark.parametrize(
     ("programs", "wanted", "reason"),
     [
-        ({"python3": "exit 1"}, of_python("python3"), "there is no python3 of 3.5 or newer.*there is no python3"),
+        ({"python3": "exit 127"}, of_python("python3"), "there is no python3 of 3.5 or newer.*there is no python3"),
+        ({"python3_6": "exit 1"}, of_python("python3.6"), "python3.6 has no module venv"),
         ({}, of_python("python2.7"), "with anaconda/2 loaded: there is no python2.7"),
-        ({"python2_7": OLD}, of_python("python2.7"), "python2.7 is Python 2, with which the preflight"),
+        ({"python2_7": OLD}, of_python("python2.7"), "python2.7 is Python 2: .* and give job.preflight"),
         (
             {"python2_7": OLD},
-            of_python("python2.7", requirements=("numpy==1.16.0",)),
-            "requirements cannot be installed",
+            of_python("python2.7", requirements=("numpy==1.16.0",), preflight="skip: Python 2"),
+            "leave job.requirements out",
         ),
     ],
 )

@@ -37,7 +37,7 @@ from tools.chaos.workers import Theatre
 
 COMMANDS = "tools.chaos.queue"
 STACK, MARK = "chaos", "1f3a9c42"
-CALLS = {Verb.UP: 6, Verb.DESTROY: 6}
+CALLS = {Verb.UP: 6, Verb.DESTROY: 4}
 """Commands of the queue in a clean command; a strike at a later one kills nobody."""
 QSUB = 4
 """The call of an up that submits; the others list."""
@@ -168,7 +168,7 @@ class _Site:
             run=self.run_id,
         )
         (folder / "facts.json").write_text(facts.to_json())
-        self._install_queue(queue.job_name(facts))
+        self._install_queue(queue.request_of(facts)["name"])
 
     def _install_queue(self, name_of_job: str) -> None:
         programs = self.queue / "bin"
