@@ -171,3 +171,7 @@ class Section(BaseModel, ABC):
     @abstractmethod
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
+
+    @abstractmethod
+    def dockerfile(self, world: World) -> str:
+        """Return what the container's image is made by, on the world's image."""

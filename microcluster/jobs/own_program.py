@@ -251,9 +251,13 @@ class OwnProgram(Section):
             artifacts=(WANDB_FOLDER,),
             secrets=(WANDB_KEY,) if tracks else (),
             not_shown=self._not_shown(),
-            **self._installed(world),
+            make_environment=None if world.image else self._make_environment(world),
         )
         return plan, program
+
+    def dockerfile(self, world: World) -> str:
+        """Bring the requirements, and the repository where the program lies in one."""
+        return render("own_program/Dockerfile", job=self, base=world.image, bare=not is_ours(world.image))
 
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
@@ -262,18 +266,11 @@ class OwnProgram(Section):
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
 
-    def _installed(self, world: World) -> dict[str, Any]:
-        """Return the part of the plan that brings the requirements, and the repository where the program lies in one."""
-        if world.image:
-            bare = not is_ours(world.image)
-            return {"dockerfile": render("own_program/Dockerfile", job=self, base=world.image, bare=bare)}
-        script = render(
-            "own_program/environment.sh.j2",
-            job=self,
-            folder=f"{world.path}/{ENVIRONMENT}",
-            program=self.folder(world),
-        )
-        return {"make_environment": ("sh", "-c", script)}
+    def _make_environment(self, world: World) -> Argv:
+        """Return what brings the same to a machine without containers."""
+        folder = f"{world.path}/{ENVIRONMENT}"
+        script = render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(world))
+        return ("sh", "-c", script)
 
     def _imports(self, world: World, program: Program, command: Argv) -> Argv:
         """Return what imports the script's own imports by the program's interpreter; nothing for a program that is no script."""

@@ -138,7 +138,6 @@ class Plan:
         checkpoints: the agent's module that knows a whole checkpoint from a torn one; ``checkpoint_files`` is what one is made of, for
             the report.
         ranks: the address of each process that computes, in the order of their numbers; empty where every slot has one.
-        dockerfile: of the container's image.
         make_environment: the argv that makes the run's own environment on a machine without containers.
         imports: the argv that imports what the program imports, where another program than ours trains.
         data: None for a program that brings its own.
@@ -174,7 +173,6 @@ class Plan:
     reader_options: Mapping[str, str] = field(default_factory=dict)
     checkpoints: str = NO_CHECKPOINTS
     checkpoint_options: Mapping[str, str] = field(default_factory=dict)
-    dockerfile: str | None = None
     make_environment: Sequence[str] | None = None
     imports: Sequence[str] = ()
     data: DataPlan | None = None

@@ -161,10 +161,11 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     job, container = facts.job, facts.container
     if job.max_steps is not None:
         job = job.model_copy(update={"max_steps": 0})
-    plan = job.plan(replace(_world(facts), logdir="-"))
-    if container and plan.dockerfile:
-        tag = f"microcluster/{job.kind}:{_hash(plan.dockerfile)}"
-        container = replace(container, dockerfile=plan.dockerfile, tag=tag)
+    world = replace(_world(facts), logdir="-")
+    plan = job.plan(world)
+    if container:
+        dockerfile = job.dockerfile(world)
+        container = replace(container, dockerfile=dockerfile, tag=f"microcluster/{job.kind}:{_hash(dockerfile)}")
     identity = {
         "config": plan.files[plan.config_file],
         "image": container.tag if container else None,

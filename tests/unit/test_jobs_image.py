@@ -24,7 +24,7 @@ END = "The command returned a non-zero code:"
 
 
 def dockerfile(world):
-    return JOB.plan(world).dockerfile
+    return JOB.dockerfile(world)
 
 
 def tag(world):

@@ -137,11 +137,11 @@ def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_
 
 
 def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_with_our_program() -> None:
-    real, local = (launched(stack(base)).plan for base in (NGC, LOCAL))
-    text = real.dockerfile
+    real, local = (launched(stack(base)) for base in (NGC, LOCAL))
+    text = real.facts.container.dockerfile
     assert "texar==0.2.4" in text and "--detach 0cce879591833a46ab844a9d5565383b270f1b15" in text
-    assert "pip" not in local.dockerfile
-    assert (real.trainer, local.trainer) == ("Texar 0.2.4", "stand-in 0.1.0")
+    assert "pip" not in local.facts.container.dockerfile
+    assert (real.plan.trainer, local.plan.trainer) == ("Texar 0.2.4", "stand-in 0.1.0")
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
         "job/python: image r.test/microcluster/torch:local has no python3.9[^\x1b]*; it has", str(refused.value)
     )
     assert "python3.13" in str(refused.value)
-    assert launched().plan.dockerfile.count("RUN") == 0, "the local image has all packages"
+    assert launched().facts.container.dockerfile.count("RUN") == 0, "the local image has all packages"
     names = [image.local_name(base) for base in ("r.test/microcluster/torch:local", NVIDIA)]
     assert names == ["torch", None]
     assert image.pythons("nvcr.io/nvidia/tensorflow:19.05-py3") == ("python", "python3", "python3.5")
@@ -177,7 +177,7 @@ def test_the_published_trainers_packages_come_with_those_that_they_imported_in_t
 
 def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_or_its_pip_ends_the_build() -> None:
     chosen = {"requirements": ["six==1.16.0"], "python": "/usr/bin/python3.13"}
-    text = launched(**chosen).plan.dockerfile
+    text = launched(**chosen).facts.container.dockerfile
     there, pip, install = (line.removeprefix("RUN ") for line in text.splitlines() if line.startswith("RUN "))
     assert install.endswith(
         "/usr/bin/python3.13 -m pip install --no-cache-dir --disable-pip-version-check six==1.16.0 "

@@ -159,7 +159,6 @@ class Job(Section):
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
         data, size, numbers = data_of(self.dataset, world), SIZES[self.model], self._parameters()
-        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
         config = f"--config_file={world.path}/{CONFIG_FILE}"
         words = ("python", "run.py", config, "--use_horovod=True", "--mode=train_eval")
         # It goes on from the latest checkpoint of a log folder that has one.
@@ -167,7 +166,7 @@ class Job(Section):
         program = Program(words, resumed, "python", CONFIG_FILE, model_bytes=GRADIENT_BYTES * numbers)
         return Plan(
             title=f"{self.model} on {self.dataset}, {self.precision}, {self.batch_per_gpu} pairs per rank",
-            trainer=trainer,
+            trainer=world.trainer or SOURCE.name,
             program_folder=PROGRAM_FOLDERS.get(world.trainer, LOCAL_PROGRAM_FOLDER),
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: self.configuration(data.folder, world.logdir)},
@@ -176,7 +175,6 @@ class Job(Section):
             checkpoint_files=(
                 "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
             ),
-            dockerfile=render("openseq2seq/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare),
             data=data,
             metrics=METRICS,
             translator=translation,
@@ -189,6 +187,11 @@ class Job(Section):
             warmup_steps=size.warmup_steps,
             **by_mpirun(world, program),
         )
+
+    def dockerfile(self, world: World) -> str:
+        """Install the trainer, which the local image holds already."""
+        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
+        return render("openseq2seq/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare)
 
     def configuration(self, data_folder: str, logdir: str) -> str:
         """Return the Python file that ``run.py`` reads."""

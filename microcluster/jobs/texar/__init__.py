@@ -140,7 +140,6 @@ class Job(Section):
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
         text, data, is_ours = TEXTS[self.dataset], self._data(world), self.trainer == STAND_IN
-        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
         words = ("env", f"PYTHONPATH={world.path}", "python", SCRIPT, "--config", MODULE, "--data_path", data.folder)
         checkpoints, size, exchanged = NO_CHECKPOINTS, 0, exchanged_numbers(self.hidden_size, text.words)
         if is_ours:  # It goes on from the newest checkpoint by itself.
@@ -152,7 +151,7 @@ class Job(Section):
                 f"LSTM language model {self.config}, {LAYERS} layers of {self.hidden_size}, on {self.dataset}, batch "
                 f"{self.global_batch} over all ranks"
             ),
-            trainer=trainer,
+            trainer=world.trainer or SOURCE.name,
             program_folder=PROGRAM_FOLDERS.get(world.trainer, LOCAL_PROGRAM_FOLDER),
             config_file=CONFIG_FILE,
             files={CONFIG_FILE: render("texar/language_model.py.j2", job=self, layers=LAYERS, forget_bias=FORGET_BIAS)},
@@ -161,7 +160,6 @@ class Job(Section):
             checkpoint_files=(
                 "of our own language model only: .index (where each tensor lies), .meta (the graph), .data (the weights)"
             ),
-            dockerfile=render("texar/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare),
             data=data,
             metrics=METRICS,
             unit="epoch",
@@ -173,6 +171,11 @@ class Job(Section):
             learning_rate=self._learning_rate,
             **by_mpirun(world, program),
         )
+
+    def dockerfile(self, world: World) -> str:
+        """Install the trainer, which the local image holds already."""
+        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
+        return render("texar/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare)
 
     def _data(self, world: World) -> DataPlan:
         """Return the three files; Texar itself insists on the number of different words."""
