@@ -11,10 +11,10 @@ import pulumi
 from pulumi_command import local
 
 from core.home import Home
-from microcluster.config.model import Container as ContainerSection
+from microcluster.config.sections import Container as ContainerSection
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
-from microcluster.jobs.plan import Plan
+from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import decided
 
 REGISTRY_KEY = "ngc_key"

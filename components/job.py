@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pulumi
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, completed, step
-from microcluster.jobs.plan import NO_CHECKPOINTS
+from microcluster.jobs.run_plan import NO_CHECKPOINTS
 
 UNPLANNED = "no prediction: this model on this hardware was never timed"
 STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from emulator.account import EmulatedAccount
-from emulator.connections import send
 from emulator.fault_injection import ERROR_OBJECT, HELD, NO_FAULT, STALE, Call, InjectedFault
+from emulator.response_faults import send
 from emulator.store import Change, RecordVersions
 
 HISTORY_FILE = "history.jsonl"

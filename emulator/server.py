@@ -15,10 +15,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from emulator.account import EmulatedAccount
-from emulator.connections import BreakableProtocol
 from emulator.fault_injection import BROKEN_TLS, FaultInjectionError
 from emulator.machine_reconciler import MachineReconciler
 from emulator.package_index import PackageIndex
+from emulator.response_faults import BreakableProtocol
 from emulator.settings import LOOPBACK
 from emulator.status import Holdings, status_of
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from core.home import Home
 from microcluster.accounts.registry import ACCOUNTS, account_of
-from microcluster.config import rules
+from microcluster.config import rules_and_defaults
 from microcluster.config import stack as config
-from microcluster.config.model import Container, Guard
+from microcluster.config.sections import Container, Guard
 from microcluster.config.stack import Stack
 from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.jobs.own_program import OwnProgram
@@ -39,9 +39,7 @@ TYPES = {
 }
 ANY_ACCOUNT = {"cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS)}
 """What stands beside every account's key, whose own schema knows one name only."""
-TIME_SCALE = (
-    f"number | 1 | above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
-)
+TIME_SCALE = f"number | 1 | above 0 and up to {rules_and_defaults.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
 SYSTEMS_HEAD = [
     "| system | stack | what runs | tried by | its result | dollars an hour |",
     "|---|---|---|---|---|---|",
@@ -110,7 +108,7 @@ def _table(title: str, rows: Iterable[str]) -> list[str]:
 def _settings(account: str) -> list[str]:
     """Return the rows of the keys beside the sections, `NAME:...`."""
     key = account_of(account).key
-    rows = {key.name: f"path | {key.default} | {key.meaning}", rules.TIME_SCALE: TIME_SCALE}
+    rows = {key.name: f"path | {key.default} | {key.meaning}", rules_and_defaults.TIME_SCALE: TIME_SCALE}
     return [f"| `{account}:{name}` | {row} |" for name, row in rows.items()]
 
 

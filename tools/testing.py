@@ -16,7 +16,7 @@ from filelock import FileLock
 from core.home import Home
 from core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
-from microcluster.setup import docker, engine, images, venv
+from microcluster.setup import docker_install, engine, images, venv
 from microcluster.setup.environment import PYTHON, VENV, child_environment
 from microcluster.setup.errors import INTERRUPTED, CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, asked, run_in_view, start, stop_group
@@ -68,7 +68,7 @@ def test(home: Home) -> int:
     """Run all tests that can run here; with FAST=1 the quick suites on our own Python alone."""
     fast = bool(os.environ.get("FAST"))
     others = {} if fast else other_pythons()
-    obstacle = None if fast else docker.why_no_containers()
+    obstacle = None if fast else docker_install.why_no_containers()
     if obstacle and os.environ.get("CI"):
         raise CommandFailed(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
     suites = planned(others, fast=fast, containers=not obstacle)

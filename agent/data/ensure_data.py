@@ -33,7 +33,7 @@ def is_whole(run):
 def answer(run, words, what):
     """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
     run.doing = what
-    code, output = run.ask_again(["sh", run.path("data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
+    code, output = run.ask_again(["sh", run.path("bring_data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
         raise step_failed("preparing", what, code, output.splitlines())
     return code == WHOLE
@@ -72,7 +72,7 @@ def arrived(run, address):
     for _ in range(TRIES):
         note(run, "bringing the data from " + name + ", which has them whole")
         run.doing = "bringing the data from " + name
-        code = run.do(["sh", run.path("data.sh"), "bring", address], lines.append)
+        code = run.do(["sh", run.path("bring_data.sh"), "bring", address], lines.append)
         if code == 0 and is_whole(run):
             note(run, "the data of " + name + " are here")
             return True

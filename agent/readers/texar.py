@@ -2,7 +2,7 @@
 
 TensorFlow's logger and the one below it both print every line, and every rank prints its own epochs. Only the first rank's lines
 make events, and a line that is repeated makes none. A loss is the logarithm of a perplexity. Lines are those of
-examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/jobs/texar/__init__.py.
+examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/jobs/texar.py.
 """
 
 import math

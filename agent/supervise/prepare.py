@@ -77,7 +77,7 @@ def place(run, checkpoint):
     others = [] if run.is_shared else run.spec.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
-        must(run, ["sh", run.path("place.sh"), address] + checkpoint)
+        must(run, ["sh", run.path("send_run_folder.sh"), address] + checkpoint)
     if others and run.spec.data:
         run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
         must(run, run.program("data.distribute_data", run.spec.data, json.dumps(run.spec.ssh), *others))

@@ -20,10 +20,10 @@ from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise import guard
 from agent.supervise.health_rules import Stopped, explained
+from agent.supervise.monitor import train, watch_idle
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
 from agent.supervise.run_context import Run
-from agent.supervise.training import train, watch_idle
 
 START_TIMEOUT_S = 30
 LOOK_TIMEOUT_S = 1

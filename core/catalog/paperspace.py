@@ -7,7 +7,7 @@ pages on machine types (17 June 2025) and on regions (2026). The account itself 
 from dataclasses import dataclass
 from decimal import Decimal
 
-from core.catalog.prices import DOLLARS, Part, Prices, Rate, hostname
+from core.catalog.billing_rules import DOLLARS, Part, Prices, Rate, hostname
 
 AS_OF = "2025-11-14"
 CURRENCY = DOLLARS

@@ -8,7 +8,7 @@ with 2 TB each), from which the rest is derived, undated and without tax. The ac
 from dataclasses import dataclass
 from decimal import Decimal
 
-from core.catalog.prices import Part, Prices, Rate, hostname
+from core.catalog.billing_rules import Part, Prices, Rate, hostname
 
 AS_OF = "2026-05"
 PRICE_SOURCE = f"estimate from the catalog of {AS_OF}"

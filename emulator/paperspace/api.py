@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from emulator import api
 from emulator.api import Reply
-from emulator.connections import RETRY_AFTER_S
 from emulator.fault_injection import REORDERED, InjectedFault
 from emulator.paperspace import lifecycle, machines, networks, offers, operations
 from emulator.paperspace.account import Account
@@ -22,6 +21,7 @@ from emulator.paperspace.operations import Call, Operation
 from emulator.paperspace.records import BillingItem
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
+from emulator.response_faults import RETRY_AFTER_S
 from emulator.store import Table
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]

@@ -13,9 +13,9 @@ from starlette.routing import Route
 
 from emulator import api
 from emulator.api import Reply
-from emulator.connections import html_page
 from emulator.fault_injection import NO_FAULT, InjectedFault
-from emulator.softlayer import portal, queries, transactions, types, users, wire
+from emulator.response_faults import html_page
+from emulator.softlayer import portal, protocols, queries, transactions, types, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import per_hour
 from emulator.softlayer.calls import TOTAL_HEADER, Answer, Call, Credentials
@@ -155,25 +155,25 @@ def _without_guests(answer: Answer) -> Answer:
 
 
 def _read_xmlrpc(request: Request, body: bytes) -> Call:
-    return wire.read_xmlrpc(request.path_params["service"], body)
+    return protocols.read_xmlrpc(request.path_params["service"], body)
 
 
 def _read_rest(request: Request, body: bytes) -> Call:
     path = request.path_params["path"]
-    return wire.read_rest(path, request.query_params, body, _basic(request))
+    return protocols.read_rest(path, request.query_params, body, _basic(request))
 
 
 def _write_xmlrpc(reply: Reply) -> Response:
     """An answer or a fault; only with status 200 does a client read a fault's code."""
     if isinstance(reply.result, Fault):
-        return Response(wire.write_xmlrpc_fault(reply.result), media_type=XML)
-    return Response(wire.write_xmlrpc_answer(reply.result), media_type=XML, headers=_total(reply))
+        return Response(protocols.write_xmlrpc_fault(reply.result), media_type=XML)
+    return Response(protocols.write_xmlrpc_answer(reply.result), media_type=XML, headers=_total(reply))
 
 
 def _write_rest(reply: Reply) -> Response:
     if isinstance(reply.result, Fault):
-        return Response(wire.write_rest_fault(reply.result), reply.result.status, media_type=JSON)
-    return Response(wire.write_rest_answer(reply.result), media_type=JSON, headers=_total(reply))
+        return Response(protocols.write_rest_fault(reply.result), reply.result.status, media_type=JSON)
+    return Response(protocols.write_rest_answer(reply.result), media_type=JSON, headers=_total(reply))
 
 
 def _total(reply: Reply) -> dict[str, str]:

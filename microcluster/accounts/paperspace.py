@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictStr
 
 from core.catalog import paperspace as catalog
-from core.catalog.prices import Prices
-from microcluster.accounts.account import (
+from core.catalog.billing_rules import Prices
+from microcluster.accounts.cluster_section import (
     MACHINE_COUNTS,
     Account,
     AdminCidrs,
@@ -19,7 +19,7 @@ from microcluster.accounts.account import (
     problem_of_example,
     problem_of_place,
 )
-from microcluster.jobs.contract import Origin
+from microcluster.jobs.job_section import Origin
 
 USER = "paperspace"
 """Of every Linux machine there, with sudo."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.plain_text import shown
-from microcluster.accounts.account import Account, ClusterSection, Hardware, KeySetting, Nodes, choice
+from microcluster.accounts.cluster_section import Account, ClusterSection, Hardware, KeySetting, Nodes, choice
 from microcluster.jobs.cluster_facts import Queue
 
 AS_OF = "2018-05"

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from microcluster.accounts.account import Account
+    from microcluster.accounts.cluster_section import Account
 
 DEFAULT = "softlayer"
 ACCOUNTS: Mapping[str, tuple[str, ...]] = {

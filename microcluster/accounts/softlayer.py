@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.catalog import softlayer as catalog
-from core.catalog.prices import Prices
-from microcluster.accounts.account import (
+from core.catalog.billing_rules import Prices
+from microcluster.accounts.cluster_section import (
     MACHINE_COUNTS,
     Account,
     AdminCidrs,
@@ -20,7 +20,7 @@ from microcluster.accounts.account import (
     problem_of_example,
     problem_of_place,
 )
-from microcluster.jobs.contract import Origin
+from microcluster.jobs.job_section import Origin
 
 LARGEST_ID = 2**31 - 1
 FAST_MBPS = 1000

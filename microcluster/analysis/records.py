@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from microcluster.jobs.plan import Metric
+from microcluster.jobs.run_plan import Metric
 
 Event = Mapping[str, Any]
 Point = tuple[int, float]

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from agent import spec, step_time_model
 from microcluster.analysis.bottleneck import Link, by_cause
 from microcluster.analysis.records import Evaluation, Event, curves, latest, named, since, sound
-from microcluster.jobs.contract import GRADIENT_BYTES
-from microcluster.jobs.plan import NO_CHECKPOINTS, Metric
+from microcluster.jobs.job_section import GRADIENT_BYTES
+from microcluster.jobs.run_plan import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"

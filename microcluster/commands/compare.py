@@ -7,9 +7,9 @@ from pathlib import Path
 from core.plain_text import printable, say
 from microcluster.analysis import comparison
 from microcluster.analysis.comparison import ReportedRun
-from microcluster.commands.command import UserMistake, local_command, print_json
+from microcluster.commands.command_line import UserMistake, local_command, print_json
 from microcluster.commands.report import reports_in
-from microcluster.commands.screen import show_table
+from microcluster.display.console import show_table
 from microcluster.setup.environment import ARTIFACTS
 
 
@@ -40,7 +40,7 @@ def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
 
 
 def _draw(path: Path, runs: Sequence[ReportedRun], told: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from microcluster.commands.report_page import curve, figures  # noqa: PLC0415 - drawing takes time at every start
+    from microcluster.display.report_page import curve, figures  # noqa: PLC0415 - drawing takes time at every start
 
     by_hours = {one.name: one.losses for one in runs}
     priced = [one for one in runs if one.per_hour is not None]

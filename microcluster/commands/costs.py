@@ -8,14 +8,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.catalog.prices import DOLLARS, plain
+from core.catalog.billing_rules import DOLLARS, plain
 from core.home import Home
 from core.plain_text import count, note, say
-from microcluster.commands.command import FAILED, SENTENCES, command, print_json, sentence
-from microcluster.commands.money import CENT, Statement, keep, kept, read_statement
+from microcluster.commands.account_charges import Statement, keep, kept, read_statement
+from microcluster.commands.command_line import FAILED, SENTENCES, command, print_json, sentence
 from microcluster.commands.report import reports_in
-from microcluster.commands.screen import show_table
+from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
+from microcluster.planning.costs import CENT
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.key_file import CredentialsError
 
@@ -138,7 +139,7 @@ def sums(found: Sequence[Paid]) -> list[str]:
 
 
 def _draw(page: Path, found: Sequence[Paid], told: Sequence[str]) -> None:
-    from microcluster.commands.report_page import bars, figures  # noqa: PLC0415 - drawing takes time at every start
+    from microcluster.display.report_page import bars, figures  # noqa: PLC0415 - drawing takes time at every start
 
     days = by_day(found)
     heights = {stack: [float(cost) for cost in of.values()] for stack, of in days.items()}

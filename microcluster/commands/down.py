@@ -2,15 +2,15 @@
 
 from core.home import Home
 from core.plain_text import count, say
-from core.waiting import NotReadyError
+from core.polling import NotReadyError
 from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
-from microcluster.commands.command import FAILED, STACK, CommandFailed, local_command, run_part, run_part_within
+from microcluster.commands.command_line import FAILED, STACK, CommandFailed, local_command, run_part, run_part_within
 from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
 from microcluster.commands.stop import stop
 from microcluster.config import stack as config
-from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
+from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import engine
@@ -37,7 +37,7 @@ def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int
     with alone_on(stack, "make down", home):
         held = pulumi_state.known(stack, home)
         account = emulated_account.rented(emulator, home) if emulator else None
-        no_key = accounts.why_no_key(of.name, of.config_file) if account is None else None
+        no_key = account_opening.why_no_key(of.name, of.config_file) if account is None else None
         billed = bool(held.held or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)

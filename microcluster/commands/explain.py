@@ -1,9 +1,9 @@
 """`fab explain`: every value of a stack and where it came from."""
 
 from core.plain_text import note
-from microcluster.commands.command import STACK, command, print_json
-from microcluster.commands.screen import show_table
+from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.config import stack as config
+from microcluster.display.console import show_table
 
 
 @command

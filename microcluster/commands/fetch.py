@@ -14,14 +14,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from agent.records.inventory import KEPT, LARGE, SMALL
 from core.files import write_whole
 from core.plain_text import count, note, say
-from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
-from microcluster.commands.screen import PlainConsole
+from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
 from microcluster.commands.stack_outputs import cluster_of
+from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote.file_transfer import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
-from microcluster.remote.transfer import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.setup.environment import fetched_folder
 
 MANIFEST = "manifest.json"

@@ -10,11 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 from agent.supervise.guard import CAUSES
-from core.catalog.prices import DOLLARS, money
+from core.catalog.billing_rules import DOLLARS, money
 from core.home import Home
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.command import (
+from microcluster.commands.account_charges import account_and_owner
+from microcluster.commands.command_line import (
     FAILED,
     STACK,
     CommandFailed,
@@ -23,13 +24,12 @@ from microcluster.commands.command import (
     print_json,
     run_part,
 )
-from microcluster.commands.guard_look import MISSED_LOOKS_S, Guard, StackHands
-from microcluster.commands.money import account_and_owner
+from microcluster.commands.guard_enforcement import MISSED_LOOKS_S, Guard, StackHands
 from microcluster.config import stack as config
 from microcluster.guard import timer
-from microcluster.guard.book import RECORD, Book, Record, called
 from microcluster.guard.decision import CLOCKS_AGREE_S, UNREAD, Limits, Verdict, price
-from microcluster.lifecycle import accounts, emulated_account
+from microcluster.guard.records import RECORD, Book, Record, called
+from microcluster.lifecycle import account_opening, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
 
@@ -274,7 +274,7 @@ def say_limits(known: config.Stack) -> None:
 def _install(stack: str, home: Home) -> int:
     """Install the timer, and look once as it will: with nothing of this terminal."""
     of = config.read_account(stack)
-    missing = accounts.why_no_key(of.name, of.config_file, exported={})
+    missing = account_opening.why_no_key(of.name, of.config_file, exported={})
     if missing:
         raise UserMistake(
             f"A timer does not see the variables of this terminal, and without them the account cannot be opened: {missing} "

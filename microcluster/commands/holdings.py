@@ -8,7 +8,7 @@ from decimal import Decimal
 from core.home import Home
 from core.plain_text import duration
 from microcluster.accounts.registry import attached_kinds, resource_types
-from microcluster.commands.screen import show_table
+from microcluster.display.console import show_table
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from providers.rental.account import Resource

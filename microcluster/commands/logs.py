@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.plain_text import note, say
-from microcluster.commands import run_text
-from microcluster.commands.command import STACK, CommandFailed, UserMistake, command
+from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job

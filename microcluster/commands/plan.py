@@ -10,13 +10,13 @@ from typing import Any
 from core.plain_text import count, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis import bottleneck
-from microcluster.commands.command import STACK, CommandFailed, UserMistake, local_command, print_json
+from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, local_command, print_json
 from microcluster.commands.report import reports_in
-from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
 from microcluster.config.variants import Keys, variants
-from microcluster.lifecycle.accounts import open_account, why_no_key
+from microcluster.display.console import show_table
+from microcluster.lifecycle.account_opening import open_account, why_no_key
 from microcluster.planning.alternatives import (
     CHEAPEST,
     FASTEST,

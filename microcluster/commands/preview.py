@@ -2,7 +2,7 @@
 
 from core.home import Home
 from core.plain_text import say
-from microcluster.commands.command import STACK, CommandFailed, local_command
+from microcluster.commands.command_line import STACK, CommandFailed, local_command
 from microcluster.commands.guard import say_limits
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config

@@ -7,13 +7,14 @@ from typing import Any
 
 from core.home import Home, Owner
 from core.plain_text import count, note, say
-from microcluster.commands.command import FAILED, STACK, command, print_json
+from microcluster.commands.account_charges import keep, read_statement
+from microcluster.commands.command_line import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, with_state
-from microcluster.commands.money import CENT, keep, read_statement
-from microcluster.commands.screen import show_table
 from microcluster.config import stack as config
+from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
 from microcluster.lifecycle.pulumi_state import Held
+from microcluster.planning.costs import CENT
 from providers.rental.account import Extension, Resource
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge

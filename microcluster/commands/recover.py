@@ -5,9 +5,9 @@ import dataclasses
 from core.home import Home, Owner
 from core.plain_text import count, note, say
 from microcluster.commands import holdings
-from microcluster.commands.command import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
+from microcluster.commands.account_charges import account_and_owner
+from microcluster.commands.command_line import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
 from microcluster.commands.holdings import Compared, with_state
-from microcluster.commands.money import account_and_owner
 from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks, orphans, pulumi, pulumi_state
 from microcluster.setup import engine

@@ -17,18 +17,19 @@ from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import run_text
-from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
-from microcluster.commands.money import CENT, account_of, cost_of
+from microcluster.commands.account_charges import account_of, cost_of
+from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
+from microcluster.display import run_text
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import Plan
+from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.planning.costs import CENT
 from microcluster.remote import job as remote_job
-from microcluster.remote import run_export
-from microcluster.remote.run_export import Records
+from microcluster.remote import report_records
+from microcluster.remote.report_records import Records
 from microcluster.setup.environment import fetched_folder
 from providers.rental.errors import ProviderError
 from providers.rental.receipt import Charge
@@ -39,14 +40,14 @@ PAGE, FACTS = "report.html", "report.json"
 @command
 def report(stack: str = STACK, as_json: bool = False) -> int:
     """Report machines, results and cost of the run, also as a page; exit code 1 unless the run is finished."""
-    from microcluster.commands.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every command's start
+    from microcluster.display.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every command's start
 
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
     outcome = remote_job.observe(launcher, cluster)
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
-    records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
+    records, cost, bill = report_records.read(launcher, cluster), cost_of(cluster), _bill(cluster)
     plan = RunFolder(cluster).plan
     found = curves(records.events, plan.eval_steps, plan.metrics)
     answers = answers_of(plan, outcome, records, found, emulated=cost.emulated)

@@ -1,7 +1,7 @@
 """`fab resume`: continue the job on machines that stay."""
 
 from core.plain_text import say
-from microcluster.commands.command import STACK, command, suggest
+from microcluster.commands.command_line import STACK, command, suggest
 from microcluster.commands.guard import watched
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.commands.step import secrets_for

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from core.home import Home
 from core.plain_text import say
-from microcluster.commands.command import STACK, UserMistake, local_command
+from microcluster.commands.command_line import STACK, UserMistake, local_command
 from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, pulumi_state
 from microcluster.setup import engine as pulumi_engine

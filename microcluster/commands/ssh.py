@@ -3,7 +3,7 @@
 import os
 import sys
 
-from microcluster.commands.command import STACK, CommandFailed, command
+from microcluster.commands.command_line import STACK, CommandFailed, command
 from microcluster.commands.stack_outputs import cluster_of, host_named
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts

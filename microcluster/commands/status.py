@@ -6,11 +6,12 @@ from typing import Any
 from core.plain_text import say
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import preflight_table, run_text
-from microcluster.commands.command import STACK, command, print_json
-from microcluster.commands.money import Cost, cost_of
+from microcluster.commands.account_charges import cost_of
+from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
+from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.planning.costs import Cost
 from microcluster.remote import job
 
 OF_THE_RUN = (

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from core.home import Home, Owner
 from core.plain_text import note, say
-from microcluster.commands.command import UserMistake, command
+from microcluster.commands.command_line import UserMistake, command
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.lifecycle.accounts import drive_password
+from microcluster.lifecycle.account_opening import drive_password
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start

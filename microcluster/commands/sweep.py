@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from core.home import Home
 from core.plain_text import count, note, say
 from microcluster.commands import holdings
-from microcluster.commands.command import (
+from microcluster.commands.command_line import (
     FAILED,
     STACK,
     CommandFailed,
@@ -17,7 +17,7 @@ from microcluster.commands.command import (
 )
 from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi_state
-from microcluster.lifecycle.accounts import open_account
+from microcluster.lifecycle.account_opening import open_account
 from microcluster.lifecycle.pulumi_state import BrokenStateError
 from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import agent
 from core.plain_text import note, say
-from microcluster.commands.command import FAILED, STACK, CommandFailed, UserMistake, command
+from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.own_program import ENVIRONMENT

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from core.plain_text import count, note, one_line, say
-from microcluster.commands.command import STACK, UserMistake, command, print_json
+from microcluster.commands.command_line import STACK, UserMistake, command, print_json
 from microcluster.commands.fetch import manifest_in
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import Plan
+from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
+from microcluster.remote.file_transfer import inventory
 from microcluster.remote.host import Host
-from microcluster.remote.transfer import inventory
 from microcluster.remote.translation import Model, model_of, place_fetched
 from microcluster.remote.translation import translate as translate_lines
 

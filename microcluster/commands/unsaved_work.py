@@ -8,7 +8,7 @@ from core.home import Home
 from core.plain_text import one_line, say
 from microcluster.accounts.registry import machine_types
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.command import CommandFailed, UserMistake, run_part
+from microcluster.commands.command_line import CommandFailed, UserMistake, run_part
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.status import observed_or_none
 from microcluster.jobs.cluster_facts import ClusterFacts

@@ -9,7 +9,8 @@ from core.plain_text import duration, note, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import unsaved_work
-from microcluster.commands.command import (
+from microcluster.commands.account_charges import cost_of_stack
+from microcluster.commands.command_line import (
     FAILED,
     INTERRUPTED,
     SENTENCES,
@@ -31,8 +32,7 @@ from microcluster.commands.guard import (
     sentence_of,
     who_looks,
 )
-from microcluster.commands.guard_look import fetch_begun
-from microcluster.commands.money import cost_of_stack
+from microcluster.commands.guard_enforcement import fetch_begun
 from microcluster.commands.recover import repair
 from microcluster.commands.report import report
 from microcluster.commands.resume import resume
@@ -41,7 +41,7 @@ from microcluster.commands.status import outcome_or_none
 from microcluster.commands.watch import LIMIT, watch
 from microcluster.config import stack as config
 from microcluster.guard.decision import LIVING, UNREAD, Limits, Verdict
-from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
+from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import engine
 from microcluster.setup.environment import use_own_backend
@@ -97,7 +97,7 @@ def up(stack: str = STACK, fetch_first: bool = False, discard: bool = False, dow
 def _check_key(home: Home, stack: str) -> None:
     """Refuse before the engine starts where there is no key; an emulated account writes its own."""
     of = config.read_account(stack)
-    missing = None if emulated_account.of_stack(stack, home) else accounts.why_no_key(of.name, of.config_file)
+    missing = None if emulated_account.of_stack(stack, home) else account_opening.why_no_key(of.name, of.config_file)
     if missing:
         raise UserMistake(f"Nothing was ordered: {missing} Then `make up STACK={stack}` again.")
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from microcluster.accounts.registry import account_of
-from microcluster.config.model import StackFile
+from microcluster.config.sections import StackFile
 from microcluster.jobs.image import is_local
 from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, Bill, interval
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict

@@ -13,7 +13,7 @@ from typing import Any
 
 from core.files import write_whole
 from microcluster.jobs.finished_data import Data, SentFile
-from microcluster.jobs.plan import SourceFile
+from microcluster.jobs.run_plan import SourceFile
 
 MOST_FILES, MOST_BYTES = 200, 1_000_000
 """They are stored in the stack's state and sent to the machines in one message."""

@@ -12,12 +12,11 @@ from pydantic import ValidationError
 
 from core.home import Home, owner_mark
 from core.plain_text import count, printable, shown
-from microcluster.accounts.account import ClusterSection
+from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
 from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.local_files import find_files, read_source
-from microcluster.config.model import EXAMPLES, Container, Guard, StackFile, sentence, stack_file, unknown_key
-from microcluster.config.rules import (
+from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
     complete,
     problems_of_account,
@@ -25,10 +24,11 @@ from microcluster.config.rules import (
     problems_of_sections,
 )
 from microcluster.config.safe_yaml import TextProblem, read
-from microcluster.jobs.contract import Section
+from microcluster.config.sections import EXAMPLES, Container, Guard, StackFile, sentence, stack_file, unknown_key
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
-from microcluster.jobs.plan import SourceFile, World
+from microcluster.jobs.job_section import Section
+from microcluster.jobs.run_plan import SourceFile, World
 
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"

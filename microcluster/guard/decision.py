@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from core.catalog.prices import DOLLARS, money
+from core.catalog.billing_rules import DOLLARS, money
 from core.plain_text import duration
 from microcluster.analysis.run_state import Outcome
 from microcluster.guard.rental import Rental, hours

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from core.catalog.prices import DOLLARS
+from core.catalog.billing_rules import DOLLARS
 from providers.rental.receipt import Charge
 
 FOR_EVER = datetime.max.replace(tzinfo=UTC)

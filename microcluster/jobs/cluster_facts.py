@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, ValidationError
 
-from microcluster.jobs.contract import Section
 from microcluster.jobs.finished_data import Data
+from microcluster.jobs.job_section import Section
 from microcluster.jobs.kinds import section_of
-from microcluster.jobs.plan import SourceFile
+from microcluster.jobs.run_plan import SourceFile
 
 SSH_PORT = 4444
 """Of the containers; what measures and what the ranks meet on lies beside it, also where there is no container."""

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from microcluster.jobs.own_program import OwnProgram, Words
-from microcluster.jobs.plan import Plan, Process, World
 from microcluster.jobs.ranks import commands, environment
+from microcluster.jobs.run_plan import Plan, Process, World
 
 ROLE = "rank"
 PORT = 48125
@@ -20,7 +20,7 @@ IN_FOLDER = 'cd "$0" && exec "$@"'
 
 
 class Job(OwnProgram):
-    """See `microcluster.jobs.contract.Section`."""
+    """See `microcluster.jobs.job_section.Section`."""
 
     runtimes = ("container", "host")
 

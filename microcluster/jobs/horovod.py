@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Literal
 
 from microcluster.jobs.own_program import OwnScript
-from microcluster.jobs.plan import Plan, World
 from microcluster.jobs.ranks import by_mpirun
+from microcluster.jobs.run_plan import Plan, World
 
 
 class Job(OwnScript):
-    """See `microcluster.jobs.contract.Section`."""
+    """See `microcluster.jobs.job_section.Section`."""
 
     kind: Literal["horovod"]
 

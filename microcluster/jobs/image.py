@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster.jobs.contract import Sections
+from microcluster.jobs.job_section import Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"

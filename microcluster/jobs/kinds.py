@@ -1,4 +1,4 @@
-"""The registry of job kinds, by the name that ``job.kind`` gives. See `microcluster.jobs.contract`."""
+"""The registry of job kinds, by the name that ``job.kind`` gives. See `microcluster.jobs.job_section`."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from microcluster.jobs.contract import Section
+from microcluster.jobs.job_section import Section
 
 KINDS = ("openseq2seq", "horovod", "torchrun", "command", "texar", "mxnet")
 """Each is the name of a module, which holds the kind's section as Job."""

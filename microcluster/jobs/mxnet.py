@@ -16,10 +16,10 @@ from pydantic import Field, StrictInt, StrictStr
 
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
-from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Sections, matching
+from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, Words, pattern_or
-from microcluster.jobs.plan import NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 from microcluster.jobs.ranks import commands, environment
+from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
@@ -46,7 +46,7 @@ PerNode = Annotated[StrictInt, Field(ge=1, le=64)]
 
 
 class Job(OwnScript):
-    """See `microcluster.jobs.contract.Section`; a step is an epoch."""
+    """See `microcluster.jobs.job_section.Section`; a step is an epoch."""
 
     runtimes = ("container", "host")
 

@@ -12,11 +12,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictSt
 from pydantic.alias_generators import to_camel
 
 from core.plain_text import printable, shown
-from microcluster.jobs.contract import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.image import is_ours, named_image, pythons
-from microcluster.jobs.plan import NO_CHECKPOINTS, Argv, Plan, World
+from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
+from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Plan, World
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.kill_run import RUN_VARIABLE
-from microcluster.jobs.plan import DEFAULT_MODEL_BYTES, Argv, Process, World
+from microcluster.jobs.run_plan import DEFAULT_MODEL_BYTES, Argv, Process, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""

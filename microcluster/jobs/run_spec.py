@@ -18,9 +18,9 @@ from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.image import is_local
 from microcluster.jobs.own_program import ENVIRONMENT
-from microcluster.jobs.plan import DataPlan, Plan, World
 from microcluster.jobs.ranks import RSH_AGENT
 from microcluster.jobs.rendering import render
+from microcluster.jobs.run_plan import DataPlan, Plan, World
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
@@ -92,8 +92,10 @@ class RunFolder:
         if data:
             made = staging(data, self.facts.mount_point, self.facts.data)
             files["staging.json"] = json.dumps(made, indent=1, sort_keys=True) + "\n"
-            files["data.sh"] = render("data.sh.j2", data=data.folder, id=data.id, ssh=ssh)
-        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=ssh, files=list(placed), shared=self.shared)
+            files["bring_data.sh"] = render("bring_data.sh.j2", data=data.folder, id=data.id, ssh=ssh)
+        files["send_run_folder.sh"] = render(
+            "send_run_folder.sh.j2", run=self.path, ssh=ssh, files=list(placed), shared=self.shared
+        )
         return {**files, spec.FILE: spec.text(self.document())}
 
     def document(self) -> dict[str, Any]:

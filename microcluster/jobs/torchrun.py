@@ -9,8 +9,8 @@ from typing import Literal
 
 from agent import spec
 from microcluster.jobs.own_program import OwnScript
-from microcluster.jobs.plan import Plan, Process, World
 from microcluster.jobs.ranks import commands, environment
+from microcluster.jobs.run_plan import Plan, Process, World
 
 ROLE = "torchrun-agent"
 PORT = 48123
@@ -18,7 +18,7 @@ PORT = 48123
 
 
 class Job(OwnScript):
-    """See `microcluster.jobs.contract.Section`."""
+    """See `microcluster.jobs.job_section.Section`."""
 
     runtimes = ("container", "host")
 

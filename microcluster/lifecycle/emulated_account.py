@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from core.home import Home
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.accounts.registry import account_of
 from microcluster.config import stack as config
-from microcluster.setup import docker
+from microcluster.setup import docker_install
 from microcluster.setup import images as local_images
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, CommandFailed, UserMistake
@@ -85,7 +85,7 @@ def answer(account: Emulated, home: Home, stages: Stages) -> None:
         return
     refuse_taken_port(account, status)
     with stages.stage("emulator", f"the emulated {account_of(account.name).title} account, on this machine"):
-        docker.ensure(home)
+        docker_install.ensure(home)
         _command("start", account, home)
 
 
@@ -105,7 +105,7 @@ def refuse_taken_port(account: Emulated, status: Mapping[str, Any]) -> None:
 def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> None:
     """Install Docker and build the images of these names, by default those of the local stack."""
     with stages.stage("docker", "for the emulated machines"):
-        docker.ensure(home)
+        docker_install.ensure(home)
     with stages.stage("images", "for the emulated machines and the training"):
         local_images.ensure(names or local_images.IMAGES, home)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.home import Home
-from core.waiting import NotReadyError, wait_until
+from core.polling import NotReadyError, wait_until
 from microcluster.accounts.registry import ACCOUNTS
 from microcluster.setup.environment import child_environment
 

@@ -1,4 +1,4 @@
-"""Hours and dollars of a run, how long a budget pays, and the steps between checkpoints that keep a crash cheap."""
+"""Hours and dollars of a run, its cost so far, how long a budget pays, and the steps between checkpoints that keep a crash cheap."""
 
 import math
 from collections.abc import Iterable
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from heapq import heapify, heapreplace
+from typing import Any
 
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import DOLLARS, Rate, money
 from microcluster.planning.prediction import BAND
 
 HOUR_S = 3600
+CENT = Decimal("0.01")
 YEAR, INSTANT = timedelta(days=365), timedelta(microseconds=1)
 MOST_MINUTES, MOST_DOLLARS = 10, 1
 """The default limits of what a crash may cost, in time and in money; the lower one decides."""
@@ -34,6 +36,50 @@ class Bill:
     def dollars(self) -> float:
         """Not rounded to whole hours."""
         return self.hours * float(self.per_hour)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost per hour and so far, replaced machines included; None where the account cannot be read."""
+
+    per_hour: Decimal | None
+    so_far: Decimal | None
+    currency: str = DOLLARS
+    next_hour: datetime | None = None
+    """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
+    emulated: bool = False
+    """Whether the account is emulated on this computer, so that nobody pays."""
+
+    @property
+    def price(self) -> str:
+        """What goes on costing, by the hour."""
+        if self.per_hour is None:
+            return "a price that the account does not say now"
+        return f"{self.amount(self.per_hour)} an hour{' (emulated)' if self.emulated else ''}"
+
+    def amount(self, much: Decimal) -> str:
+        """Write an amount in the account's currency."""
+        return money(much, self.currency)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
+            "currency": self.currency,
+            "emulated": self.emulated,
+            "next_hour": self.next_hour.isoformat() if self.next_hour else None,
+        }
+
+    def __str__(self) -> str:
+        """Return one short line."""
+        if self.per_hour is None or self.so_far is None:
+            return "unknown"
+        beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
+        label = " (emulated)" if self.emulated else ""
+        if self.currency != DOLLARS:
+            return f"{self.so_far.quantize(CENT)} {self.currency} so far{label}"
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
 
 
 def last_paid(dollars: Decimal, going_on: Iterable[tuple[datetime, Rate]], now: datetime) -> datetime | None:

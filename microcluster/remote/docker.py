@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
 from core.plain_text import note
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host

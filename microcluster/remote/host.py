@@ -12,7 +12,7 @@ import fabric
 import invoke
 import paramiko
 
-from core.waiting import NotReadyError, wait_until
+from core.polling import NotReadyError, wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
 from microcluster.remote.connection import (

@@ -17,17 +17,17 @@ from agent import spec
 from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
 from core.plain_text import count, note
-from core.waiting import NotReadyError, wait_until
+from core.polling import NotReadyError, wait_until
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.file_transfer import send_data
 from microcluster.remote.host import Host, wait_for_ssh
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.training_image import image_id
-from microcluster.remote.transfer import send_data
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from core.waiting import NotReadyError
+from core.polling import NotReadyError
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 

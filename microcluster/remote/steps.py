@@ -6,11 +6,11 @@ from core.catalog.gpus import GPUS
 from core.plain_text import note
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
-from microcluster.remote.access import ensure_firewall, ensure_key_login
 from microcluster.remote.docker import ensure_container, ensure_docker_storage
 from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements
 from microcluster.remote.host import SUDO, Host, wait_for_ssh
 from microcluster.remote.host_key import trusted_key
+from microcluster.remote.login_and_firewall import ensure_firewall, ensure_key_login
 from microcluster.remote.openssh import login_host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_rank_files

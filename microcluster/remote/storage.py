@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.plain_text import note
-from core.waiting import NotReadyError, wait_until
+from core.polling import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 
-from core.waiting import NotReadyError, wait_until
+from core.polling import NotReadyError, wait_until
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
 

@@ -28,7 +28,7 @@ PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_TRUSTED_HOST")
 TIMEOUT_S = 3600.0
 LOAD = ("docker", "load", "--quiet")
 CHAIN_COPY = Path(chain_copy.__file__)
-RECEIVE = f"{FOLDER}/take_in.sh"
+RECEIVE = f"{FOLDER}/receive_image.sh"
 KEYS = "/root/.ssh/authorized_keys2"
 """The second file that sshd reads by default; the first one has the stack's own key and is not changed."""
 KEYS_OF_USER = ".ssh/authorized_keys2"
@@ -42,7 +42,7 @@ def pull_base(host: Host, container: Container, exported_key: str | None = None)
     """
     key = registry_key(container, exported_key)
     registry = container.image.partition("/")[0]
-    argv = ("sh", "-c", render("pull.sh.j2"), "pull", registry, container.image)
+    argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image)
     done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
     said = " ".join(done.stderr.strip().splitlines()[-1:])
     if done.exit_code == LOGIN_REFUSED:
@@ -198,7 +198,7 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
     note(f"training image: in one chain from {' to '.join(host.facts.name for host in members)} ...")
     try:
         on_all(members, lambda host: _join(members, members.index(host), container, rank_key_file))
-        script = render("hand_over.sh.j2", folder=FOLDER)
+        script = render("send_image.sh.j2", folder=FOLDER)
         first = targets[0]
         argv = ("sh", "-c", script, "hand-over", container.tag, first.user, first.facts.private_address)
         done = source.run(argv, timeout_s=TIMEOUT_S, accept=range(256))
@@ -225,7 +225,7 @@ def _join(members: Sequence[Host], place: int, container: Container, rank_key_fi
     host.put(f"{FOLDER}/{CHAIN_COPY.name}", CHAIN_COPY.read_text())
     way = ["sh", f"{FOLDER}/machine_ssh", "-l", host.user]
     inputs = {"folder": FOLDER, "sink": json.dumps(LOAD), "way": json.dumps(way)}
-    host.put(RECEIVE, render("take_in.sh.j2", **inputs, onward=[each.facts.private_address for each in onward]))
+    host.put(RECEIVE, render("receive_image.sh.j2", **inputs, onward=[each.facts.private_address for each in onward]))
     before = members[place - 1].facts.private_address
     host.put(KEYS, one_use_key(rank_public_key(rank_key_file), before), "0600")
 

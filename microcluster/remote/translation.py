@@ -10,11 +10,11 @@ from typing import Any
 import agent
 from core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import Plan
+from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import RemoteError
+from microcluster.remote.file_transfer import RemoteFile, send
 from microcluster.remote.host import Host
-from microcluster.remote.transfer import RemoteFile, send
 
 PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0

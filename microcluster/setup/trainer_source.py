@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.files import whole_folder
-from microcluster.jobs.contract import PinnedSource
+from microcluster.jobs.job_section import PinnedSource
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.image_build import NOT_INPUTS, input_files, input_hash
 from microcluster.setup.process import asked

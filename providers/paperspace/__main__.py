@@ -5,9 +5,9 @@ import sys
 from providers.grpc import server
 from providers.grpc.servicer import Vendor
 from providers.paperspace.account import account_of
-from providers.paperspace.goods import Drives, Networks
 from providers.paperspace.ledger import Ledgers
 from providers.paperspace.machine import Machines
+from providers.paperspace.network_and_drive import Drives, Networks
 
 PAPERSPACE = Vendor(
     (Ledgers(), Networks(), Drives(), Machines()),

@@ -25,11 +25,11 @@ from providers.rental.account import (
     Quote,
     Resource,
 )
+from providers.rental.api_calls import Row, SharedList, at, at_once, text_at
 from providers.rental.errors import AccountError, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList, at, at_once, text_at
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import requests
 
+from providers.rental.api_calls import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
 from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, UNREADABLE, CallError
-from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, Wire
 
 CALLS_PER_SECOND = 10
 """The vendor documents no limit, only that there is one (code TOO_MANY_REQUESTS)."""

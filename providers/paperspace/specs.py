@@ -11,7 +11,7 @@ import pulumi
 import pydantic
 
 from core.catalog import paperspace as catalog
-from core.catalog.prices import Prices
+from core.catalog.billing_rules import Prices
 from core.home import ZONE, Owner, owner_in_domain
 from providers.rental.spec import Declared, Mark, Spec
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from core.catalog import paperspace as catalog
-from core.catalog.prices import Part
+from core.catalog.billing_rules import Part
 from providers.paperspace.specs import read_name
 from providers.rental.account import EXTENSION, Claim, OrderStatus, Pending, Resource
-from providers.rental.wire import text_at
+from providers.rental.api_calls import text_at
 
 MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM = "machine", "network", "drive", "script", "claim"
 OFF, READY, PROVISIONING = "off", "ready", "provisioning"

@@ -11,7 +11,7 @@ from typing import Any
 from agent.batch import commands
 from agent.batch.records import SEEN_EVERY_S, owner_of, path_of
 from core.home import Home, Owner
-from core.waiting import NotReadyError
+from core.polling import NotReadyError
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import Rate
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from core.catalog.prices import Prices
+from core.catalog.billing_rules import Prices
 from core.home import Owner, owner_in_domain
 from providers.rental import sweep
 from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource

@@ -9,12 +9,12 @@ from itertools import groupby
 from core.home import NOBODYS, Owner
 from providers.rental import order
 from providers.rental.account import Account, Market, Pending, Resource
+from providers.rental.api_calls import at_once
 from providers.rental.closing import close
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.rental.order import Log, Operation
 from providers.rental.receipt import Receipt, receipt
-from providers.rental.wire import at_once
 
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:

@@ -21,10 +21,10 @@ from providers.rental.account import (
     Quote,
     Resource,
 )
+from providers.rental.api_calls import Row, SharedList, at, at_once, text_at
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.rental.order import Operation
 from providers.rental.receipt import Charge
-from providers.rental.wire import Row, SharedList, at, at_once, text_at
 from providers.softlayer import billing, credentials, views
 from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, SEEING, Api, made_id
 from providers.softlayer.billing import BILL_MASK, ORDER_MASK

@@ -13,8 +13,8 @@ from xml.parsers.expat import ExpatError
 import SoftLayer
 from requests import Response
 
+from providers.rental.api_calls import READ_ATTEMPTS, Moved, OnceAdapter, Row, SharedList, Wire
 from providers.rental.errors import NO_ANSWER, NOT_TRUSTED, UNREADABLE, ProviderError
-from providers.rental.wire import READ_ATTEMPTS, Moved, OnceAdapter, Row, SharedList, Wire
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 

@@ -11,9 +11,9 @@ from typing import Any
 from core.home import ZONE, Owner, owner_in_domain, owner_in_notes
 from providers.rental import receipt
 from providers.rental.account import OrderStatus, Quote, Resource
+from providers.rental.api_calls import at, at_once, text_at
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
-from providers.rental.wire import at, at_once, text_at
 from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 from providers.softlayer.specs import GuestSpec, LedgerSpec, guest_template, lost_of, where_else

@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Owner
 from providers.rental.account import Pending, Resource
+from providers.rental.api_calls import at, text_at
 from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented, public_line
 from providers.rental.spec import Values
-from providers.rental.wire import at, text_at
 from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.errors import ApiError

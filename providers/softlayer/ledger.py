@@ -8,11 +8,11 @@ from core.catalog import softlayer as catalog
 from core.home import Owner
 from providers.rental import resource
 from providers.rental.account import Quote, Resource
+from providers.rental.api_calls import at
 from providers.rental.errors import ProviderError
 from providers.rental.key_file import CredentialsError
 from providers.rental.order import Operation
 from providers.rental.spec import Values, problems
-from providers.rental.wire import at
 from providers.softlayer import billing
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api

@@ -11,13 +11,13 @@ import pydantic
 import yaml
 
 from core.catalog import softlayer as catalog
-from core.catalog.prices import Prices
+from core.catalog.billing_rules import Prices
 from core.home import Owner, owner_in_domain
 from providers.rental.account import OrderRequest
+from providers.rental.api_calls import at, text_at
 from providers.rental.errors import CallError
 from providers.rental.resource import HostKey
 from providers.rental.spec import Declared, Mark, Spec
-from providers.rental.wire import at, text_at
 
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
@@ -218,7 +218,7 @@ def cloud_config(key: HostKey, owner: Owner, hostname: str) -> str:
     """Write the user data: the mark first, then the host key.
 
     ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
-    microcluster/remote/access.py turns passwords off and proves it.
+    microcluster/remote/login_and_firewall.py turns passwords off and proves it.
     """
     settings = {
         "ssh_deletekeys": True,

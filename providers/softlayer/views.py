@@ -5,7 +5,7 @@ from typing import Any
 
 from core.home import owner_in_domain, owner_in_notes
 from providers.rental.account import Pending, Resource
-from providers.rental.wire import Row, at, text_at
+from providers.rental.api_calls import Row, at, text_at
 from providers.softlayer import billing
 from providers.softlayer.specs import GROUP, GUEST, KEY
 

@@ -12,10 +12,10 @@ from typing import Any
 import docker
 import pytest
 
-from microcluster.jobs.contract import PinnedSource
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
+from microcluster.jobs.job_section import PinnedSource
 from microcluster.jobs.openseq2seq import Job
-from microcluster.jobs.plan import World
+from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source

@@ -13,7 +13,7 @@ from typing import Any
 
 import docker
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from emulator.machines.networks import containers_of, is_served, overlapping
 from tools import product
 from tools.product import ASK_LIMIT_S, ROOT, SHARED, Networks

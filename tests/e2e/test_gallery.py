@@ -10,7 +10,7 @@ import pytest
 from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
-from core.waiting import wait_until
+from core.polling import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -10,9 +10,9 @@ from remote_cluster import facts, machine, shell
 
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.spec import MachineSpec
-from microcluster.remote.access import CONFIG, ensure_key_login
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
+from microcluster.remote.login_and_firewall import CONFIG, ensure_key_login
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
 

@@ -13,7 +13,7 @@ import requests
 from image_containers import need
 from product import Product, install
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 from tools.product import ASK_LIMIT_S, free_port, write_settings
 

@@ -27,7 +27,7 @@ from microcluster.config import stack as config
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import decided
-from microcluster.lifecycle.accounts import open_account
+from microcluster.lifecycle.account_opening import open_account
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
 from microcluster.setup import keys

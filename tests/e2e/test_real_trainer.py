@@ -10,7 +10,7 @@ from agent.readers.openseq2seq import Reader
 from microcluster.analysis.records import curves
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.openseq2seq import SOURCE
-from microcluster.jobs.openseq2seq.translation import inference
+from microcluster.jobs.openseq2seq_translation import inference
 from microcluster.jobs.rendering import render
 
 pytestmark = pytest.mark.containers

@@ -13,7 +13,7 @@ import pytest
 from remote_cluster import ACCOUNT, machine, shell
 from traces import processes_of
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.config.local_files import find_files

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from providers.rental.wire import READ_ATTEMPTS
+from providers.rental.api_calls import READ_ATTEMPTS
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import KEY, LEDGER, SETTLED_S, Cluster, Onlooker, group, guest
 from tests.integration.provider_driver import Driver, Failed

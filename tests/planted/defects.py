@@ -48,7 +48,7 @@ MONEY = (
     Defect(
         "an hour that has begun is free",
         "a preview and a receipt of Paperspace show less than is billed",
-        "core/catalog/prices.py",
+        "core/catalog/billing_rules.py",
         "math.ceil((until - begin) / HOUR)",
         "math.floor((until - begin) / HOUR)",
         "tests/unit/test_priced_previews.py::test_a_started_hour_counts_whole_and_a_month_has_its_limit",
@@ -297,7 +297,7 @@ RESULTS = (
     Defect(
         "one command cancels what it could not fetch",
         "`make up DOWN=1` loses the run with its machines, and nobody is asked",
-        "microcluster/commands/guard_look.py",
+        "microcluster/commands/guard_enforcement.py",
         'return "for the reason above" if code else ""',
         'return "for the reason above" if (code or 0) > 1 else ""',
         "tests/unit/test_commands_ending.py::test_nothing_is_cancelled_when_not_everything_was_fetched",
@@ -324,7 +324,7 @@ GUARD = (
     Defect(
         "finished run cancelled before it is fetched",
         "the disk of this computer is full, and the only copy goes",
-        "microcluster/commands/guard_look.py",
+        "microcluster/commands/guard_enforcement.py",
         "if lost and verdict.fetch_by is None:",
         "if False:",
         "tests/unit/test_guard_cases.py::test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched",
@@ -332,7 +332,7 @@ GUARD = (
     Defect(
         "extension read too early",
         "a person has extended the lease while it was fetched, and everything is cancelled",
-        "microcluster/commands/guard_look.py",
+        "microcluster/commands/guard_enforcement.py",
         "if again.verdict.step not in cancels_at:",
         "if False:",
         "tests/unit/test_guard_cases.py::test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines",

@@ -6,8 +6,8 @@ from fake_machine import FACTS
 from launching import transformer
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
+from microcluster.planning.costs import Cost
 
 CLUSTER = ClusterFacts(
     *("local", "1f3a9c42", (FACTS,)),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
 
-from core.waiting import wait_until
+from core.polling import wait_until
 
 # No clock decides over a test: the machines that run them are slow and have other work.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

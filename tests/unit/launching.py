@@ -8,7 +8,7 @@ from components.cluster import facts_of
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import Host
 from microcluster.jobs.openseq2seq import Job
-from microcluster.jobs.plan import World
+from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import RunFolder, decided
 
 HERE = World(("10.0.0.1",), 1)

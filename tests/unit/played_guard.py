@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import Rate
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.guard_look import Guard
-from microcluster.guard.book import Book, Record
+from microcluster.commands.guard_enforcement import Guard
 from microcluster.guard.decision import SILENT, Limits
+from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
 from providers.rental.account import Extension
 from providers.rental.errors import AccountError

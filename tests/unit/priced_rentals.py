@@ -16,7 +16,7 @@ from core.catalog import paperspace, softlayer
 from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
 from emulator.softlayer import billing, transactions
-from microcluster.accounts.account import ClusterSection
+from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import account_of
 from providers.softlayer.billing import verify
 from providers.softlayer.specs import GuestSpec, guest_template

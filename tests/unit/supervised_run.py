@@ -16,7 +16,7 @@ from agent.checkpoints.replica import MARK, NONE
 from agent.launch import probe
 from agent.records import run_snapshot
 from core.files import write_whole
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
 from tools.tiny_checkpoint import DATA, INDEX
@@ -33,7 +33,7 @@ PROGRAMS = {
     "end": ("kill_run", 0, ()),
 }
 """The agent's programs: module, where the verb stands among its arguments, the verbs that are meant."""
-SCRIPTS = ("data", "place")
+SCRIPTS = {"data": "bring_data.sh", "place": "send_run_folder.sh"}
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
     for n in range(4)
@@ -144,7 +144,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
 def let_run(folder, name, argv):
     """Let ``argv`` run where the run's agent starts one of its own programs, or one of the run's scripts."""
     if name in SCRIPTS:
-        write_whole(folder / f"{name}.sh", f'exec {shlex.join(argv)} "$@"\n')
+        write_whole(folder / SCRIPTS[name], f'exec {shlex.join(argv)} "$@"\n')
         return
     module, at, verbs = PROGRAMS[name]
     file = folder / "agent" / f"{module.replace('.', '/')}.py"

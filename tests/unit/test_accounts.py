@@ -11,7 +11,7 @@ from emulator.vendors import VENDORS
 from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError
-from microcluster.jobs.contract import Runtime
+from microcluster.jobs.job_section import Runtime
 from microcluster.setup import secret_env
 
 ROOT = Path(__file__).parents[2]

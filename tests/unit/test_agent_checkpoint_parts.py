@@ -114,10 +114,10 @@ def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_checkpoin
     save(there / "logdir", "loss.csv", b"of an earlier attempt")
     (there / "stopped").touch()
     own = (there / "logdir/step-200/rank2.pt").stat().st_ino
-    text = render("place.sh.j2", run=str(here), files=[], shared=None, ssh=shell(here, there, tmp_path))
-    (here / "place.sh").write_text(text)
+    text = render("send_run_folder.sh.j2", run=str(here), files=[], shared=None, ssh=shell(here, there, tmp_path))
+    (here / "send_run_folder.sh").write_text(text)
     files = [f"logdir/{name}" for name in of(200)]
-    subprocess.run(("sh", here / "place.sh", "node", *files), check=True, timeout=60)
+    subprocess.run(("sh", here / "send_run_folder.sh", "node", *files), check=True, timeout=60)
     assert names(there) == ["loss.csv", *of(200)]
     assert (there / "logdir/step-200/rank2.pt").stat().st_ino == own, "what is there already is not sent again"
     assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"

@@ -4,7 +4,7 @@ import pytest
 from supervised_run import carry_out, end_run, events_of, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 
 DATA = """

@@ -9,7 +9,7 @@ from supervised_run import carry_out, end_run, hurry, shell_wait, start, wait_fo
 
 from agent.records import run_snapshot
 from agent.supervise import guard
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 
 LEASE_OVER = (guard.LEASE_OVER, "stopped by the guard: lease over")

@@ -12,7 +12,7 @@ from supervised_run import RENAMED, end_run, start, write_job
 
 from agent import kill_run as ending
 from agent.records import run_snapshot
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 from microcluster.remote.job import AGENT
 

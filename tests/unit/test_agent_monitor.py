@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from supervised_run import FACTS, carry_out, end_run, events_of, hurry, shell_wait, trains, write_job
 
-from agent.supervise import training
+from agent.supervise import monitor
 
 
 def test_a_loss_that_is_no_number_ends_the_ranks_at_once(folder):
@@ -196,8 +196,8 @@ def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder
 def fails_to_sample(folder, error, while_there):
     """Let asking the machines raise an error of the launcher itself for as long as a file is there."""
     raised = f"        if os.path.exists({str(while_there)!r}):\n            raise {error}\n"
-    hurry(folder, "supervise/training.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
-    hurry(folder, "supervise/training.py", "import errno\n", "import errno\nimport os\n")
+    hurry(folder, "supervise/monitor.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
+    hurry(folder, "supervise/monitor.py", "import errno\n", "import errno\nimport os\n")
 
 
 NO_MEMORY = "OSError(errno.ENOMEM, 'Cannot allocate memory')"
@@ -219,7 +219,7 @@ def once_sampled(folder):
 def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed(folder):
     (folder / "short").touch()
     fails_to_sample(folder, NO_MEMORY, folder / "short")
-    hurry(folder, "supervise/training.py", "PASSES_S = 120", "PASSES_S = 1")
+    hurry(folder, "supervise/monitor.py", "PASSES_S = 120", "PASSES_S = 1")
     trains(folder)
     outcome = carry_out(folder)
     assert outcome.cause == "supervisor-failed"
@@ -236,8 +236,8 @@ def test_a_disk_that_takes_no_sample_ends_the_run_as_full(folder, code):
 
 
 def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):
-    monkeypatch.setattr(training, "DRIVE_ANSWERS_S", 0.1)
-    watched = object.__new__(training.Monitor)
+    monkeypatch.setattr(monitor, "DRIVE_ANSWERS_S", 0.1)
+    watched = object.__new__(monitor.Monitor)
     watched.run, watched.rules = SimpleNamespace(spec=SimpleNamespace(shared="/drive")), SimpleNamespace(not_copied="")
     watched.copying = threading.Thread(target=threading.Event().wait, daemon=True)
     watched.copying.start()

@@ -10,7 +10,7 @@ from supervised_run import carry_out, end_run, events_of, start, wait_for_end, w
 
 from agent.records import run_snapshot
 from agent.supervise import processes, run_context
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"

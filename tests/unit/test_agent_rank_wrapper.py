@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from supervised_run import RENAMED
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.remote.job import AGENT
 
 

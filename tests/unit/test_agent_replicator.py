@@ -6,7 +6,7 @@ from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hold, hurry, shell_wait, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge
 from tools.tiny_checkpoint import save

@@ -7,7 +7,7 @@ import pytest
 from supervised_run import hold, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 
 STEPPED = """

@@ -18,7 +18,7 @@ from supervised_run import carry_out, end_run, events_of, hold, hurry, pid_of, s
 from agent.records import event_summary
 from agent.supervise import supervisor
 from agent.supervise.run_context import BALLAST_BYTES, Run
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.remote import job as remote_job
 
 

@@ -15,8 +15,8 @@ from test_analysis_run_state import seen
 from microcluster.analysis import records, run_questions, samples
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
-from microcluster.commands import run_text
 from microcluster.commands.status import status_text
+from microcluster.display import run_text
 from microcluster.jobs.openseq2seq import METRICS
 from microcluster.remote.job import AGENT
 

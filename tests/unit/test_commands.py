@@ -16,7 +16,7 @@ from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
 
 import fabfile
-from microcluster.commands import command, explain, ssh, stack_outputs, step, stop
+from microcluster.commands import command_line, explain, ssh, stack_outputs, step, stop
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError
 from microcluster.lifecycle import pulumi
@@ -43,7 +43,7 @@ def run(monkeypatch, capsys):
     def end(name: str, stdin: str = "", **options: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
-            fabfile.commands([name])[name].body(command.invoke.Context(), **options)
+            fabfile.commands([name])[name].body(command_line.invoke.Context(), **options)
         said = capsys.readouterr()
         assert "Traceback" not in said.err
         return ended.value.code, said.out, said.err
@@ -54,9 +54,9 @@ def run(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (command.UserMistake("that is not there"), 2),
+        (command_line.UserMistake("that is not there"), 2),
         (ConfigError("stack nope: no such file"), 2),
-        (command.CommandFailed("it did not work"), 1),
+        (command_line.CommandFailed("it did not work"), 1),
         (UnreachableError("connecting to gpu-0: refused."), 1),
         (ProviderError("a refusal. Do this."), 1),
         (ApiError("calling X::y", "E", "no"), 1),
@@ -69,7 +69,7 @@ def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
         raise error
 
     with pytest.raises(SystemExit) as end:
-        command.command(fails)(command.invoke.Context())
+        command_line.command(fails)(command_line.invoke.Context())
     said = capsys.readouterr().err
     assert end.value.code == code
     assert said.strip()
@@ -81,13 +81,13 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
         raise KeyboardInterrupt("`apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7)")
 
     with pytest.raises(SystemExit):
-        command.command(stopped)(command.invoke.Context())
+        command_line.command(stopped)(command_line.invoke.Context())
     assert capsys.readouterr().err.strip() == (
         "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). "
         "To continue, run the same command again."
     )
     with pytest.raises(KeyboardInterrupt):  # What it is a part of does not go on.
-        command.run_part(command.command(stopped))
+        command_line.run_part(command_line.command(stopped))
 
 
 def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monkeypatch):
@@ -95,7 +95,7 @@ def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monk
     monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
     assert stop.stop.code(stack="p100") == 0
     assert "Next: `fab resume" in capsys.readouterr().out
-    assert command.run_part(stop.stop, stack="p100") == 0
+    assert command_line.run_part(stop.stop, stack="p100") == 0
     said = capsys.readouterr().out
     assert "no process of it is left on any of its machines" in said and "Next:" not in said
 
@@ -149,7 +149,7 @@ def test_a_step_with_a_broken_cluster_fails_with_the_key_that_is_missing(run):
 def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_standard_input(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True, read=lambda: pytest.fail("it waits")))
     with pytest.raises(SystemExit) as end:
-        step.prepare_node(command.invoke.Context())
+        step.prepare_node(command_line.invoke.Context())
     assert (end.value.code, "make up" in capsys.readouterr().err) == (2, True)
 
 
@@ -167,7 +167,7 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow.chmod(0o755)
     monkeypatch.setattr(pulumi, "PULUMI", slow)
     monkeypatch.setattr(stack_outputs, "LIMIT_S", 0.2)
-    with pytest.raises(command.CommandFailed, match=r"no answer within 0.2 s. Run the same command again.$"):
+    with pytest.raises(command_line.CommandFailed, match=r"no answer within 0.2 s. Run the same command again.$"):
         stack_outputs.find_cluster("local")
 
 
@@ -187,7 +187,7 @@ def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(wor
     monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
     monkeypatch.setattr(ssh.os, "execvp", lambda program, argv: became.extend(argv))
     with pytest.raises(SystemExit):
-        ssh.ssh(command.invoke.Context(), node="gpu-0")
+        ssh.ssh(command_line.invoke.Context(), node="gpu-0")
     assert became[became.index("root@198.51.100.7") + 1 :] == line
 
 
@@ -209,7 +209,7 @@ def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monk
     )
     monkeypatch.setattr(config, "STACKS", tmp_path)
     with pytest.raises(SystemExit):
-        explain.explain(command.invoke.Context(), stack="dev", json=True)
+        explain.explain(command_line.invoke.Context(), stack="dev", json=True)
     said = capsys.readouterr()
     assert "36 times the default of 140 steps" in said.err
     assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"

@@ -8,10 +8,10 @@ import pytest
 from command_samples import CLUSTER, COST
 
 from core import home as marks
-from microcluster.commands import command, money
-from microcluster.commands.money import Cost
+from microcluster.commands import account_charges, command_line
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
+from microcluster.planning.costs import Cost
 from providers.rental.account import Account, Extension, Identity
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
@@ -50,8 +50,8 @@ def opened(listed=None):
 
 
 def cost_in(monkeypatch, account):
-    monkeypatch.setattr(money, "account_of", lambda cluster: account)
-    return money.cost_of(CLUSTER)
+    monkeypatch.setattr(account_charges, "account_of", lambda cluster: account)
+    return account_charges.cost_of(CLUSTER)
 
 
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(monkeypatch, capsys):
@@ -63,34 +63,34 @@ def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(
 
 def test_a_stack_file_that_is_broken_meanwhile_leaves_the_price_unknown_and_says_why(monkeypatch, capsys):
     def broken(stack):
-        raise money.config.ConfigError("there is no stack file of v100")
+        raise account_charges.config.ConfigError("there is no stack file of v100")
 
-    monkeypatch.setattr(money, "account_and_owner", broken)
-    assert money.cost_of_stack("v100") == Cost(None, None)
+    monkeypatch.setattr(account_charges, "account_and_owner", broken)
+    assert account_charges.cost_of_stack("v100") == Cost(None, None)
     assert "There is no stack file of v100" in capsys.readouterr().err
 
 
 def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(monkeypatch):
     there, asked = dataclasses.replace(CLUSTER, account_config_file="/ordered/there"), []
-    monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())
-    monkeypatch.setattr(money, "find_cluster", lambda stack: there)
-    money.cost_of(there)
-    assert money.account_and_owner("local")[1] == marks.Owner("local", there.mark)
+    monkeypatch.setattr(account_charges, "open_account", lambda name, file: asked.append((name, file)) or opened())
+    monkeypatch.setattr(account_charges, "find_cluster", lambda stack: there)
+    account_charges.cost_of(there)
+    assert account_charges.account_and_owner("local")[1] == marks.Owner("local", there.mark)
     assert asked == [("softlayer", "/ordered/there")] * 2
 
 
-@pytest.mark.parametrize("lost", [command.CommandFailed("no state"), ClusterFactsError("an older cluster"), None])
+@pytest.mark.parametrize("lost", [command_line.CommandFailed("no state"), ClusterFactsError("an older cluster"), None])
 def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
     def find(stack):
         if lost:
             raise lost
 
     asked = []
-    monkeypatch.setattr(money, "find_cluster", find)
-    monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())
-    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
-    assert money.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
-    assert asked == [("softlayer", money.config.read_file("local").account_config_file)]
+    monkeypatch.setattr(account_charges, "find_cluster", find)
+    monkeypatch.setattr(account_charges, "open_account", lambda name, file: asked.append((name, file)) or opened())
+    monkeypatch.setattr(account_charges.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
+    assert account_charges.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
+    assert asked == [("softlayer", account_charges.config.read_file("local").account_config_file)]
 
 
 def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from core.home import Home, Owner
-from microcluster.commands import costs, money
+from microcluster.commands import account_charges, costs
+from microcluster.commands.account_charges import Statement, keep, kept
 from microcluster.commands.costs import Paid, rentals_of, sums
-from microcluster.commands.money import Statement, keep, kept
 from microcluster.config.stack import ConfigError
 from microcluster.setup import keys
 from providers.rental.key_file import CredentialsError
@@ -96,7 +96,7 @@ def test_what_was_open_and_is_listed_no_more_counts_until_it_was_last_seen(folde
 def test_an_account_that_has_forgotten_everything_has_nothing_open(folder, monkeypatch, capsys) -> None:
     keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
     silent = SimpleNamespace(charges=lambda owner, known: (), is_emulated=False)
-    monkeypatch.setattr(money, "account_and_owner", lambda stack: (silent, MINE))
+    monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (silent, MINE))
     costs.costs.code()
     assert "9.00 USD in 1 rental; nothing is open" in capsys.readouterr().out
 
@@ -135,7 +135,7 @@ def folder(tmp_path, monkeypatch) -> Path:
             raise ConfigError("There is no stack file of old.")
         return SimpleNamespace(charges=lambda owner, known: rows, is_emulated=False), MINE
 
-    monkeypatch.setattr(money, "account_and_owner", account_of)
+    monkeypatch.setattr(account_charges, "account_and_owner", account_of)
     return tmp_path
 
 

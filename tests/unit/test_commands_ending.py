@@ -15,16 +15,16 @@ import pytest
 from command_samples import CLUSTER, RUNNING
 from played_guard import charge
 
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import Rate
 from core.home import Home
-from core.waiting import NotReadyError
-from microcluster.commands import guard, guard_look, resume, up
-from microcluster.commands.money import Cost
+from core.polling import NotReadyError
+from microcluster.commands import guard, guard_enforcement, resume, up
 from microcluster.config import stack as config
 from microcluster.guard import rental as rented
-from microcluster.guard.book import Record
 from microcluster.guard.decision import End, Limits, Verdict
+from microcluster.guard.records import Record
 from microcluster.lifecycle import locks, pulumi, pulumi_state
+from microcluster.planning.costs import Cost
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
 from providers.rental.account import Extension
@@ -68,7 +68,7 @@ class Rental:
         return [{}] if self.has_run else []
 
     def part(self, part: Any, **options: Any) -> int:
-        if part is guard_look.fetch_begun:
+        if part is guard_enforcement.fetch_begun:
             self.busy = [locks.is_busy(name, Home.of()) for name in ("v100", "v100.guard")]
             return part.code(**options)
         self.done.append(" ".join([part.name, *(name for name, is_set in options.items() if is_set is True)]))
@@ -99,14 +99,14 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     monkeypatch.setattr(up, "limits_of", lambda stack: made.limits)
     monkeypatch.setattr(up, "cost_of_stack", lambda stack: Cost(PRICE, PRICE))
     monkeypatch.setattr(up, "who_looks", lambda stack, home: "A timer holds it to its limits.")
-    monkeypatch.setattr(guard_look, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
-    monkeypatch.setattr(guard_look, "unfetched_runs", made.unfetched)
-    monkeypatch.setattr(guard_look, "run_part", made.part)
-    monkeypatch.setattr(guard_look, "run_part_within", made.within)
-    monkeypatch.setattr(guard_look, "take_down", made.take_down)
-    monkeypatch.setattr(guard_look.StackHands, "rental", lambda hands: made.read())
-    monkeypatch.setattr(guard_look.StackHands, "hold", lambda *limits: None)
-    for part in (up, guard_look):
+    monkeypatch.setattr(guard_enforcement, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
+    monkeypatch.setattr(guard_enforcement, "unfetched_runs", made.unfetched)
+    monkeypatch.setattr(guard_enforcement, "run_part", made.part)
+    monkeypatch.setattr(guard_enforcement, "run_part_within", made.within)
+    monkeypatch.setattr(guard_enforcement, "take_down", made.take_down)
+    monkeypatch.setattr(guard_enforcement.StackHands, "rental", lambda hands: made.read())
+    monkeypatch.setattr(guard_enforcement.StackHands, "hold", lambda *limits: None)
+    for part in (up, guard_enforcement):
         monkeypatch.setattr(part, "outcome_or_none", made.observed)
     return made
 

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fake_machine import FACTS
 
 import fabfile
-from core.waiting import NotReadyError
-from microcluster.commands import command, logs, ssh, stack_outputs, watch
+from core.polling import NotReadyError
+from microcluster.commands import command_line, logs, ssh, stack_outputs, watch
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import wait_for_ssh
 from microcluster.setup import keys
-from providers.rental import wire
+from providers.rental import api_calls
 
 pytestmark = pytest.mark.timeout(60)
 LOCAL = ("setup", "engine", "images", "emulator", "preview", "up", "down")
@@ -74,7 +74,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(wire, name, 0.001)
+        monkeypatch.setattr(api_calls, name, 0.001)
     keys.ensure(tmp_path / "keys" / "local", "local")
     return tmp_path
 
@@ -110,7 +110,7 @@ def run(name: str, text: str, **more: object) -> int:
     wanted = inspect.signature(task.body).parameters
     known = {"node": FACTS.name, "file": text, "yes": True, "cancel": True, "port": "16006", **more}
     with pytest.raises(SystemExit) as end:
-        task.body(command.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
+        task.body(command_line.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
     return end.value.code
 
 
@@ -145,13 +145,13 @@ def test_every_verb_ends_with_a_sentence_when_account_and_machines_fail(name, ho
 
 
 def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
-    monkeypatch.setattr(command, "kept", lambda: {"SL_API_KEY": API_KEY})
+    monkeypatch.setattr(command_line, "kept", lambda: {"SL_API_KEY": API_KEY})
 
     def cancel_all():
         raise TypeError(f"unsupported \x1b[2J {API_KEY}")
 
     with pytest.raises(SystemExit) as end:
-        command.command(cancel_all)(command.invoke.Context())
+        command_line.command(cancel_all)(command_line.invoke.Context())
     said, file = capsys.readouterr().err, home / "cache" / "logs" / "fab-cancel-all-error.log"
     assert end.value.code == 1
     assert said.startswith("fab cancel-all: TypeError: unsupported  (secret). This is a mistake in the program")
@@ -161,7 +161,7 @@ def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(
     file.unlink()
     file.parent.rmdir()
     file.parent.write_text("a file where a folder should be")
-    told = command.unforeseen("fab sweep", KeyError("id"))
+    told = command_line.unforeseen("fab sweep", KeyError("id"))
     assert "KeyError: 'id'" in told and "could not be written" in told
 
 
@@ -183,5 +183,5 @@ def test_an_error_that_says_no_next_command_gets_one(error, text, capsys):
     def fails():
         raise error
 
-    assert command.command(fails).code() == 1
+    assert command_line.command(fails).code() == 1
     assert capsys.readouterr().err.startswith(text)

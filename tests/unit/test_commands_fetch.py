@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from microcluster.commands import fetch
-from microcluster.remote.transfer import Inventory, RemoteFile
+from microcluster.remote.file_transfer import Inventory, RemoteFile
 from microcluster.setup import environment
 
 FILES = {

@@ -7,7 +7,7 @@ import pytest
 from command_samples import CLUSTER
 
 from microcluster.commands import logs
-from microcluster.commands.command import CommandFailed
+from microcluster.commands.command_line import CommandFailed
 from microcluster.remote.errors import Completed, UnreachableError
 
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import Rate
 from core.home import Owner
-from microcluster.commands.command import UserMistake
+from microcluster.commands.command_line import UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned

@@ -8,8 +8,9 @@ from command_samples import CLUSTER, COST, RUNNING
 from rich.live import Live
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import command, logs, run_text, stack_outputs, watch
-from microcluster.commands.screen import PlainConsole
+from microcluster.commands import command_line, logs, stack_outputs, watch
+from microcluster.display import run_text
+from microcluster.display.console import PlainConsole
 
 NASTY = "[/b] old [/data] \x1b[2J\x1b]0;t\x07\x9b31m\u202eend"
 SHOWN = "[/b] old [/data] end"
@@ -48,14 +49,14 @@ def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: CLUSTER.to_json()})
     monkeypatch.setattr(logs.LogEnd, "read", lambda self: f"step 1\r\n{NASTY}\n".encode())
     with pytest.raises(SystemExit):
-        logs.logs(command.invoke.Context())
+        logs.logs(command_line.invoke.Context())
     assert capsys.readouterr().out == f"step 1\n{SHOWN}\n"
 
 
 def test_a_question_shows_names_as_they_are_written(monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "no")
-    assert not command.agrees(f"Cancel {NASTY}?")
+    assert not command_line.agrees(f"Cancel {NASTY}?")
     assert is_plain(asked[0])
 
 

@@ -10,7 +10,7 @@ import pytest
 from fake_machine import FakeMachine
 from launching import transformer
 
-from microcluster.commands.command import UserMistake
+from microcluster.commands.command_line import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from tools import product

@@ -11,11 +11,11 @@ import pytest
 from fake_machine import FakeMachine
 from launching import HERE, transformer
 
-from microcluster.commands.command import UserMistake
+from microcluster.commands.command_line import UserMistake
 from microcluster.commands.translate import lines_of, model_for
-from microcluster.jobs.openseq2seq import translation
+from microcluster.jobs import openseq2seq_translation
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.transfer import RemoteFile
+from microcluster.remote.file_transfer import RemoteFile
 from microcluster.remote.translation import model_of, place_fetched
 
 ROOT = Path(__file__).parents[2]
@@ -47,11 +47,11 @@ def test_a_run_without_a_checkpoint_or_a_part_of_it_translates_nothing(tmp_path:
 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
     job = transformer()
-    added = translation.infer_params("/m/v", "/t/source")
+    added = openseq2seq_translation.infer_params("/m/v", "/t/source")
     text = job.configuration("/data/wmt16_en_de", "/x") + added
     tree = ast.parse(text, feature_version=(3, 5))
     assert [node.targets[0].id for node in tree.body if isinstance(node, ast.Assign)][-1] == "infer_params"
-    argv = translation.inference("/t/config.py", "/t/model", "/t/translated")
+    argv = openseq2seq_translation.inference("/t/config.py", "/t/model", "/t/translated")
     assert "--use_horovod=False" in argv and "--mode=infer" in argv
 
 

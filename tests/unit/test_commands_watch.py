@@ -13,11 +13,12 @@ from fake_machine import FakeMachine
 from test_analysis_run_state import seen
 
 from microcluster.analysis.run_state import judge
-from microcluster.commands import guard, logs, run_text, watch
+from microcluster.commands import guard, logs, watch
 from microcluster.commands.guard import LimitReached
-from microcluster.commands.money import Cost
 from microcluster.commands.status import status_text
+from microcluster.display import run_text
 from microcluster.guard.decision import End, Limits, Verdict
+from microcluster.planning.costs import Cost
 from microcluster.remote.errors import UnreachableError
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}

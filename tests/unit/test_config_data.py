@@ -7,7 +7,7 @@ import pytest
 from test_config import problems, written
 
 from microcluster.config import stack as config
-from microcluster.jobs.openseq2seq.datasets import DATASETS
+from microcluster.jobs.openseq2seq_datasets import DATASETS
 
 SHA256 = "ab" * 32
 ADDRESS = "https://example.com/sets/wmt16.tar.gz"

@@ -34,7 +34,7 @@ def seal(folder):
 def run(hosts, *words):
     here, _ = hosts
     ssh = f"sh {here.parent / 'ssh'}"
-    script = render("data.sh.j2", data=str(here / "data"), id="d1", ssh=ssh)
+    script = render("bring_data.sh.j2", data=str(here / "data"), id="d1", ssh=ssh)
     return subprocess.run(["sh", "-c", script, "script", *words], capture_output=True, text=True, check=False)
 
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from emulator import server
 from emulator.api import RateLimit
-from emulator.connections import with_fault
 from emulator.fault_injection import FaultInjectionError, FaultInjector, FaultRates, InjectedFault
+from emulator.response_faults import with_fault
 from emulator.settings import SETTINGS_FILE, UsageError
 from emulator.softlayer.calls import Call
 from emulator.softlayer.settings import Settings

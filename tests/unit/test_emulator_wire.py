@@ -5,7 +5,7 @@ import xmlrpc.client
 
 import pytest
 
-from emulator.softlayer import wire
+from emulator.softlayer import protocols
 from emulator.softlayer.calls import Answer, Credentials
 from emulator.softlayer.faults import Fault
 
@@ -24,7 +24,7 @@ def xml(*arguments: object) -> bytes:
 
 
 def test_an_xmlrpc_body_is_utf8_whatever_its_prolog_says():
-    call = wire.read_xmlrpc("SoftLayer_Virtual_Guest", xml({"notes": "für später"}))
+    call = protocols.read_xmlrpc("SoftLayer_Virtual_Guest", xml({"notes": "für später"}))
     assert call.arguments == ({"notes": "für später"},)
     assert (call.method, call.identifier, call.mask) == ("editObject", "12", "mask[id]")
     assert (call.filter, call.limit, call.offset) == ({}, 5, 10)
@@ -34,7 +34,7 @@ def test_an_xmlrpc_body_is_utf8_whatever_its_prolog_says():
 @pytest.mark.parametrize("body", [b"", b"<html/>", b"\xff\xfe", b"<methodCall><methodName>x</methodName></methodCall>"])
 def test_a_body_that_is_no_call_is_a_parse_fault(body):
     with pytest.raises(Fault) as fault:
-        wire.read_xmlrpc("SoftLayer_Account", body)
+        protocols.read_xmlrpc("SoftLayer_Account", body)
     assert fault.value.code == "-32700"
 
 
@@ -43,11 +43,11 @@ def test_a_body_that_is_no_call_is_a_parse_fault(body):
     [("SoftLayer_Account/getObject.json", None), ("SoftLayer_Virtual_Guest/7/getObject.json", "7")],
 )
 def test_a_rest_path_names_object_and_method_and_a_limit_is_offset_then_limit(path, identifier):
-    call = wire.read_rest(path, {"resultLimit": "20,10"}, b"", Credentials())
+    call = protocols.read_rest(path, {"resultLimit": "20,10"}, b"", Credentials())
     assert (call.identifier, call.method, call.offset, call.limit) == (identifier, "getObject", 20, 10)
 
 
 def test_nothing_and_lists_keep_their_form_on_both_protocols():
     value = {"nothing": None, "list": [1, 2.5, True], "text": "für"}
-    assert json.loads(wire.write_rest_answer(Answer(value))) == value
-    assert xmlrpc.client.loads(wire.write_xmlrpc_answer(Answer(value)))[0][0] == value
+    assert json.loads(protocols.write_rest_answer(Answer(value))) == value
+    assert xmlrpc.client.loads(protocols.write_xmlrpc_answer(Answer(value)))[0][0] == value

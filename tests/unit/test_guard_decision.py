@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from played_guard import BEGAN, RATE, charge, ran
 
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import Rate
 from microcluster.analysis.run_state import Outcome
 from microcluster.guard.decision import (
     CANCEL_S,

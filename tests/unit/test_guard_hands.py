@@ -16,9 +16,9 @@ from played_guard import charge as billed
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
-from microcluster.commands import guard, guard_look, status
-from microcluster.guard.book import Book, Record
+from microcluster.commands import guard, guard_enforcement, status
 from microcluster.guard.decision import Begun, Limits, Seen, Verdict, decide
+from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import locks
 from microcluster.setup.environment import PROJECT
@@ -66,11 +66,11 @@ class Played(Account):
 def look(monkeypatch, tmp_path):
     """Return what a guard finds in an account."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(guard_look, "find_cluster", lambda stack: None)
-    monkeypatch.setattr(guard_look, "outcome_or_none", lambda stack: RUNNING)
+    monkeypatch.setattr(guard_enforcement, "find_cluster", lambda stack: None)
+    monkeypatch.setattr(guard_enforcement, "outcome_or_none", lambda stack: RUNNING)
 
     def found(account, limits):
-        monkeypatch.setattr(guard_look, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
+        monkeypatch.setattr(guard_enforcement, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
         return guard.guard_of("v100", Home.of(), limits, "timer").see()
 
     return found
@@ -205,19 +205,21 @@ def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch
 def test_who_looks_for_days_leaves_no_connection_to_the_machines_open(look, monkeypatch):
     open_now, told = [], []
     launcher = SimpleNamespace(close=open_now.pop)
-    for part in (guard_look, status):
+    for part in (guard_enforcement, status):
         monkeypatch.setattr(part, "find_cluster", lambda stack: CLUSTER)
         monkeypatch.setattr(part, "launcher_of", lambda cluster: open_now.append(launcher) or launcher)
     monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: RUNNING)
-    monkeypatch.setattr(guard_look.job, "set_guard", lambda launcher, cluster, limits, now: told.append(limits.idle_s))
-    hands = guard_look.StackHands("v100", Home.of())
+    monkeypatch.setattr(
+        guard_enforcement.job, "set_guard", lambda launcher, cluster, limits, now: told.append(limits.idle_s)
+    )
+    hands = guard_enforcement.StackHands("v100", Home.of())
     hands.hold(None, 2700.0)
     assert (told, status.outcome_or_none("v100"), open_now) == ([2700.0], RUNNING, [])
 
 
 def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):
     interrupted = []
-    hands = guard_look.StackHands("v100", Home(tmp_path, tmp_path))
+    hands = guard_enforcement.StackHands("v100", Home(tmp_path, tmp_path))
     monkeypatch.setattr(locks, "interrupt_holder", lambda stack, home: interrupted.append(stack))
     with locks.alone_on("v100.guard", "fab guard", hands.home):
         with hands.alone(longest_s=1800) as mine:

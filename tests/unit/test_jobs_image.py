@@ -9,7 +9,7 @@ from launching import transformer
 
 from microcluster.jobs import image, openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host
-from microcluster.jobs.plan import World
+from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import decided
 
 NGC = World(("10.0.0.1",), 1, image="nvcr.io/nvidia/tensorflow:19.05-py3")

@@ -15,9 +15,9 @@ from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
-from microcluster.jobs.contract import Section
+from microcluster.jobs.job_section import Section
 from microcluster.jobs.kinds import KINDS, kind_of
-from microcluster.jobs.plan import SourceFile
+from microcluster.jobs.run_plan import SourceFile
 from microcluster.jobs.run_spec import decided
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 from launching import on_gpus, run_id
 
 from microcluster.config import stack as config
-from microcluster.jobs.plan import Process
+from microcluster.jobs.run_plan import Process
 from microcluster.jobs.run_spec import RunFolder
 
 SOURCE = {"source": "examples/horovod_regression", "script": "train.py"}

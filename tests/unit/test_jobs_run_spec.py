@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from launching import transformer
 from standin import VERSION
 
-from microcluster.jobs import openseq2seq, ranks, rendering
+from microcluster.jobs import openseq2seq, openseq2seq_datasets, ranks, rendering
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
 from microcluster.jobs.finished_data import Data, SentFile
-from microcluster.jobs.openseq2seq import datasets
-from microcluster.jobs.plan import World
+from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import RunFolder, decided, staging
 
 JOB = transformer()
@@ -94,18 +93,18 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
     folders = [RunFolder(one).plan.data.folder for one in (CLUSTER, brought)]
     assert folders == ["/data/debian_en_de", f"/data/debian_en_de-{brought.data.id}"]
     before = run_id(CLUSTER)
-    small = datasets.DATASETS["debian-en-de"]
+    small = openseq2seq_datasets.DATASETS["debian-en-de"]
     for change, is_other in (
         ({"seed": 17}, True),
-        ({"pieces": [*datasets.PIECES[:-1]]}, True),
+        ({"pieces": [*openseq2seq_datasets.PIECES[:-1]]}, True),
         ({"archives": [{**small.recipe["archives"][0], "sha256": "0" * 64}]}, False),
     ):
         changed = dataclasses.replace(small, recipe={**small.recipe, **change})
-        monkeypatch.setitem(datasets.DATASETS, "debian-en-de", changed)
+        monkeypatch.setitem(openseq2seq_datasets.DATASETS, "debian-en-de", changed)
         assert (run_id(CLUSTER) != before) is is_other
 
 
-@pytest.mark.parametrize("dataset", datasets.DATASETS)
+@pytest.mark.parametrize("dataset", openseq2seq_datasets.DATASETS)
 def test_a_recipe_makes_every_file_of_its_data_set_from_texts_that_it_has(dataset):
     plan = staged(dataset)
     made = {*plan["encode"], *(f"m_common.{ending}" for ending in ("model", "vocab"))}
@@ -190,7 +189,7 @@ def test_nothing_in_the_folder_of_the_ranks_files_is_executed_itself_because_run
     texts = RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345")).texts()
     job = json.loads(texts["job.json"])
     assert "sh /run/microcluster/ssh" in job["processes"][0]["argv"]
-    assert "ssh='sh /run/microcluster/ssh'" in texts["place.sh"]
+    assert "ssh='sh /run/microcluster/ssh'" in texts["send_run_folder.sh"]
     argvs = [argv for argv in job.values() if isinstance(argv, list)]
     assert not [argv for argv in argvs if "/run/microcluster/ssh" in argv and argv[:1] != ["sh"]]
 

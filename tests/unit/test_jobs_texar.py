@@ -13,8 +13,8 @@ from test_analysis_run_state import JOB, failure, seen
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
-from microcluster.commands import run_text
 from microcluster.config import stack as config
+from microcluster.display import run_text
 from microcluster.jobs import image
 from microcluster.jobs.texar import METRICS
 

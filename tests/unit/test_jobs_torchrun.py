@@ -91,7 +91,7 @@ def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
     other = RunFolder(replace(one.facts, mark="00000000"))
     assert one.shared == "/mnt/drive/microcluster/1f3a9c42/abcdef012345"
     assert other.shared != one.shared
-    assert f"ln -s '{one.shared}'" in one.texts()["place.sh"]
+    assert f"ln -s '{one.shared}'" in one.texts()["send_run_folder.sh"]
     assert launched().shared is None
 
 

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from core.plain_text import count, duration, lines, one_line, say
-from microcluster.commands import command
-from microcluster.commands.screen import PlainConsole, show_table
+from microcluster.commands import command_line
+from microcluster.display.console import PlainConsole, show_table
 from microcluster.jobs import rendering
 from providers.grpc.servicer import EngineLog
 from providers.rental.errors import ProviderError
@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"
 CLEAN = "old [/data] of run 7  :skull: \ufffdend"
 PRINTERS = {"print", "Console", "Table"}
-MAY_PRINT = {"core/plain_text.py", "microcluster/commands/screen.py", "microcluster/commands/command.py"}
-"""``microcluster/commands/command.py`` prints JSON, whose own escapes stand for every control character."""
+MAY_PRINT = {"core/plain_text.py", "microcluster/display/console.py", "microcluster/commands/command_line.py"}
+"""``microcluster/commands/command_line.py`` prints JSON, whose own escapes stand for every control character."""
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_cell_stays_one_line_and_json_for_a_program_shows_no_control_character
     show_table(["name"], [["one\ntwo [/b]"]], "[/t]")
     shown = capsys.readouterr().out
     assert "one two [/b]" in shown and "[/t]" in shown
-    command.print_json({NASTY: NASTY})
+    command_line.print_json({NASTY: NASTY})
     assert capsys.readouterr().out.rstrip("\n").replace("\n", "").isprintable()
 
 
@@ -112,7 +112,7 @@ def test_the_engines_log_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sent == [CLEAN]
 
 
-@pytest.mark.parametrize("folder", ["", "commands", "setup", "lifecycle"])
+@pytest.mark.parametrize("folder", ["", "commands", "display", "setup", "lifecycle"])
 def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> None:
     for file in (ROOT / "microcluster" / folder).glob("*.py"):
         if str(file.relative_to(ROOT)) in MAY_PRINT:
@@ -130,13 +130,13 @@ def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> Non
             if node.value.attr in ("stdout", "stderr")
         }
         assert not called & PRINTERS, (
-            f"{file} calls {called & PRINTERS}; say() and microcluster/commands/screen.py clean what they print"
+            f"{file} calls {called & PRINTERS}; say() and microcluster/display/console.py clean what they print"
         )
         assert not streams, f"{file} writes to a standard stream by itself"
 
 
 def test_the_frame_prints_nothing_but_json() -> None:
-    tree = ast.parse((ROOT / "microcluster" / "commands" / "command.py").read_text())
+    tree = ast.parse((ROOT / "microcluster" / "commands" / "command_line.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
     assert [ast.unparse(call.args[0])[:10] for call in calls] == ["json.dumps"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent import step_time_model
 from core.catalog import softlayer as catalog
-from core.catalog.prices import Rate
+from core.catalog.billing_rules import Rate
 from microcluster.planning.costs import Bill, interval
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 

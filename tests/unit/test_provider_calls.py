@@ -12,10 +12,10 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.rental import wire as shared
+from providers.rental import api_calls as shared
+from providers.rental.api_calls import RateLimiter
 from providers.rental.errors import WaitError
 from providers.rental.redaction import redacted
-from providers.rental.wire import RateLimiter
 from providers.softlayer import api as calls
 from providers.softlayer import errors
 from providers.softlayer.api import Api

@@ -21,7 +21,7 @@ FOLDER = f"{Path(providers.__file__).parent}/"
 UNTIL_ORDERED, UNTIL_READY = 8, 14
 """Where the new guest is listed late, its order is asked for too."""
 RETURNS = 7
-TRANSPORT = {"rental/wire.py", "softlayer/api.py"}
+TRANSPORT = {"rental/api_calls.py", "softlayer/api.py"}
 """Each question to the account passes them: no return is counted for them."""
 
 

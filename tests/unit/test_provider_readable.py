@@ -6,7 +6,7 @@ import xmlrpc.client
 
 import pytest
 
-from emulator.softlayer import wire
+from emulator.softlayer import protocols
 from emulator.softlayer.calls import Answer
 from emulator.softlayer.faults import Fault
 from providers.softlayer.api import Api, readable_json, readable_xml
@@ -47,11 +47,11 @@ def test_a_body_that_declares_another_encoding_keeps_it():
 @pytest.mark.parametrize("content", ["\x00", "\x01\x1b[31m", "\ufffe", "\u009b", "\u202e", "\r\n", "a&#0;b"])
 def test_every_text_of_the_emulated_account_can_be_read(content):
     rows = [{"id": 7, "label": f"before{content}after"}]
-    (found,) = xmlrpc.client.loads(readable_xml(wire.write_xmlrpc_answer(Answer(rows))))[0][0]
+    (found,) = xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc_answer(Answer(rows))))[0][0]
     assert found["id"] == 7 and found["label"].startswith("before") and found["label"].endswith("after")
     fault = Fault("SoftLayer_Exception_Public", f"no{content}")
     with pytest.raises(xmlrpc.client.Fault, match="no"):
-        xmlrpc.client.loads(readable_xml(wire.write_xmlrpc_fault(fault)))
+        xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc_fault(fault)))
 
 
 def test_half_a_surrogate_pair_is_taken_out_of_json_and_a_whole_one_stays():
@@ -63,7 +63,7 @@ def test_half_a_surrogate_pair_is_taken_out_of_json_and_a_whole_one_stays():
 def test_the_emulated_account_takes_no_half_of_a_surrogate_pair():
     body = json.dumps({"parameters": [{"label": "a\ud800b"}]}).encode()
     with pytest.raises(Fault, match="is not JSON"):
-        wire.read_rest("SoftLayer_Security_Ssh_Key/createObject.json", {}, body, None)
+        protocols.read_rest("SoftLayer_Security_Ssh_Key/createObject.json", {}, body, None)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pulumi.runtime.proto import provider_pb2
 from core.home import Owner
 from providers.grpc.server import ParentWatch
 from providers.grpc.servicer import SECRET, SIGNATURE, EngineLog, Provider, to_python, to_struct
-from providers.paperspace.goods import Drives
+from providers.paperspace.network_and_drive import Drives
 from providers.rental import resource
 from providers.rental.account import Identity, Resource
 from providers.rental.errors import AccountError, EngineGoneError, PartialFailure

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from providers.rental import wire
+from providers.rental import api_calls
+from providers.rental.api_calls import LOCAL_ATTEMPTS, READ_ATTEMPTS
 from providers.rental.errors import AccountError
-from providers.rental.wire import LOCAL_ATTEMPTS, READ_ATTEMPTS
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials
@@ -127,7 +127,7 @@ def test_an_order_has_more_time_for_its_answer_than_a_read():
 
 
 def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkeypatch):
-    monkeypatch.setattr(wire, "LONGEST_TURN_S", 0.3)
+    monkeypatch.setattr(api_calls, "LONGEST_TURN_S", 0.3)
     with breaking_server(lambda connection: connection.sendall(ANSWER)) as server:
         client = api(server, PATHS[1])
         client._limiter.back_off(1.5)

@@ -19,8 +19,8 @@ from test_remote_job import Losing
 
 from agent.records.inventory import is_kept
 from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.file_transfer import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.job import AGENT, place
-from microcluster.remote.transfer import Inventory, RemoteFile, download, inventory, results, runs_on
 from tools.tiny_checkpoint import DATA, INDEX
 
 CONTENT = b"0123456789" * 100

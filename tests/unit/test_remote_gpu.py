@@ -8,7 +8,7 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
-from core.waiting import NotReadyError
+from core.polling import NotReadyError
 from microcluster.remote import gpu, system
 from microcluster.remote.docker import DAEMON_FILE
 from microcluster.remote.errors import CommandError, Completed, RemoteError

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ssh_server import Opened, Server, SshServer
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import connection
 from microcluster.remote import host as hosts

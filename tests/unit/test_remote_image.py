@@ -197,7 +197,7 @@ def test_a_broken_chain_is_reported_and_the_hosts_behind_it_get_the_image_one_by
 
 def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
     assert one_use_key("ssh-ed25519 RANK\n", "10.112.7.2") == (
-        'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec sh /run/microcluster/take_in.sh" ssh-ed25519 RANK\n'
+        'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec sh /run/microcluster/receive_image.sh" ssh-ed25519 RANK\n'
     )
 
 
@@ -237,7 +237,7 @@ def test_an_image_is_pulled_with_options_that_the_oldest_docker_knows(tmp_path):
     for name, line in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
-    argv = ["sh", "-c", render("pull.sh.j2"), "pull", "registry.invalid", "registry.invalid/some:1"]
+    argv = ["sh", "-c", render("pull_image.sh.j2"), "pull", "registry.invalid", "registry.invalid/some:1"]
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run(argv, input="", capture_output=True, text=True, check=False, timeout=60, env={"PATH": path})
     assert (done.returncode, done.stdout) == (0, "")

@@ -11,7 +11,7 @@ from launching import transformer
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
-from microcluster.remote.transfer import send_data
+from microcluster.remote.file_transfer import send_data
 
 CONTENT = bytes(range(256)) * 4000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.setup import process
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged

@@ -20,7 +20,7 @@ from rich.table import Table
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.checkpoints.tensorflow import Format
 from microcluster.config import stack as config
-from microcluster.jobs.plan import World
+from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import WATCH_EVERY_S
 from microcluster.planning.costs import WRITE_S
 from tools.tiny_checkpoint import save

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.openseq2seq import Job

@@ -10,10 +10,10 @@ from typing import Any
 
 from agent.records.inventory import EVENTS, RECORD, VOCABULARY
 from core.plain_text import note
-from core.waiting import SAY_EVERY_S
+from core.polling import SAY_EVERY_S
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import SentFile
-from microcluster.jobs.plan import DataPlan
+from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder, sent_folder
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host

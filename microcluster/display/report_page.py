@@ -15,13 +15,13 @@ from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import preflight_table, run_text
-from microcluster.commands.money import Cost
+from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import Metric
 from microcluster.jobs.rendering import render_page
+from microcluster.jobs.run_plan import Metric
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.run_export import Checkpoint, Records
+from microcluster.planning.costs import Cost
+from microcluster.remote.report_records import Checkpoint, Records
 
 BILL_KEYS = ("host", "what", "from", "to", "per_hour", "cost")
 STYLE = CleanStyle(

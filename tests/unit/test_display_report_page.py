@@ -13,12 +13,12 @@ from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import report_page, run_text
-from microcluster.commands.money import Cost
 from microcluster.commands.report import _bill_row, _checkpoint_answer
-from microcluster.commands.report_page import page
+from microcluster.display import report_page, run_text
+from microcluster.display.report_page import page
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
-from microcluster.remote.run_export import Checkpoint, Records
+from microcluster.planning.costs import Cost
+from microcluster.remote.report_records import Checkpoint, Records
 from providers.rental.receipt import Charge
 
 JOB = transformer()

@@ -8,7 +8,7 @@ from typing import Any
 from agent.records import event_summary
 from microcluster.analysis.records import parse
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import DataPlan
+from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 

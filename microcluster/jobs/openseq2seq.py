@@ -5,16 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt
 
-from microcluster.jobs.contract import (
-    GRADIENT_BYTES,
-    MOST_STEPS,
-    Hardware,
-    Origin,
-    PinnedSource,
-    Section,
-    Sections,
-    Workload,
-)
+from microcluster.jobs import openseq2seq_translation
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import (
     LOCAL_PROGRAM_FOLDER,
@@ -24,11 +15,20 @@ from microcluster.jobs.image import (
     is_local,
     named_image,
 )
-from microcluster.jobs.openseq2seq import translation
-from microcluster.jobs.openseq2seq.datasets import DATASETS, data_of
-from microcluster.jobs.plan import Metric, Plan, World
+from microcluster.jobs.job_section import (
+    GRADIENT_BYTES,
+    MOST_STEPS,
+    Hardware,
+    Origin,
+    PinnedSource,
+    Section,
+    Sections,
+    Workload,
+)
+from microcluster.jobs.openseq2seq_datasets import DATASETS, data_of
 from microcluster.jobs.ranks import Program, by_mpirun
 from microcluster.jobs.rendering import render
+from microcluster.jobs.run_plan import Metric, Plan, World
 
 COMMIT = "8681d381"
 """The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
@@ -97,7 +97,7 @@ DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}
 
 
 class Job(Section):
-    """See `microcluster.jobs.contract.Section`."""
+    """See `microcluster.jobs.job_section.Section`."""
 
     local_source = SOURCE
 
@@ -177,7 +177,7 @@ class Job(Section):
             ),
             data=data,
             metrics=METRICS,
-            translator=translation,
+            translator=openseq2seq_translation,
             eval_steps=self.eval_steps,
             print_steps=size.print_steps,
             mixed=self.precision == "mixed",

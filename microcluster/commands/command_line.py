@@ -16,7 +16,7 @@ import invoke
 
 from core.home import Home
 from core.plain_text import note, one_line, say
-from core.waiting import NotReadyError
+from core.polling import NotReadyError
 from microcluster.config.stack import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.remote.errors import RemoteError, UnreachableError

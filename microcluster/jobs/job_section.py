@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from microcluster.jobs.plan import Plan, World
+from microcluster.jobs.run_plan import Plan, World
 
 GRADIENT_BYTES = 4
 """Gradients travel in 32 bits in mixed precision as well: the frameworks cast them before they are added up."""

@@ -10,7 +10,7 @@ import docker.errors
 import requests.exceptions
 
 from core.home import Home
-from core.waiting import wait_until
+from core.polling import wait_until
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
 from microcluster.setup.process import Step, asked, run_logged, tail

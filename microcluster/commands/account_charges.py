@@ -1,73 +1,25 @@
-"""What a stack that is up costs, and the account of any stack with all that it has charged."""
+"""The account of any stack with all that it has charged, and what a stack that is up costs now."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.catalog.prices import DOLLARS, money
 from core.files import write_whole
 from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT
-from microcluster.commands.command import SENTENCES, CommandFailed, sentence
+from microcluster.commands.command_line import SENTENCES, CommandFailed, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
-from microcluster.lifecycle.accounts import open_account
+from microcluster.lifecycle.account_opening import open_account
+from microcluster.planning.costs import Cost
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
-
-CENT = Decimal("0.01")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost per hour and so far, replaced machines included; None where the account cannot be read."""
-
-    per_hour: Decimal | None
-    so_far: Decimal | None
-    currency: str = DOLLARS
-    next_hour: datetime | None = None
-    """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
-    emulated: bool = False
-    """Whether the account is emulated on this computer, so that nobody pays."""
-
-    @property
-    def price(self) -> str:
-        """What goes on costing, by the hour."""
-        if self.per_hour is None:
-            return "a price that the account does not say now"
-        return f"{self.amount(self.per_hour)} an hour{' (emulated)' if self.emulated else ''}"
-
-    def amount(self, much: Decimal) -> str:
-        """Write an amount in the account's currency."""
-        return money(much, self.currency)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "per_hour": None if self.per_hour is None else str(self.per_hour),
-            "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
-            "currency": self.currency,
-            "emulated": self.emulated,
-            "next_hour": self.next_hour.isoformat() if self.next_hour else None,
-        }
-
-    def __str__(self) -> str:
-        """Return one short line."""
-        if self.per_hour is None or self.so_far is None:
-            return "unknown"
-        beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
-        label = " (emulated)" if self.emulated else ""
-        if self.currency != DOLLARS:
-            return f"{self.so_far.quantize(CENT)} {self.currency} so far{label}"
-        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
 
 
 @dataclass(frozen=True)

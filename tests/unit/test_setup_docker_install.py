@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.home import Home
-from microcluster.setup import docker, packages
+from microcluster.setup import docker_install, packages
 from microcluster.setup.errors import CommandFailed
 
 
@@ -19,15 +19,15 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docker, "answers", lambda: False)
-    monkeypatch.setattr(docker, "missing_packages", lambda: ())
+    monkeypatch.setattr(docker_install, "answers", lambda: False)
+    monkeypatch.setattr(docker_install, "missing_packages", lambda: ())
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
 
 def test_docker_is_installed_only_where_no_daemon_answers_and_none_could_be_started() -> None:
-    assert docker.wanted_packages(("mmdebstrap",), answers=False, dockerd=False) == ("docker.io", "mmdebstrap")
-    assert docker.wanted_packages((), answers=False, dockerd=True) == ()
-    assert docker.wanted_packages(("mmdebstrap",), answers=True, dockerd=False) == ("mmdebstrap",)
+    assert docker_install.wanted_packages(("mmdebstrap",), answers=False, dockerd=False) == ("docker.io", "mmdebstrap")
+    assert docker_install.wanted_packages((), answers=False, dockerd=True) == ()
+    assert docker_install.wanted_packages(("mmdebstrap",), answers=True, dockerd=False) == ("mmdebstrap",)
     missing = packages.missing_packages(lambda command: None if command in ("ip", "tc") else "/usr/bin/x")
     assert missing == ("iproute2",), "once, however many of its commands are missing"
 
@@ -48,17 +48,17 @@ def test_a_client_without_a_daemon_is_no_docker(monkeypatch: pytest.MonkeyPatch,
     client.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    assert not docker.answers()
+    assert not docker_install.answers()
 
 
 @pytest.mark.usefixtures("no_daemon")
 def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(home, monkeypatch):
-    monkeypatch.setattr(docker, "_dockerd", lambda: "/usr/sbin/dockerd")
+    monkeypatch.setattr(docker_install, "_dockerd", lambda: "/usr/sbin/dockerd")
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     with pytest.raises(
         CommandFailed, match="No Docker daemon answers at DOCKER_HOST=tcp://127.0.0.1:1. Start it, or unset"
     ):
-        docker.ensure(home)
+        docker_install.ensure(home)
 
 
 @pytest.mark.usefixtures("no_daemon")
@@ -67,17 +67,17 @@ def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(home, tmp_
     daemon.write_text("#!/bin/sh\necho no space left on device\nexit 7\n")
     daemon.chmod(0o755)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    monkeypatch.setattr(docker, "SYSTEMD", tmp_path / "no-systemd")
-    monkeypatch.setattr(docker, "_dockerd", lambda: str(daemon))
+    monkeypatch.setattr(docker_install, "SYSTEMD", tmp_path / "no-systemd")
+    monkeypatch.setattr(docker_install, "_dockerd", lambda: str(daemon))
     with pytest.raises(CommandFailed, match=r"dockerd ended \(exit code 7\).*\n.*no space left on device"):
-        docker.ensure(home)
+        docker_install.ensure(home)
 
 
 def test_without_root_the_sentence_names_what_works_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(CommandFailed, match="needs root.*make preview STACK=p100"):
-        docker.refuse_without_root()
-    assert "root" in (docker.why_no_containers() or "")
+        docker_install.refuse_without_root()
+    assert "root" in (docker_install.why_no_containers() or "")
 
 
 def test_the_number_that_a_killed_daemon_left_behind_is_forgotten_and_a_living_ones_is_kept(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_the_number_that_a_killed_daemon_left_behind_is_forgotten_and_a_living_o
     ):
         file = tmp_path / "docker.pid"
         file.write_text(text)
-        docker.drop_stale_pid(file, program)
+        docker_install.drop_stale_pid(file, program)
         assert file.exists() is kept
-    docker.drop_stale_pid(tmp_path / "none.pid", "dockerd")
+    docker_install.drop_stale_pid(tmp_path / "none.pid", "dockerd")
 
 
 @pytest.mark.parametrize(("status", "told"), [(3, ["disable"]), (0, ["stop", "disable"])])
@@ -106,5 +106,5 @@ def test_a_service_that_a_package_brings_is_switched_off_whether_it_runs_or_not(
         (programs / name).write_text(f"#!/bin/sh\n{body}\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    docker._disable_service("docker-registry", home)
+    docker_install._disable_service("docker-registry", home)
     assert (tmp_path / "told").read_text().split() == told

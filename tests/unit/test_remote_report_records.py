@@ -13,7 +13,7 @@ from command_samples import CLUSTER
 from fake_machine import FakeMachine
 
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote import run_export
+from microcluster.remote import report_records
 from microcluster.remote.errors import Completed
 from microcluster.remote.job import AGENT
 from tools.tiny_checkpoint import DATA, INDEX, save
@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 def read(folder):
-    return run_export.read(Launcher(folder), CLUSTER)
+    return report_records.read(Launcher(folder), CLUSTER)
 
 
 def field(number: int, kind: int, content: bytes) -> bytes:

@@ -9,12 +9,12 @@ import pytest
 from played_guard import BEGAN, World, guard
 
 from core.home import Owner
-from microcluster.guard.book import Book
 from microcluster.guard.decision import Begun, Limits
+from microcluster.guard.records import Book
 from providers.paperspace import views
 from providers.rental.account import Claim, Extension, Market
+from providers.rental.api_calls import Wire
 from providers.rental.errors import ProviderError
-from providers.rental.wire import Wire
 from providers.softlayer.account import _claim_of, claim_notes
 
 OWNER = Owner("v100", "1f3a9c42")
@@ -77,7 +77,7 @@ class PlayedWire(Wire):
 
 @pytest.mark.parametrize(("date", "ahead_h"), [("Mon, 23 Nov 2026 06:00:00 GMT", 2), ("no date", 0)])
 def test_how_far_the_clocks_differ_is_read_from_every_answer(monkeypatch, date, ahead_h):
-    monkeypatch.setattr("providers.rental.wire.time.time", BEGAN.timestamp)
+    monkeypatch.setattr("providers.rental.api_calls.time.time", BEGAN.timestamp)
     wire = PlayedWire(None)
     wire.heed({"Date": date})
     assert wire.clock_ahead_s == ahead_h * 3600

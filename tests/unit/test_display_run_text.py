@@ -6,10 +6,10 @@ import json
 from command_samples import CLUSTER, COST, RUNNING
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import run_text
-from microcluster.commands.money import Cost
 from microcluster.commands.status import status_facts, status_text
+from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import Prediction
+from microcluster.planning.costs import Cost
 
 
 def test_the_facts_of_status_are_the_contract():

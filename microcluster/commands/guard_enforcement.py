@@ -11,16 +11,15 @@ from datetime import UTC, datetime, timedelta
 from core.home import Home
 from core.plain_text import note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.command import SENTENCES, CommandFailed, command, run_part, run_part_within
+from microcluster.commands.account_charges import account_and_owner
+from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part, run_part_within
 from microcluster.commands.down import STOP_LIMIT_S, take_down
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.holdings import known_machines
-from microcluster.commands.money import account_and_owner
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.stop import stop
 from microcluster.config import stack as config
-from microcluster.guard.book import Book, Record
 from microcluster.guard.decision import (
     CANCEL_S,
     CLOCKS_AGREE_S,
@@ -35,6 +34,7 @@ from microcluster.guard.decision import (
     decide,
     price,
 )
+from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental, last_rental
 from microcluster.jobs.cluster_facts import Guard as HeldByMachines
 from microcluster.lifecycle import locks

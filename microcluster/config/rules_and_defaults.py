@@ -6,10 +6,10 @@ from typing import Any
 from core.catalog.gpus import GPUS
 from core.home import problem_of_path
 from core.plain_text import shown
-from microcluster.accounts.account import Account
+from microcluster.accounts.cluster_section import Account
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.config.model import StackFile, unknown_key
-from microcluster.jobs.contract import Hardware, Origin, Section
+from microcluster.config.sections import StackFile, unknown_key
+from microcluster.jobs.job_section import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
 
 TIME_SCALE = "timeScale"

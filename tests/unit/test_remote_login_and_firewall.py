@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from fake_machine import FakeMachine
 
-from microcluster.remote.access import (
+from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.login_and_firewall import (
     BLOCK,
     CONFIG,
     SCRIPT,
@@ -14,7 +15,6 @@ from microcluster.remote.access import (
     with_block,
     wrong_settings,
 )
-from microcluster.remote.errors import RemoteError, UnreachableError
 
 PROVED = """authorizedkeyscommanduser none
 passwordauthentication no
@@ -69,7 +69,7 @@ def test_a_setting_that_does_not_hold_is_named_with_its_user_and_one_that_nobody
     machine = Delivered(obeys=PROVED.replace("passwordauthentication no", "passwordauthentication yes"))
     with pytest.raises(RemoteError, match="root: passwordauthentication yes.*Match block.*fab ssh gpu-0"):
         ensure_key_login(machine)
-    monkeypatch.setattr("microcluster.remote.access.RELOAD_TIMEOUT_S", 0)
+    monkeypatch.setattr("microcluster.remote.login_and_firewall.RELOAD_TIMEOUT_S", 0)
     with pytest.raises(RemoteError, match="running sshd has not read it"):
         ensure_key_login(Delivered(reloads=False))
     assert wrong_settings(""), "an sshd that says nothing proves nothing"

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from core.catalog.prices import Prices, hostname
+from core.catalog.billing_rules import Prices, hostname
 from core.plain_text import printable, shown
-from microcluster.jobs.contract import Origin, Runtime
+from microcluster.jobs.job_section import Origin, Runtime
 
 MAX_NODES = 64
 MOST_ADMIN_CIDRS = 40

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictInt
 from pydantic.alias_generators import to_camel
 
-from microcluster.jobs.contract import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, LOCAL_REPOSITORY, is_local, named_image, repository
-from microcluster.jobs.plan import NO_CHECKPOINTS, DataPlan, Metric, Plan, World
+from microcluster.jobs.job_section import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
 from microcluster.jobs.ranks import Program, by_mpirun
 from microcluster.jobs.rendering import render
-from microcluster.jobs.texar.example import (
+from microcluster.jobs.run_plan import NO_CHECKPOINTS, DataPlan, Metric, Plan, World
+from microcluster.jobs.texar_configurations import (
     CONFIGURATIONS,
     FILES,
     FORGET_BIAS,
@@ -71,7 +71,7 @@ def _number(at_least: float, at_most: float) -> Any:
 
 
 class Job(Section):
-    """See `microcluster.jobs.contract.Section`."""
+    """See `microcluster.jobs.job_section.Section`."""
 
     local_source = SOURCE
 

@@ -9,11 +9,10 @@ from core.plain_text import count, duration, one_line
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.money import CENT, Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.plan import Plan
+from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.planning.costs import HOUR_S, Bill
+from microcluster.planning.costs import CENT, HOUR_S, Bill, Cost
 from microcluster.planning.prediction import BAND
 
 MOST_STEPS = 12

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from microcluster.jobs.plan import DataPlan, World
+from microcluster.jobs.run_plan import DataPlan, World
 
 ID_DIGITS = 8
 GB = 10**9
