@@ -17,7 +17,7 @@ from collections import OrderedDict
 
 from agent import kill_run, program
 from agent.batch import ENDED, GRANTED, SECRETS, STOP, granted, records
-from agent.checkpoints import checkpoints_in
+from agent.checkpoints.log_folder import checkpoints_in
 from agent.kill_run import STOP_FILE
 from agent.machine import parallel, write_json, write_whole
 from agent.records.run_snapshot import text_of

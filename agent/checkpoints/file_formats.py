@@ -15,8 +15,8 @@ import struct
 import zipfile
 from collections import Counter
 
-from agent.checkpoints import Checkpoints
 from agent.checkpoints.being_written import being_written
+from agent.checkpoints.log_folder import Checkpoints
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """How a zip begins, as torch.save writes it too, and endings of files that are one."""

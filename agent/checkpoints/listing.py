@@ -3,7 +3,7 @@
 import json
 import os
 
-from agent.checkpoints import checkpoints_in, why_checkpoints_silent
+from agent.checkpoints.log_folder import checkpoints_in, why_checkpoints_silent
 
 FOLDERS = ("logdir", "torn")
 """Where the program writes them, and where those lie that could not be used."""

@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 from agent import spec
-from agent.checkpoints import being_written, checkpoints_in
+from agent.checkpoints import being_written
+from agent.checkpoints.log_folder import checkpoints_in
 from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files
 from agent.machine import read_json, write_whole
 

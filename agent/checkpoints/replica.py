@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 from agent import program, spec
-from agent.checkpoints import checkpoints_in
+from agent.checkpoints.log_folder import checkpoints_in
 from agent.kill_run import last_line
 from agent.machine import hash_of, read_json, write_whole
 from agent.records import event_summary

@@ -4,9 +4,10 @@ import json
 import os
 import time
 
-from agent.checkpoints import UNREADABLE
+from agent.checkpoints.log_folder import UNREADABLE
 from agent.checkpoints.parts import OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, SPOILT
+from agent.checkpoints.retention import prune
 from agent.kill_run import TOO_SLOW, last_line
 from agent.machine import parallel, read_json
 from agent.supervise import shared_folder
@@ -105,7 +106,7 @@ def latest_checkpoint(run):
         os.makedirs(home)
         return []
     step, name = chosen
-    run.checkpoints.prune(name)
+    prune(run.checkpoints, name)
     run.resumed, run.resumed_from = step, run.path("logdir", name)
     needed = run.checkpoints.prepare(name)
     run.emit({"event": "resuming", "step": step, "from": name})

@@ -10,7 +10,7 @@ import re
 import struct
 from collections import OrderedDict
 
-from agent.checkpoints import UNREADABLE, Checkpoints
+from agent.checkpoints.log_folder import UNREADABLE, Checkpoints
 from agent.machine import write_whole
 
 PARTS = (".index", ".meta", ".data-00000-of-00001")

@@ -13,8 +13,8 @@ import sys
 from operator import itemgetter
 
 from agent import kill_run, program, spec
-from agent.checkpoints import checkpoints_of, why_checkpoints_silent
 from agent.checkpoints.checkpoint_watch import LIMITED
+from agent.checkpoints.log_folder import checkpoints_of, why_checkpoints_silent
 from agent.checkpoints.parts import OVER
 from agent.machine import hash_of
 from agent.records.run_snapshot import is_alive

@@ -6,7 +6,7 @@ import os
 import time
 
 from agent import spec
-from agent.checkpoints import checkpoints_in, why_checkpoints_silent
+from agent.checkpoints.log_folder import checkpoints_in, why_checkpoints_silent
 from agent.machine import is_locked, read_json
 from agent.records import event_summary
 from agent.supervise.guard import ACTIVITY

@@ -11,7 +11,7 @@ import threading
 import time
 
 from agent import kill_run, program, spec
-from agent.checkpoints import checkpoints_of
+from agent.checkpoints.log_folder import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.machine import write_whole
 from agent.nodes import activity

@@ -69,7 +69,7 @@ class Process:
 
 
 NO_CHECKPOINTS = "none"
-"""The agent's module for a program that writes none: a run that ends early starts over."""
+"""The agent's word for a program that writes none: a run that ends early starts over."""
 
 
 @dataclass(frozen=True)

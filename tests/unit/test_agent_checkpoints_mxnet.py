@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.checkpoints.mxnet import Format
+from agent.checkpoints.retention import prune
 
 
 def arrays(*shapes: tuple[int, ...]) -> bytes:
@@ -60,7 +61,7 @@ def test_putting_a_torn_one_aside_and_removing_old_ones_leave_the_network(logdir
     found = checkpoints(logdir)
     chosen, passed = found.choose(str(tmp_path / "torn"), lambda name: True)
     assert chosen == (2, "model-0002.params") and len(passed) == 1
-    found.prune("model-0002.params", kept=1)
+    prune(found, "model-0002.params", kept=1)
     assert sorted(file.name for file in logdir.glob("model*")) == ["model-0002.params", "model-symbol.json"]
 
 

@@ -10,6 +10,7 @@ import zipfile
 import pytest
 
 from agent.checkpoints import being_written, file_formats
+from agent.checkpoints.retention import prune
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_file_that_was_renamed_into_place_is_whole_at_once(folder):
 def test_old_ones_are_pruned_and_what_is_gone_on_from_stays(folder):
     for step in (1, 2, 3, 4):
         written(folder, step)
-    assert checkpoints(folder).prune("saved/model-1.pt") == ["saved/model-2.pt"]
+    assert prune(checkpoints(folder), "saved/model-1.pt") == ["saved/model-2.pt"]
     assert [step for step, _ in checkpoints(folder).found()] == [4, 3, 1]
 
 
@@ -100,7 +101,7 @@ def test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together(folder):
     found = checkpoints(folder, SHARDS)
     assert found.newest_whole() == (300, "step-300/rank0.pt")
     assert found.files_of("step-300/rank0.pt") == [f"step-300/rank{rank}.pt" for rank in range(4)]
-    assert found.prune() == ["step-100/rank0.pt"]
+    assert prune(found) == ["step-100/rank0.pt"]
     assert sorted(path.name for path in folder.glob("step-*")) == ["step-200", "step-300"]
     assert len(list(folder.glob("step-*/rank*.pt"))) == 8
 

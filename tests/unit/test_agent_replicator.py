@@ -75,7 +75,7 @@ def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):
     usual = '        """Return the names of the best models'
     training = f'not os.path.exists("{folder}/failed") and "training" in open("{folder}/phase").read()'
     fails = f'open("{folder}/failed", "x").close(); raise OSError(24, "Too many open files")'
-    hurry(folder, "checkpoints/__init__.py", usual, f"        if {training}:\n            {fails}\n{usual}")
+    hurry(folder, "checkpoints/log_folder.py", usual, f"        if {training}:\n            {fails}\n{usual}")
     told = shell_wait(folder, '"event": "copied"')
     carry_out(folder, train=["sh", "-c", "exit 3"], resume=["sh", "-c", told.replace("1200", "100") + "; exit 3"])
     assert [event["step"] for event in events_of(folder, "copied")][:1] == [1]
