@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Literal
 
+from microcluster.jobs.mpirun import by_mpirun
 from microcluster.jobs.own_program import OwnScript
-from microcluster.jobs.ranks import by_mpirun
 from microcluster.jobs.run_plan import Plan, World
 
 

@@ -25,8 +25,9 @@ from microcluster.jobs.job_section import (
     Sections,
     Workload,
 )
+from microcluster.jobs.mpirun import by_mpirun
 from microcluster.jobs.openseq2seq_datasets import DATASETS, data_of
-from microcluster.jobs.ranks import Program, by_mpirun
+from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import Metric, Plan, World
 

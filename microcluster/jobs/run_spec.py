@@ -17,8 +17,8 @@ from core.catalog.gpus import GPUS, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.image import is_local
+from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.jobs.own_program import ENVIRONMENT
-from microcluster.jobs.ranks import RSH_AGENT
 from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import DataPlan, Plan, World
 

@@ -9,7 +9,8 @@ from pydantic.alias_generators import to_camel
 from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, LOCAL_REPOSITORY, is_local, named_image, repository
 from microcluster.jobs.job_section import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
-from microcluster.jobs.ranks import Program, by_mpirun
+from microcluster.jobs.mpirun import by_mpirun
+from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import NO_CHECKPOINTS, DataPlan, Metric, Plan, World
 from microcluster.jobs.texar_configurations import (

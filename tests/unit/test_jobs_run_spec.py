@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from launching import transformer
 from standin import VERSION
 
-from microcluster.jobs import openseq2seq, openseq2seq_datasets, ranks, rendering
+from microcluster.jobs import mpirun, openseq2seq, openseq2seq_datasets, rendering
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.run_plan import World
@@ -149,7 +149,7 @@ def test_the_stand_in_trains_in_the_local_image_where_facts_of_an_earlier_versio
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
-    process = ranks.mpirun(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",), {})
+    process = mpirun.mpirun(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",), {})
     argv = process.argv
     line = " ".join(argv)
     assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")

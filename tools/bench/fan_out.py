@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.ranks import RSH_AGENT
+from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.remote import job
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
