@@ -1,6 +1,5 @@
-"""Run the processes of the training, from the beginning or from a checkpoint, and watch them: sample the nodes, raise alarms, end a run that is lost."""
+"""Run the processes of the training under the monitor, which reads their lines, raises alarms, and ends a run that is lost."""
 
-import contextlib
 import errno
 import json
 import threading
@@ -10,25 +9,21 @@ from collections import deque
 from agent import kill_run
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
-from agent.machine import parallel, read_json
-from agent.nodes import node_facts
+from agent.machine import read_json
 from agent.readers import reader_of
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
-from agent.supervise.idle import Idleness
+from agent.supervise.node_samples import ask_all, idleness_of, pace_s, sampled, words_in
 from agent.supervise.processes import end_all, run_all
 
 LAST_LINES, LINE_SHOWN = 20, 1000
-SAMPLE_TIMEOUT_S = 20
 PASSES_S = 120
 PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """What a launcher that is short of memory or processes for a moment answers to a new process."""
 DRIVE_ANSWERS_S = 300
 """Of which another machine may take a minute to see the last checkpoint there, asked more than once."""
 DRIVE_HANGS = "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
-EARLY_S, EARLY_TIMES = 120, 4
-"""In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
 
 
 def train(run, processes):
@@ -257,8 +252,7 @@ class Monitor:
 
     def _look(self):
         now = time.monotonic()
-        early = now - self.began < EARLY_S
-        if now - self.sampled_at >= self.run.spec.sample_every_s / (EARLY_TIMES if early else 1.0):
+        if now - self.sampled_at >= pace_s(self.run.spec, now - self.began):
             self.sampled_at = now
             self._sample()
         with self.lock:
@@ -293,45 +287,6 @@ def who_is(event):
     return event.get("process") or "rank {}".format(event["rank"])
 
 
-def ask_all(run, argv):
-    """Run ``argv`` on every node; return [(address, (exit code, output))]."""
-    addresses = run.spec.addresses
-
-    def ask(address):
-        return run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
-
-    return list(zip(addresses, parallel(ask, addresses)))
-
-
-def sampled(run):
-    """Return [(name, facts)] of every node; None where it does not say them."""
-    answers = ask_all(run, node_facts.argv_of(run))
-    return [(run.name_of(address), None if code else (words_in(out) or [None])[-1]) for address, (code, out) in answers]
-
-
-def watch_idle(run):
-    """Write down for how long nothing has happened on the nodes, until this process is told to end: their person may keep them."""
-    idleness = idleness_of(run.spec)
-    while True:
-        with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
-            idleness.observe(sampled(run), guard.boottime())
-            run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": True}))
-        time.sleep(run.spec.sample_every_s)
-
-
-def idleness_of(spec):
-    return Idleness(spec.sample_every_s, wants_gpus=spec.gpu is not None)
-
-
 def passes(error):
     """Return whether an error may be over soon; a thread that cannot be started is a RuntimeError."""
     return isinstance(error, (RuntimeError, MemoryError)) or (isinstance(error, OSError) and error.errno in PASSING)
-
-
-def words_in(text):
-    """Return the JSON objects among the lines of what a machine printed; ssh may say something too, and a line be cut off."""
-    found = []
-    for line in text.splitlines():
-        with contextlib.suppress(ValueError):
-            found += [json.loads(line)] if line.startswith("{") else []
-    return found

@@ -16,7 +16,7 @@ from agent.kill_run import RUN_VARIABLE
 from agent.machine import write_whole
 from agent.nodes import activity
 from agent.records import event_summary
-from agent.supervise.processes import LINE_BYTES
+from agent.supervise.output_lines import LINE_BYTES
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""

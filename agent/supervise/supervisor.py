@@ -20,7 +20,8 @@ from agent.kill_run import RUN_VARIABLE, STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise import guard
 from agent.supervise.health_rules import Stopped, explained
-from agent.supervise.monitor import train, watch_idle
+from agent.supervise.monitor import train
+from agent.supervise.node_samples import watch_idle
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
 from agent.supervise.run_context import Run

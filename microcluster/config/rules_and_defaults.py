@@ -8,7 +8,8 @@ from core.home import problem_of_path
 from core.plain_text import shown
 from microcluster.accounts.cluster_section import Account
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.config.sections import StackFile, unknown_key
+from microcluster.config.sections import StackFile
+from microcluster.config.validation_messages import unknown_key
 from microcluster.jobs.job_section import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
 

@@ -1,15 +1,13 @@
-"""The sections of a stack file and the allowed values, and what is wrong with one in sentences."""
+"""The sections of a stack file with their keys and allowed values: ``container`` and ``guard`` here; the account and the kind add theirs."""
 
-import difflib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.home import problem_of_path
-from core.plain_text import printable, shown
+from core.plain_text import shown
 from microcluster.accounts.registry import ACCOUNTS, account_of, name_in
 from microcluster.jobs.cluster_facts import SSH_PORT
 from microcluster.jobs.image import EXAMPLE
@@ -21,8 +19,6 @@ IMAGE = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
 LONGEST_IMAGE = 255
-EXAMPLES = {"container/image": EXAMPLE, "job/maxSteps": "50000"}
-"""Of values that every stack file has; the account has those of ``cluster``."""
 
 
 def _key_file(value: str) -> str:
@@ -120,36 +116,4 @@ def stack_file(cluster: object, job: object) -> type[StackFile]:
         cluster=(account.section if account else UnknownAccount, ...),
         container=(None if account and account.runtime == "host" else Container, ...),
         job=(section_of(job), ...),
-    )
-
-
-def _keys_at(file: type[StackFile], location: list[str]) -> list[str]:
-    """Return the known keys below a path of the stack file."""
-    section: type[BaseModel] = file
-    for part in location:
-        field = section.model_fields.get(part)
-        kinds = (get_args(field.annotation) or (field.annotation,)) if field else ()
-        section = next((each for each in kinds if hasattr(each, "model_fields")), section)
-    return [field.alias or name for name, field in section.model_fields.items()]
-
-
-def sentence(error: Any, file: type[StackFile], examples: Mapping[str, str]) -> str:
-    """Return a problem that pydantic found as ``path: problem; what to do``."""
-    location = [printable(str(part)) for part in error["loc"]]
-    path, value = "/".join(location), error.get("input")
-    if error["type"] == "extra_forbidden":
-        return unknown_key(path, location[-1], _keys_at(file, location[:-1]))
-    if error["type"] == "missing":
-        example = examples.get(path)
-        return f"{path}: is required" + (f"; for example {example}" if example else "")
-    if error["type"] == "value_error":
-        return f"{path}: {error['ctx']['error']}"
-    return f"{path}: {shown(value)} {error['msg'].replace('Input should be', 'should be')}"
-
-
-def unknown_key(path: str, key: str, known: Sequence[str]) -> str:
-    """Return the problem of an unknown key, with the nearest known one."""
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"{printable(path)}: unknown key; " + (
-        f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
     )

@@ -24,7 +24,8 @@ from microcluster.config.rules_and_defaults import (
     problems_of_sections,
 )
 from microcluster.config.safe_yaml import TextProblem, read
-from microcluster.config.sections import EXAMPLES, Container, Guard, StackFile, sentence, stack_file, unknown_key
+from microcluster.config.sections import Container, Guard, StackFile, stack_file
+from microcluster.config.validation_messages import EXAMPLES, sentence, unknown_key
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.job_section import Section

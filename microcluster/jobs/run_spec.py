@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from agent import batch, spec
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
+from agent.supervise.node_samples import SAMPLE_EVERY_S
 from core.catalog.gpus import GPUS, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
@@ -22,8 +23,8 @@ from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import DataPlan, Plan, World
 
-WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
-"""How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
+WATCH_EVERY_S = 5
+"""How often the supervisor looks for checkpoints and alarms."""
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
 STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words")

@@ -9,7 +9,7 @@ from sample_spec import process
 from supervised_run import carry_out, end_run, events_of, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
-from agent.supervise import processes, run_context
+from agent.supervise import output_lines, processes, run_context
 from core.polling import wait_until
 from microcluster.analysis.run_state import judge
 
@@ -116,7 +116,7 @@ def test_what_a_progress_bar_shows_while_nothing_moves_is_seen(folder):
 
 
 def pieces(*given):
-    lines = processes.Lines()
+    lines = output_lines.Lines()
     return [line for one in given for line in (lines.take(one) if one else lines.waiting())]
 
 

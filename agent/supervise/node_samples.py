@@ -1,0 +1,58 @@
+"""Samples of the nodes: how often every machine is asked how it is, and what it answers."""
+
+import contextlib
+import json
+import time
+
+from agent.machine import parallel
+from agent.nodes import node_facts
+from agent.supervise import guard
+from agent.supervise.idle import Idleness
+
+SAMPLE_EVERY_S, SAMPLE_TIMEOUT_S = 20, 20
+EARLY_S, EARLY_TIMES = 120, 4
+"""In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
+
+
+def pace_s(spec, trained_s):
+    """Return the seconds between two samples of a run that has trained for so long; its specification has the usual ones."""
+    return spec.sample_every_s / (EARLY_TIMES if trained_s < EARLY_S else 1.0)
+
+
+def ask_all(run, argv):
+    """Run ``argv`` on every node; return [(address, (exit code, output))]."""
+    addresses = run.spec.addresses
+
+    def ask(address):
+        return run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
+
+    return list(zip(addresses, parallel(ask, addresses)))
+
+
+def sampled(run):
+    """Return [(name, facts)] of every node; None where it does not say them."""
+    answers = ask_all(run, node_facts.argv_of(run))
+    return [(run.name_of(address), None if code else (words_in(out) or [None])[-1]) for address, (code, out) in answers]
+
+
+def watch_idle(run):
+    """Write down for how long nothing has happened on the nodes, until this process is told to end: their person may keep them."""
+    idleness = idleness_of(run.spec)
+    while True:
+        with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
+            idleness.observe(sampled(run), guard.boottime())
+            run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": True}))
+        time.sleep(run.spec.sample_every_s)
+
+
+def idleness_of(spec):
+    return Idleness(spec.sample_every_s, wants_gpus=spec.gpu is not None)
+
+
+def words_in(text):
+    """Return the JSON objects among the lines of what a machine printed; ssh may say something too, and a line be cut off."""
+    found = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            found += [json.loads(line)] if line.startswith("{") else []
+    return found
