@@ -54,6 +54,7 @@ class Machines(Rented):
     """Machines as a resource."""
 
     KIND, DECLARED = MACHINE, Machine
+    TIMEOUT_S = 90 * 60.0
     # Everything: the vendor changes a type only within a group and a disk only upwards, and only while the machine is off.
     REPLACE_ON = frozenset(
         {"mark", "hostname", "region", "machineType", "templateId", "diskGb", "networkId", "publicKey", "publicIpType"}

@@ -13,7 +13,7 @@ from providers.rental.resource import Rented
 from providers.rental.spec import Values
 
 
-class _Good(Rented):
+class _Named(Rented):
     """What stands in its name: whose it is, and whether it is kept. A name is all of it that can be changed."""
 
     PATH: str
@@ -52,14 +52,14 @@ class _Good(Rented):
         super().delete(op, resource_id, inputs, old)
 
 
-class Networks(_Good):
+class Networks(_Named):
     """Networks as a resource: machines and drives of one region that reach each other."""
 
     KIND, PATH, DECLARED = NETWORK, NETWORKS, PrivateNetwork
     REPLACE_ON = frozenset({"mark", "name", "region"})
 
 
-class Drives(_Good):
+class Drives(_Named):
     """Drives as a resource; a drive's password goes into no output and no state."""
 
     KIND, PATH, DECLARED = DRIVE, DRIVES, SharedDrive

@@ -31,6 +31,7 @@ class Guests(Rented):
     """Guests as a resource."""
 
     KIND, DECLARED = GUEST, VirtualGuest
+    TIMEOUT_S = 90 * 60.0
     REPLACE_ON = frozenset(
         {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "dataDisksGb"}
         | {"backendRouterId", "privateVlanId", "sshKeyIds"}
