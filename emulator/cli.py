@@ -10,6 +10,7 @@ from typing import Any
 
 from emulator import process, status
 from emulator.machine_reconciler import MachineReconciler
+from emulator.machines.certificates import write_identity
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.networks import gateway
 from emulator.machines.publishing import publish
@@ -19,7 +20,6 @@ from emulator.process import ProcessError
 from emulator.server import application, serve
 from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError
 from emulator.store import DATABASE_FILE, StoreError
-from emulator.tls import write_identity
 from emulator.vendor import Command, Vendor
 from emulator.vendors import DEFAULT, VENDORS, load_settings
 

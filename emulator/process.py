@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import requests
 
+from emulator.machines.certificates import AUTHORITY_FILE
 from emulator.machines.host_tools import LOCK_FILE, is_locked, wait_until
 from emulator.settings import Settings
-from emulator.tls import AUTHORITY_FILE
 
 PID_FILE, LOG_FILE, ADDRESS_FILE = "emulator.pid", "emulator.log", "emulator.address"
 START_TIMEOUT_S, STOP_TIMEOUT_S, ANSWER_LIMIT_S = 120, 60, 10

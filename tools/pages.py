@@ -39,7 +39,9 @@ TYPES = {
 }
 ANY_ACCOUNT = {"cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS)}
 """What stands beside every account's key, whose own schema knows one name only."""
-TIME_SCALE = f"number | 1 | above 0, up to {rules_and_defaults.LONGEST_TIME_SCALE}: unit of the provider's waits, for tests"
+TIME_SCALE = (
+    f"number | 1 | above 0, up to {rules_and_defaults.LONGEST_TIME_SCALE}: unit of the provider's waits, for tests"
+)
 SYSTEMS_HEAD = [
     "| system | stack | what runs | tried by | its result | dollars an hour |",
     "|---|---|---|---|---|---|",

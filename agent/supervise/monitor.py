@@ -1,6 +1,7 @@
 """Run the processes of the training under the monitor, which reads their lines, raises alarms, and ends a run that is lost."""
 
 import errno
+import importlib
 import json
 import threading
 import time
@@ -10,7 +11,6 @@ from agent import kill_run
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.machine import read_json
-from agent.readers import reader_of
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
@@ -281,6 +281,11 @@ class Monitor:
             self.idleness.see(self.rules.newest)
             known = {"idle_s": self.idleness.idle_s(), "armed": self.rules.step is not None}
         self.run.write(guard.ACTIVITY, json.dumps(known))
+
+
+def reader_of(spec):
+    """Return the reader that a run's specification names: a module of `agent.readers`."""
+    return importlib.import_module("agent.readers." + spec.reader).Reader(**spec.reader_options)
 
 
 def who_is(event):

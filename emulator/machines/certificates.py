@@ -2,6 +2,7 @@
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -9,6 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from emulator.machines.host_tools import write_private
+
+AUTHORITY_FILE, IDENTITY_FILE = "authority.pem", "server.pem"
 VALID_FOR = timedelta(days=3650)
 CLOCKS_DIFFER_BY = timedelta(days=1)
 
@@ -46,3 +50,12 @@ def server_identity(name: str, address: str) -> tuple[str, str]:
     )
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return certificate.public_bytes(Encoding.PEM).decode(), private.decode()
+
+
+def write_identity(folder: Path) -> Path:
+    """Write a new certificate of an account's own server with its key, and alone, as clients have to trust it."""
+    certificate, key = server_identity("localhost", "127.0.0.1")
+    path = folder / IDENTITY_FILE
+    write_private(path, certificate + key)
+    (folder / AUTHORITY_FILE).write_text(certificate)
+    return path

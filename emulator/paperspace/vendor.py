@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from emulator.machines.certificates import AUTHORITY_FILE
 from emulator.machines.host_tools import write_private
 from emulator.paperspace.account import Account
 from emulator.paperspace.api import Paperspace
@@ -11,7 +12,6 @@ from emulator.paperspace.lifecycle import MachineTargets
 from emulator.paperspace.records import BillingItem, Drive, Machine
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
-from emulator.tls import AUTHORITY_FILE
 from emulator.vendor import Vendor
 
 KEY_FILE = "paperspace-api-key"

@@ -21,13 +21,15 @@ from emulator.softlayer.billing import per_hour
 from emulator.softlayer.calls import TOTAL_HEADER, Answer, Call, Credentials
 from emulator.softlayer.faults import BAD_REQUEST, SERVICE_FAULTS, Fault, insufficient_capacity, not_emulated
 from emulator.softlayer.records import BillingItem
-from emulator.softlayer.services import SERVICES
+from emulator.softlayer.services import account as account_service
+from emulator.softlayer.services import guests, security
 from emulator.softlayer.users import User
-from emulator.softlayer.views import Listing
 
 XML, JSON = "text/xml", "application/json"
 ORDERS = ("createObject", "placeOrder", "verifyOrder", "generateOrderTemplate")
 LOG = logging.getLogger(__name__)
+Method = Callable[[Account, Call], Any]
+SERVICES: dict[str, dict[str, Method]] = {**account_service.SERVICES, **guests.SERVICES, **security.SERVICES}
 
 
 class SoftLayer(api.Api):
@@ -123,7 +125,7 @@ class SoftLayer(api.Api):
     def _shaped(self, result: Any, call: Call) -> Answer:
         declared = types.result_of(call.service, call.method)
         mask = queries.read_mask(call.mask, declared)
-        if not isinstance(result, Listing):
+        if not isinstance(result, queries.Listing):
             return Answer(queries.project(result, mask, declared))
         tree = call.filter or {}
         queries.check(tree, "Account" if result.root else declared)

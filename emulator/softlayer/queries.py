@@ -1,14 +1,14 @@
-"""What a caller asks to see of the account: object masks (which properties) and object filters (which objects, in which order).
+"""What a caller asks to see of the account's objects: object masks (which properties) and object filters (which ones, in which order).
 
 What is not emulated of them is refused by name.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from emulator.softlayer import faults, types
-from emulator.softlayer.views import View
 
 Mask = dict[str, "Mask"]
 Filter = dict[str, Any]
@@ -17,6 +17,22 @@ TOKEN = re.compile(r"\w+|[\[\],.]")
 UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts, which are not emulated, among it
 ASCENDING = {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}
 BEGINS, ENDS = "^= ", "$= "
+
+
+@dataclass(frozen=True)
+class View:
+    """One SoftLayer object as the API shows it; a relation that answers None is not there."""
+
+    local: dict[str, Any]
+    relations: dict[str, Callable[[], Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list answer; it is filtered under ``root``, ordered, paged and masked before it is sent."""
+
+    views: list[View]
+    root: str | None = None
 
 
 def read_mask(mask: str | None, declared: str | None) -> Mask:

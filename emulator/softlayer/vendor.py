@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from emulator import process
+from emulator.machines.certificates import AUTHORITY_FILE
 from emulator.machines.host_tools import write_private
 from emulator.process import ProcessError
 from emulator.softlayer import invoices
 from emulator.softlayer.account import Account
-from emulator.softlayer.api import SoftLayer
+from emulator.softlayer.api import SERVICES, Method, SoftLayer
 from emulator.softlayer.billing import bill
 from emulator.softlayer.dates import iso
 from emulator.softlayer.guest_machines import GuestMachines
 from emulator.softlayer.guests import PENDING
 from emulator.softlayer.records import Guest, Order
-from emulator.softlayer.services import SERVICES, Method
 from emulator.softlayer.settings import Settings
 from emulator.store import DATABASE_FILE
-from emulator.tls import AUTHORITY_FILE
 from emulator.vendor import Command, Vendor
 
 CONFIG_FILE = "softlayer.conf"

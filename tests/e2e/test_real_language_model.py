@@ -7,7 +7,7 @@ import pytest
 from image_containers import MPIRUN, TRAINING, Trainer, container_of, mounted_source
 
 from agent.readers.texar import Reader
-from microcluster.jobs import texar_configurations
+from microcluster.jobs import texar
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar import SOURCE
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 
 WORDS = "/opt/microcluster/corpus/words-10000.tar"
 EPOCHS = 2
-JOB = SimpleNamespace(**vars(texar_configurations.CONFIGURATIONS["tiny"]), max_steps=EPOCHS)
+JOB = SimpleNamespace(**vars(texar.CONFIGURATIONS["tiny"]), max_steps=EPOCHS)
 TRAIN = "python lm_ptb_distributed.py --config language_model --data_path /runs/text 2>&1"
 LINE = f"mkdir -p /runs/text && tar -C /runs/text -xf {WORDS} && PYTHONPATH=/runs {' '.join(MPIRUN)} --tag-output -np 2 {TRAIN}"
 
@@ -26,7 +26,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The log of a finished training."""
     mounts = mounted_source(SOURCE, tmp_path_factory.mktemp("source"))
     folder: Path = tmp_path_factory.mktemp("runs")
-    shown = {"layers": texar_configurations.LAYERS, "forget_bias": texar_configurations.FORGET_BIAS}
+    shown = {"layers": texar.LAYERS, "forget_bias": texar.FORGET_BIAS}
     (folder / "language_model.py").write_text(render("texar/language_model.py.j2", job=JOB, **shown))
     with container_of(TRAINING, [f"{folder}:/runs", *mounts]) as started:
         code, output = Trainer(started, folder).run("sh", "-c", LINE, workdir=LOCAL_PROGRAM_FOLDER)

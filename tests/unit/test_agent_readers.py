@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.readers import json_lines, pattern, reader_of
+from agent.readers import json_lines, pattern
+from agent.supervise.monitor import reader_of
 
 TAG = "[1,0]<stdout>:"
 

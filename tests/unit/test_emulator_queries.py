@@ -5,8 +5,7 @@ import re
 import pytest
 
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.queries import ASCENDING, check, project, read_mask, select
-from emulator.softlayer.views import View
+from emulator.softlayer.queries import ASCENDING, View, check, project, read_mask, select
 
 GUEST = View(
     {"id": 7, "hostname": "gpu-0"},

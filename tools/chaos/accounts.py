@@ -17,11 +17,11 @@ import uvicorn
 from emulator.api import HISTORY_FILE
 from emulator.fault_injection import FaultInjector, FaultRates
 from emulator.machine_reconciler import MachineReconciler
+from emulator.machines.certificates import AUTHORITY_FILE, write_identity
 from emulator.machines.spec import NoMachines
 from emulator.process import listen
 from emulator.response_faults import BreakableProtocol
 from emulator.server import application
-from emulator.tls import AUTHORITY_FILE, write_identity
 from emulator.vendors import VENDORS, load_settings
 from tools.chaos.market import Line, Market
 from tools.chaos.softlayer import SOFTLAYER

@@ -10,9 +10,9 @@ from emulator.softlayer import billing, guests, users
 from emulator.softlayer.account import USER_ID, Account
 from emulator.softlayer.catalog import DISK_CATEGORIES
 from emulator.softlayer.dates import iso
+from emulator.softlayer.queries import View
 from emulator.softlayer.records import BillingItem, Fee, Order
 from emulator.softlayer.users import User
-from emulator.softlayer.views import View
 
 
 def user(who: User) -> View:

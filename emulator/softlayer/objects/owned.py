@@ -7,8 +7,8 @@ from emulator.softlayer.catalog import Image, Router
 from emulator.softlayer.dates import iso
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import bills
+from emulator.softlayer.queries import View
 from emulator.softlayer.records import Component, GroupRule, Guest, SecurityGroup, SshKey, Transaction, Vlan
-from emulator.softlayer.views import View
 
 SWAP, METADATA = Disk(1, 2), Disk(7, 1)  # beside the disks of the order
 

@@ -2,11 +2,10 @@
 
 from emulator.softlayer import cancellation, users
 from emulator.softlayer.account import Account
-from emulator.softlayer.calls import Call
+from emulator.softlayer.calls import Call, find, identifier
 from emulator.softlayer.create_template import find_image
 from emulator.softlayer.objects import bills, owned
-from emulator.softlayer.services.finding import find, identifier
-from emulator.softlayer.views import Listing, View
+from emulator.softlayer.queries import Listing, View
 
 
 def get_object(account: Account, call: Call) -> View:

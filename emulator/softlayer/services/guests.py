@@ -4,16 +4,14 @@ from typing import Any
 
 from emulator.softlayer import guests as life
 from emulator.softlayer.account import Account
-from emulator.softlayer.calls import Call
+from emulator.softlayer.calls import Call, apply_edit, find
 from emulator.softlayer.create_template import number, read_template
 from emulator.softlayer.dates import iso
 from emulator.softlayer.faults import invalid_value, public
 from emulator.softlayer.host_names import read_name
 from emulator.softlayer.objects import owned
 from emulator.softlayer.order_container import read_container, write_container, write_verified
-from emulator.softlayer.services import finding
-from emulator.softlayer.services.finding import find
-from emulator.softlayer.views import View
+from emulator.softlayer.queries import View
 
 SPEEDS = (0, 10, 100, 1000)
 
@@ -43,7 +41,7 @@ def delete(account: Account, call: Call) -> bool:
 def edit(account: Account, call: Call) -> bool:
     """Change hostname, domain or notes; the machine itself is not changed."""
     guest = find(account.store.guests, call)
-    finding.edit(guest, call, "hostname", "domain", "notes")
+    apply_edit(guest, call, "hostname", "domain", "notes")
     read_name({"hostname": guest.hostname, "domain": guest.domain})
     item = account.store.billing_items.get(guest.billing_item_id)
     if item:  # It is not there while the order waits for approval.

@@ -7,15 +7,14 @@ from ipaddress import ip_network
 from typing import Any
 
 from emulator.softlayer.account import Account
-from emulator.softlayer.calls import Call
+from emulator.softlayer.calls import Call, apply_edit, find
 from emulator.softlayer.create_template import number
 from emulator.softlayer.faults import invalid_value, missing, not_found, public
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
+from emulator.softlayer.queries import Listing, View
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
-from emulator.softlayer.services.finding import edit, find
-from emulator.softlayer.views import Listing, View
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
@@ -45,7 +44,7 @@ def get_key(account: Account, call: Call) -> View:
 
 def edit_key(account: Account, call: Call) -> bool:
     """Change label or notes."""
-    edit(find(account.store.ssh_keys, call), call, "label", "notes")
+    apply_edit(find(account.store.ssh_keys, call), call, "label", "notes")
     return True
 
 
@@ -91,7 +90,7 @@ def create_group(account: Account, call: Call) -> View:
 
 def edit_group(account: Account, call: Call) -> bool:
     """Change name or description."""
-    edit(find(account.store.security_groups, call), call, "name", "description")
+    apply_edit(find(account.store.security_groups, call), call, "name", "description")
     return True
 
 
