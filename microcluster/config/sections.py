@@ -51,7 +51,9 @@ class Container(_Section):
     """The container in which the job runs on every node."""
 
     image: Annotated[
-        StrictStr, AfterValidator(_image_reference), Field(description="image reference with its registry")
+        StrictStr,
+        AfterValidator(_image_reference),
+        Field(description="image reference with its registry", examples=[EXAMPLE]),
     ]
     name: Annotated[
         StrictStr,

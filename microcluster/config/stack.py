@@ -25,7 +25,7 @@ from microcluster.config.rules_and_defaults import (
 )
 from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.config.sections import Container, Guard, StackFile, stack_file
-from microcluster.config.validation_messages import EXAMPLES, sentence, unknown_key
+from microcluster.config.validation_messages import sentence, unknown_key
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.job_section import Section
@@ -162,7 +162,7 @@ def read_guard(stack: str) -> Guard | None:
     try:
         return None if written is None else Guard.model_validate(written)
     except ValidationError as error:
-        rows = [sentence({**one, "loc": ("guard", *one["loc"])}, StackFile, EXAMPLES) for one in error.errors()]
+        rows = [sentence({**one, "loc": ("guard", *one["loc"])}, StackFile) for one in error.errors()]
         raise _refusal(stack, rows) from error
 
 
@@ -227,13 +227,11 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     problems = _strange_keys(values, name) + problems_of_account(name, account)
     problems += problems_of_sections(written, completed, ordering=ordering)
     file = stack_file(completed.get("cluster"), completed.get("job"))
-    of_cluster = account_of(name).section.model_fields.values()
-    examples = EXAMPLES | {f"cluster/{field.alias}": field.examples[0] for field in of_cluster if field.examples}
     parsed = None
     try:
         parsed = file.model_validate(completed)
     except ValidationError as error:
-        problems += [sentence(one, file, examples) for one in error.errors()]
+        problems += [sentence(one, file) for one in error.errors()]
     if parsed:
         problems += problems_of_budget(parsed)
     if problems:

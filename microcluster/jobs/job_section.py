@@ -130,7 +130,7 @@ class Section(BaseModel, ABC):
     """What `make images` puts into the local training image beside the stand-in."""
 
     kind: StrictStr
-    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, examples=["50000"])]
     preflight: Annotated[
         StrictStr,
         matching(RUN_OR_REASON, "'run' or 'skip: ' with a reason of 8 to 200 characters"),

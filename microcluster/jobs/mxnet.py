@@ -51,7 +51,7 @@ class Job(OwnScript):
     runtimes = ("container", "host")
 
     kind: Literal["mxnet"]
-    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs")]
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs", examples=["20"])]
     arguments: Annotated[
         Words,
         Field(description="as for the other programs; `{gpus}` are a worker's own GPUs: `0,1`"),
