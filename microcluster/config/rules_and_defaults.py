@@ -108,28 +108,20 @@ def problems_of_budget(file: StackFile) -> list[str]:
 
 
 def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:
-    """Check the provider's settings: with a misspelled one the environment would choose the account."""
-    key_file = account_of(account).key.name
-    problems = [_strange_setting(account, key) for key in written if key not in settings_of(account)]
-    file = problem_of_path(written[key_file]) if written.get(key_file) is not None else None
+    """Check the provider's settings ``NAME:...``: with a misspelled one the environment would choose the account."""
+    setting, problems = account_of(account).key, []
+    for key in written:
+        if key in setting.mistaken:
+            problems.append(f"{account}:{key}: does not belong in a stack file. {setting.advice}")
+        elif key not in (setting.name, TIME_SCALE):
+            problems.append(unknown_key(f"{account}:{key}", key, (setting.name, TIME_SCALE)))
+    file = problem_of_path(written[setting.name]) if written.get(setting.name) is not None else None
     if file:
-        problems.append(f"{account}:{key_file}: {file}")
+        problems.append(f"{account}:{setting.name}: {file}")
     scale = written.get(TIME_SCALE, 1)
     if not _is_time_scale(scale):
         problems.append(f"{account}:{TIME_SCALE}: {shown(scale)} is no number above 0 and up to {LONGEST_TIME_SCALE}")
     return problems
-
-
-def settings_of(account: str) -> tuple[str, ...]:
-    """Return the settings ``NAME:...`` of an account."""
-    return (account_of(account).key.name, TIME_SCALE)
-
-
-def _strange_setting(account: str, key: str) -> str:
-    setting = account_of(account).key
-    if key in setting.mistaken:
-        return f"{account}:{key}: does not belong in a stack file. {setting.advice}"
-    return unknown_key(f"{account}:{key}", key, settings_of(account))
 
 
 def _is_time_scale(value: Any) -> bool:

@@ -104,7 +104,6 @@ class Job(Section):
 
     kind: Literal["openseq2seq"]
     model: Literal["transformer-base", "transformer-tiny"]
-    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     dataset: Literal["wmt16-en-de", "debian-en-de"]
     precision: Literal["fp32", "mixed"]
     batch_per_gpu: Annotated[StrictInt, Field(ge=1, le=4096)]
