@@ -145,7 +145,7 @@ class SoftLayer(api.Api):
         return f"{record.hostname}.{record.domain}" if record else None
 
 
-def find_method(call: Call) -> Callable[[Account, Call], Any] | None:
+def find_method(call: Call) -> Method | None:
     """The function behind a service's method, if it is emulated."""
     return SERVICES.get(call.service, {}).get(call.method)
 
@@ -167,21 +167,18 @@ def _read_rest(request: Request, body: bytes) -> Call:
 
 def _write_xmlrpc(reply: Reply) -> Response:
     """An answer or a fault; only with status 200 does a client read a fault's code."""
-    if isinstance(reply.result, Fault):
-        return Response(protocols.write_xmlrpc_fault(reply.result), media_type=XML)
-    return Response(protocols.write_xmlrpc_answer(reply.result), media_type=XML, headers=_total(reply))
+    return Response(protocols.write_xmlrpc(reply.result), media_type=XML, headers=_total(reply))
 
 
 def _write_rest(reply: Reply) -> Response:
-    if isinstance(reply.result, Fault):
-        return Response(protocols.write_rest_fault(reply.result), reply.result.status, media_type=JSON)
-    return Response(protocols.write_rest_answer(reply.result), media_type=JSON, headers=_total(reply))
+    status = reply.result.status if isinstance(reply.result, Fault) else 200
+    return Response(protocols.write_rest(reply.result), status, media_type=JSON, headers=_total(reply))
 
 
 def _total(reply: Reply) -> dict[str, str]:
-    """The header with the length of a list, unless a fault takes it away."""
-    is_there = reply.result.total is not None and reply.injected.kind != "no_total"
-    return {TOTAL_HEADER: str(reply.result.total)} if is_there else {}
+    """The header with the length of a list, unless an injected fault takes it away."""
+    total = None if isinstance(reply.result, Fault) else reply.result.total
+    return {} if total is None or reply.injected.kind == "no_total" else {TOTAL_HEADER: str(total)}
 
 
 def _basic(request: Request) -> Credentials:

@@ -37,16 +37,10 @@ def read_xmlrpc(service: str, body: bytes) -> Call:
     )
 
 
-def write_xmlrpc_answer(answer: Answer) -> bytes:
-    """The response body of an answer."""
-    return _encoded(xmlrpc.client.dumps((answer.value,), methodresponse=True, allow_none=True))
-
-
-def write_xmlrpc_fault(fault: Fault) -> bytes:
-    """The response body of a fault; its code has to be a string, or clients do not know it."""
-    return _encoded(
-        xmlrpc.client.dumps(xmlrpc.client.Fault(fault.code, fault.text), methodresponse=True, allow_none=True)
-    )
+def write_xmlrpc(result: Answer | Fault) -> bytes:
+    """The response body; a fault's code has to be a string, or clients do not know it."""
+    value = xmlrpc.client.Fault(result.code, result.text) if isinstance(result, Fault) else (result.value,)
+    return _encoded(xmlrpc.client.dumps(value, methodresponse=True, allow_none=True))
 
 
 def _encoded(text: str) -> bytes:
@@ -84,14 +78,10 @@ def read_rest(path: str, query: Mapping[str, str], body: bytes, credentials: Cre
     )
 
 
-def write_rest_answer(answer: Answer) -> bytes:
-    """The response body of an answer."""
-    return json.dumps(answer.value).encode()
-
-
-def write_rest_fault(fault: Fault) -> bytes:
-    """The response body of a fault."""
-    return json.dumps({"error": fault.text, "code": fault.code}).encode()
+def write_rest(result: Answer | Fault) -> bytes:
+    """The response body."""
+    value = {"error": result.text, "code": result.code} if isinstance(result, Fault) else result.value
+    return json.dumps(value).encode()
 
 
 def _route(path: str) -> tuple[str, str | None, str]:

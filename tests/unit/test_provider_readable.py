@@ -47,11 +47,11 @@ def test_a_body_that_declares_another_encoding_keeps_it():
 @pytest.mark.parametrize("content", ["\x00", "\x01\x1b[31m", "\ufffe", "\u009b", "\u202e", "\r\n", "a&#0;b"])
 def test_every_text_of_the_emulated_account_can_be_read(content):
     rows = [{"id": 7, "label": f"before{content}after"}]
-    (found,) = xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc_answer(Answer(rows))))[0][0]
+    (found,) = xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc(Answer(rows))))[0][0]
     assert found["id"] == 7 and found["label"].startswith("before") and found["label"].endswith("after")
     fault = Fault("SoftLayer_Exception_Public", f"no{content}")
     with pytest.raises(xmlrpc.client.Fault, match="no"):
-        xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc_fault(fault)))
+        xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc(fault)))
 
 
 def test_half_a_surrogate_pair_is_taken_out_of_json_and_a_whole_one_stays():

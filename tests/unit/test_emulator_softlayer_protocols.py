@@ -49,5 +49,5 @@ def test_a_rest_path_names_object_and_method_and_a_limit_is_offset_then_limit(pa
 
 def test_nothing_and_lists_keep_their_form_on_both_protocols():
     value = {"nothing": None, "list": [1, 2.5, True], "text": "für"}
-    assert json.loads(protocols.write_rest_answer(Answer(value))) == value
-    assert xmlrpc.client.loads(protocols.write_xmlrpc_answer(Answer(value)))[0][0] == value
+    assert json.loads(protocols.write_rest(Answer(value))) == value
+    assert xmlrpc.client.loads(protocols.write_xmlrpc(Answer(value)))[0][0] == value
