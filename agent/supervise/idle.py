@@ -22,10 +22,10 @@ SHOWN, LINE_COMPARED = 100, 300
 
 
 class Idleness:
-    """The count over all nodes; ``wants_gpus`` is whether each has GPUs, so that none among the readings is a missing one."""
+    """The count over all nodes of a run; where each has GPUs, none among the readings is a missing one."""
 
-    def __init__(self, every_s, wants_gpus):
-        self.every_s, self.wants_gpus = every_s, wants_gpus
+    def __init__(self, spec):
+        self.every_s, self.wants_gpus = spec.sample_every_s, spec.gpu is not None
         self.count_s, self.is_known, self.asked_at = 0.0, False, None
         self.before, self.shown = {}, deque(maxlen=SHOWN)
 

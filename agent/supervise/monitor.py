@@ -14,7 +14,8 @@ from agent.machine import read_json
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
-from agent.supervise.node_samples import ask_all, idleness_of, pace_s, sampled, words_in
+from agent.supervise.idle import Idleness
+from agent.supervise.node_samples import ask_all, pace_s, sampled, words_in
 from agent.supervise.processes import end_all, run_all
 
 LAST_LINES, LINE_SHOWN = 20, 1000
@@ -70,7 +71,7 @@ class Monitor:
         if expected:
             run.emit(dict(expected, event="prediction"))
         self.rules = health_rules.HealthRules(time.monotonic(), spec, expected)
-        self.idleness = idleness_of(spec)
+        self.idleness = Idleness(spec)
         self.guard = guard.Guard(run)
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=CheckpointWatch(run, self.rules, self.over).keep, daemon=True)

@@ -37,16 +37,12 @@ def sampled(run):
 
 def watch_idle(run):
     """Write down for how long nothing has happened on the nodes, until this process is told to end: their person may keep them."""
-    idleness = idleness_of(run.spec)
+    idleness = Idleness(run.spec)
     while True:
         with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
             idleness.observe(sampled(run), guard.boottime())
             run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": True}))
         time.sleep(run.spec.sample_every_s)
-
-
-def idleness_of(spec):
-    return Idleness(spec.sample_every_s, wants_gpus=spec.gpu is not None)
 
 
 def words_in(text):

@@ -8,7 +8,8 @@ from typing import Any
 from microcluster.accounts.registry import account_of
 from microcluster.config.sections import StackFile
 from microcluster.jobs.image import is_local
-from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, Bill, interval
+from microcluster.planning.checkpoint_interval import MOST_DOLLARS, MOST_MINUTES, WRITE_S, interval
+from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
 MUCH_MORE = 2.0

@@ -1,6 +1,5 @@
-"""Hours and dollars of a run, its cost so far, how long a budget pays, and the steps between checkpoints that keep a crash cheap."""
+"""Hours and dollars of a run, its cost so far, and how long a budget pays."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,16 +8,10 @@ from heapq import heapify, heapreplace
 from typing import Any
 
 from core.catalog.billing_rules import DOLLARS, Rate, money
-from microcluster.planning.prediction import BAND
 
 HOUR_S = 3600
 CENT = Decimal("0.01")
 YEAR, INSTANT = timedelta(days=365), timedelta(microseconds=1)
-MOST_MINUTES, MOST_DOLLARS = 10, 1
-"""The default limits of what a crash may cost, in time and in money; the lower one decides."""
-WRITE_S = (5, 9)
-"""Seconds to write a checkpoint of 0.85 GB, on the fastest and the slowest disk that is sold."""
-MOST_STEPS = 5000
 
 
 @dataclass(frozen=True)
@@ -101,16 +94,3 @@ def last_paid(dollars: Decimal, going_on: Iterable[tuple[datetime, Rate]], now: 
             return begin
         heapreplace(hours, (rate.paid_until(since, begin + INSTANT), number))
     return None
-
-
-def interval(step_s: float, per_hour: Decimal) -> int:
-    """Return the steps between checkpoints that keep both limits, also at the upper end of the prediction's band.
-
-    Two digits, rounded down; at least 1. The length of the run does not matter: raising ``maxSteps`` must continue the same run,
-    and another interval would make another run.
-    """
-    by_money = MOST_DOLLARS * HOUR_S / float(per_hour) if per_hour > 0 else math.inf
-    limit_s = min(MOST_MINUTES * 60, by_money)
-    steps = min(max(math.floor(limit_s / (step_s * (1 + BAND))), 1), MOST_STEPS)
-    unit = 10 ** max(len(str(steps)) - 2, 0)
-    return steps // unit * unit

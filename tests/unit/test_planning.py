@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from agent import step_time_model
 from core.catalog import softlayer as catalog
 from core.catalog.billing_rules import Rate
-from microcluster.planning.costs import Bill, interval
+from microcluster.planning.checkpoint_interval import interval
+from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
 V100 = TrainingSetup("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)

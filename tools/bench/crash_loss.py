@@ -22,7 +22,7 @@ from agent.checkpoints.tensorflow import Format
 from microcluster.config import stack as config
 from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import WATCH_EVERY_S
-from microcluster.planning.costs import WRITE_S
+from microcluster.planning.checkpoint_interval import WRITE_S
 from tools.tiny_checkpoint import save
 
 STACKS = ("p100", "v100", "local")
