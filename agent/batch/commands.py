@@ -4,9 +4,6 @@ import re
 from collections import namedtuple
 
 Job = namedtuple("Job", "number name user state queue")
-Limits = namedtuple("Limits", "walltime_s nodes")
-"""None for what a queue does not limit."""
-Node = namedtuple("Node", "name is_up processors")
 
 WAITING, LIVING = "QHW", "QHWRETS"
 """Letters of qstat: queued, held, waiting for a time; and beside these running, exiting, being moved, suspended."""
@@ -47,22 +44,20 @@ def living(jobs, user):
 
 
 def queues(text):
-    """Return {queue: Limits} of `qstat -q`."""
+    """Return {queue: (its longest walltime in seconds, its most nodes)} of `qstat -q`, None for what it does not limit."""
     found = {}
     for row in rows(text):
-        found[row[0]] = Limits(seconds(row[3]), int(row[4]) if row[4].isdigit() else None)
+        found[row[0]] = seconds(row[3]), int(row[4]) if row[4].isdigit() else None
     return found
 
 
 def nodes(text):
-    """Return the nodes of `pbsnodes -a`: a name in the first column, and below it lines of `key = value`."""
+    """Return the processors of each node of `pbsnodes -a`, 0 for one that is not up; below its name are lines of `key = value`."""
     found = []
-    for block in re.split(r"\n\s*\n", text.strip()):
-        name, _, rest = block.partition("\n")
-        values = dict(re.findall(r"^\s+(\w+) *= *(.*)$", rest, re.M))
-        is_up, processors = not UNUSABLE.search(values.get("state", "")), values.get("np") or values.get("pcpus") or 0
-        if name:
-            found.append(Node(name.strip(), is_up, int(processors)))
+    for block in filter(None, re.split(r"\n\s*\n", text.strip())):
+        values = dict(re.findall(r"^\s+(\w+) *= *(.*)$", block, re.M))
+        is_up = not UNUSABLE.search(values.get("state", "unknown"))
+        found.append(int(values.get("np") or values.get("pcpus") or 0) if is_up else 0)
     return found
 
 

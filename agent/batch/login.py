@@ -25,9 +25,7 @@ TIMEOUT_S, SUBMIT_TIMEOUT_S, LOCK_TIMEOUT_S, LOOK_EVERY_S = 60, 150, 150, 0.5
 ASKED_S, GONE_S = 60, 60
 CACHE, FRESH_S = "qstat.json", 10
 """The rows of qstat as they were a moment ago: who watches looks every second or two, and the queue is asked less often."""
-LOCK = "~/.microcluster/submit.lock"
 STILL = "{} has not ended after {} s and may still submit. Run the same command again: it waits for that first."
-SCRIPT, LOG = "job.sh", "batch.log"
 TEXT = """#!/bin/bash -l
 number=${{PBS_JOBID%%.*}} began=$(date +%s)
 life='{records}'/$number.$began-$$.json
@@ -69,7 +67,7 @@ def qsub(words, lock):
 
 def locked():
     """Return the lock of everybody who submits and deletes, held until it is closed; a qsub that outlived its caller has it until it ends."""
-    path = os.path.expanduser(LOCK)
+    path = os.path.expanduser("~/.microcluster/submit.lock")
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     held = try_lock(path, LOCK_TIMEOUT_S, LOOK_EVERY_S)
     if held is None:
@@ -105,7 +103,7 @@ def submit(request):
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(os.path.join(folder, name))
             script = written(records.intend(request))
-            output = qsub(commands.submit(request, script, os.path.join(folder, LOG)), lock)
+            output = qsub(commands.submit(request, script, os.path.join(folder, "batch.log")), lock)
             there = living(in_queue(), request)
         numbers = [job.number for job in there] or commands.submitted(output)
         if not numbers:
@@ -133,7 +131,7 @@ def refuse_in_vain(request):
 
 def written(record):
     """Write the job's script; return its path."""
-    path, text = os.path.join(record["folder"], SCRIPT), json.dumps(record)
+    path, text = os.path.join(record["folder"], "job.sh"), json.dumps(record)
     with open(path, "w") as file:
         file.write(TEXT.format(folder=record["folder"], records=os.path.expanduser(records.FOLDER), record=text[1:]))
     os.chmod(path, 0o700)

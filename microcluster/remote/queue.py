@@ -150,7 +150,7 @@ def _reasons(host: Host, queue: Queue) -> Iterator[str]:
     """Yield why the live queue can never run what the stack file asks for."""
     known = commands.queues(listing(host, commands.LIST_QUEUES))
     if queue.name in known:
-        limit, most = known[queue.name].walltime_s, known[queue.name].nodes
+        limit, most = known[queue.name]
         if limit and queue.walltime_s > limit:
             yield f"the walltime of {duration(queue.walltime_s)} is over the queue's {duration(limit)}"
         if most and queue.nodes > most:
@@ -158,7 +158,7 @@ def _reasons(host: Host, queue: Queue) -> Iterator[str]:
     else:
         yield f"it has no queue {queue.name}; it has {', '.join(known) or 'none'}"
     nodes = commands.nodes(listing(host, commands.LIST_NODES))
-    fit = [node for node in nodes if node.is_up and node.processors >= queue.processors]
+    fit = [processors for processors in nodes if processors >= queue.processors]
     if len(fit) < queue.nodes:
         yield f"{len(fit)} of its {count(len(nodes), 'node')} are up and have {queue.processors} processors"
 

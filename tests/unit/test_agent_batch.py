@@ -57,15 +57,15 @@ def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
 
 @pytest.mark.parametrize("name", ["slurm_qstat_q.txt", "torque_qstat_q.txt"])
 def test_the_limit_of_a_queue_is_read_from_slurms_table_and_from_torques(name):
-    assert commands.queues(real(name))["gpu"] == commands.Limits(8 * 3600, None)
+    assert commands.queues(real(name))["gpu"] == (8 * 3600, None)
     forms = {"08:00:00": 28800, "2-00:00:00": 172800, "01:08:00:00": 115200, "--": None}
     assert {text: commands.seconds(text) for text in forms} == forms
 
 
 def test_the_nodes_of_a_real_pbsnodes_have_their_processors():
     both = real("slurm_pbsnodes.txt")
-    assert commands.nodes(both) == [commands.Node(name, True, 8) for name in ("sn01", "sn02")]
-    assert not any(node.is_up for node in commands.nodes(both.replace("= free", "= down,offline")))
+    assert commands.nodes(both) == [8, 8]
+    assert commands.nodes(both.replace("= free", "= down,offline")) == [0, 0]
 
 
 def test_a_step_of_torque_carries_its_environment_and_hands_on_output_and_exit_code(tmp_path, monkeypatch, capfdbinary):
@@ -224,25 +224,17 @@ def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
     assert (queue.living, (queue.folder / "stop_asked").exists()) == (["100"], False)
 
 
-def ended_in_vain(queue: PlayedQueue, sentence: str) -> None:
+@pytest.mark.parametrize("saved", [None, 5])
+def test_a_walltime_in_which_nothing_was_saved_is_not_asked_for_again_but_a_longer_one_is(queue, saved):
     submitted(queue)
     queue.has(f"100 {MINE} C gpu")
-    (queue.folder / "failure.json").write_text(json.dumps({"cause": "walltime", "sentence": sentence, "lines": []}))
-
-
-def test_a_walltime_in_which_nothing_was_saved_is_not_asked_for_again(queue):
-    ended_in_vain(queue, Walltime(0.0, 0.0).verdict(1.0, None))
-    with pytest.raises(login.QueueError, match="job 100 of this run had 2 nodes for 2.0 h and nothing was saved"):
-        submitted(queue)
-    assert submitted(queue, walltime=7201)["new"]
-
-
-def test_a_walltime_in_which_a_checkpoint_was_saved_is_asked_for_again(queue):
     earlier = Walltime(100.0, 0.0)
-    earlier.verdict(0.0, None)
-    earlier.verdict(70.0, 5)
-    ended_in_vain(queue, earlier.verdict(101.0, 5))
-    assert submitted(queue)["new"]
+    sentences = [earlier.verdict(*look) for look in ((0.0, None), (70.0, saved), (101.0, saved))]
+    (queue.folder / "failure.json").write_text(json.dumps({"sentence": sentences[-1]}))
+    if not saved:
+        with pytest.raises(login.QueueError, match="job 100 of this run had 2 nodes for 2.0 h and nothing was saved"):
+            submitted(queue)
+    assert submitted(queue, walltime=7200 if saved else 7201)["new"]
 
 
 def begun(queue: PlayedQueue, number: str) -> tuple[int, dict]:
@@ -298,7 +290,7 @@ def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkey
     monkeypatch.setattr(time, "time", lambda: 4e9)
     monkeypatch.setattr(job, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
-    assert job.carry_out(str(queue.folder), "r", walltime, Alive()) == 0
+    assert job.carry_out(str(queue.folder), "r", walltime, SimpleNamespace(seen=lambda: None)) == 0
 
 
 def job_on(queue: PlayedQueue, monkeypatch, *nodes: str, began: float = 0.0) -> dict:
@@ -336,11 +328,6 @@ class Child:
     def poll(self):
         self.looks += 1
         return 0 if self.looks > 5 else None
-
-
-class Alive:
-    def seen(self) -> None:
-        """Nothing is written down."""
 
 
 def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them(tmp_path):
