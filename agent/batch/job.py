@@ -48,7 +48,7 @@ class Walltime:
 
     def __init__(self, ends_at, now):
         self.ends_at = ends_at
-        self.begins_at = ends_at - min(WINDOW_MOST_S, WINDOW_SHARE * max(0.0, ends_at - now))
+        self.begins_at = ends_at - min(WINDOW_MOST_S, WINDOW_SHARE * (ends_at - now))
         self.first = self.before = UNKNOWN
 
     def verdict(self, now, newest):
@@ -57,9 +57,7 @@ class Walltime:
             self.first = self.before = newest
         if now < self.begins_at:
             self.before = newest
-        elif newest != self.before:
-            return "the walltime ends; step {} was just saved, and the next submission goes on from it".format(newest)
-        if now < self.ends_at:
+        if now < self.ends_at and newest == self.before:
             return ""
         if newest == self.first:
             return NOTHING_SAVED + ": let the program save more often, or ask for more time"

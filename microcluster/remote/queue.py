@@ -20,17 +20,15 @@ from microcluster.remote.host import Host
 INSIDE = '[ ! -r ~/.microcluster/prelude ] || . ~/.microcluster/prelude; exec "$@"'
 """What runs in the login shell: its modules are those that the stack file names. `module` exists in no other shell."""
 WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/.microcluster/prelude'
-ASK_TIMEOUT_S = 90.0
-CHANGE_TIMEOUT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_TIMEOUT_S
+ASK_LIMIT_S = 90.0
+CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
-def inside(
-    host: Host, argv: Sequence[str], *, timeout_s: float = ASK_TIMEOUT_S, accept: Sequence[int] = (0,)
-) -> Completed:
+def inside(host: Host, argv: Sequence[str], timeout_s: float = ASK_LIMIT_S, accept: Sequence[int] = (0,)) -> Completed:
     """Run ``argv`` in a login shell with the site's modules."""
     return host.run(("bash", "-l", "-c", INSIDE, "inside", *argv), timeout_s=timeout_s, accept=accept)
 
@@ -84,7 +82,7 @@ def request_of(cluster: ClusterFacts) -> dict[str, Any]:
 
 def submit(host: Host, cluster: ClusterFacts) -> str:
     """Submit the placed run, unless its job is in the queue already; return "submitted" or "found" with its number."""
-    answer = _agent(host, "submit", request_of(cluster), CHANGE_TIMEOUT_S)
+    answer = _agent(host, "submit", request_of(cluster), CHANGE_LIMIT_S)
     return f"{'submitted' if answer['new'] else 'found'} as job {answer['job']}"
 
 
@@ -93,7 +91,7 @@ def look(host: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     request = request_of(cluster)
     if host.run(("test", "-e", f"{request['folder']}/agent/__main__.py"), accept=(0, 1)).exit_code:
         return {"exists": False}
-    return _agent(host, "look", request, ASK_TIMEOUT_S)
+    return _agent(host, "look", request, ASK_LIMIT_S)
 
 
 def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
@@ -114,7 +112,7 @@ def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
 
 def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """End the jobs of runs with their processes, and see them leave the queue; return {node: reason} for what is not proved."""
-    answers = [_agent(host, "leave", request, CHANGE_TIMEOUT_S) for request in requests]
+    answers = [_agent(host, "leave", request, CHANGE_LIMIT_S) for request in requests]
     return {node: why for answer in answers for node, why in answer.items() if why}
 
 

@@ -340,9 +340,9 @@ def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them(t
 @pytest.mark.parametrize(
     ("looks", "verdict"),
     [
-        ([(700.0, 40), (900.0, 40), (910.0, 50)], "step 50 was just saved"),
+        ([(700.0, 40), (900.0, 40), (910.0, 50)], "goes on from step 50"),
         ([(700.0, None), (1000.0, None)], "nothing was saved"),
-        ([(900.0, 40), (950.0, 50)], "step 50 was just saved"),
+        ([(900.0, 40), (950.0, 50)], "goes on from step 50"),
     ],
 )
 def test_in_the_last_part_of_the_walltime_the_first_new_checkpoint_ends_the_run_and_at_the_end_nothing_has_to(
