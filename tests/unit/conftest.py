@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
 
+from agent.kill_run import RUN_VARIABLE
+from agent.supervise import health_rules, run_context
 from core.polling import wait_until
 
 # No clock decides over a test: the machines that run them are slow and have other work.
@@ -26,3 +28,26 @@ sys.path += [str(TRAINING / folder) for folder in ("opt/OpenSeq2Seq", "opt/langu
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a wait look again at once."""
     monkeypatch.setitem(wait_until.__kwdefaults__, "sleep", lambda seconds: None)
+
+
+@pytest.fixture
+def run(folder, monkeypatch):
+    """Return what opens the run in this process, which stands for its supervisor and asks again at once."""
+    monkeypatch.setattr(run_context, "ASK_PAUSE_S", 0)
+    monkeypatch.setenv(RUN_VARIABLE, folder.name)
+    return lambda: run_context.Run(str(folder))
+
+
+@pytest.fixture
+def ended(run):
+    """Return what lets a part of the supervisor act on the run, and gives (cause, sentence, last lines) of a bad end, or None."""
+
+    def does(act):
+        try:
+            act(run())
+        except health_rules.Failed as failed:
+            cause, why, _, lines = failed.args
+            return cause, why, lines
+        return None
+
+    return does

@@ -3,6 +3,7 @@
 import pytest
 from supervised_run import carry_out, end_run, events_of, hurry, start, wait_for_end, write_job
 
+from agent.data import ensure_data
 from agent.records import run_snapshot
 from core.polling import wait_until
 from microcluster.analysis.run_state import judge
@@ -10,20 +11,20 @@ from microcluster.analysis.run_state import judge
 DATA = """
 here={folder}/here; there={folder}/there
 case $1 in
-whole) [ "$(cat $here 2>/dev/null)" = good ] ;;
+whole) {own}; [ "$(cat $here 2>/dev/null)" = good ] ;;
 has) echo asked >> {folder}/asked; {trouble}; [ -f $there ] ;;
 bring) {way} && cat $there > $here; [ ! -f {folder}/mend ] || echo good > $there ;;
 esac
 """
 
 
-def with_data(folder, stage="exit 9", trouble=":", way=":"):
+def with_data(folder, stage="exit 9", own=":", trouble=":", way=":"):
     """Give the run hosts of which files tell what they have; ``stage`` is a script that makes them.
 
-    ``trouble`` comes before another machine's answer, ``way`` before its data.
+    ``own`` comes before this machine's answer, ``trouble`` before another one's, ``way`` before its data.
     """
     script = folder / "data-of-test.sh"
-    script.write_text(DATA.format(folder=folder, trouble=trouble, way=way))
+    script.write_text(DATA.format(folder=folder, own=own, trouble=trouble, way=way))
     docker = folder.parents[1] / "bin" / "docker"
     removed = f"[ $1 != ps ] || {{ echo removed >> {folder}/stagings; exit; }}"
     docker.write_text(docker.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{removed}\n"))
@@ -34,76 +35,49 @@ def staging_texts(folder):
     return [event["text"] for event in events_of(folder, "staging")]
 
 
-def test_data_that_are_whole_are_used_as_they_are_and_nobody_is_asked(folder):
+def test_data_that_are_whole_are_used_as_they_are_and_nobody_is_asked(folder, run):
     with_data(folder)
     (folder / "here").write_text("good")
-    assert carry_out(folder).state == "finished"
+    ensure_data.ensure(run())
     assert not (folder / "asked").exists()
 
 
-def test_a_launcher_without_data_takes_them_from_the_machine_that_has_them_and_says_so(folder):
-    with_data(folder)
-    (folder / "there").write_text("good")
-    assert carry_out(folder).state == "finished"
-    assert staging_texts(folder) == [
-        "bringing the data from gpu-1, which has them whole",
-        "the data of gpu-1 are here",
-    ]
-    assert "staging: the data of gpu-1 are here\n" in (folder / "job.log").read_text()
-
-
-def test_data_that_arrive_with_other_bytes_are_brought_once_more(folder):
-    with_data(folder)
+def test_a_launcher_takes_the_data_of_a_machine_that_has_them_though_it_refuses_once_and_bytes_change(folder, run):
+    with_data(folder, trouble=f"[ $(wc -l < {folder}/asked) -gt 2 ] || exit 255")
     (folder / "there").write_text("bad")
     (folder / "mend").touch()
-    assert carry_out(folder).state == "finished"
-    assert "the data of gpu-1 arrived with other bytes" in staging_texts(folder)
+    ensure_data.ensure(run())
+    begun = "bringing the data from gpu-1, which has them whole"
+    over = ["the data of gpu-1 arrived with other bytes", "the data of gpu-1 are here"]
+    assert staging_texts(folder) == [begun, over[0], begun, over[1]]
+    assert f"staging: {over[1]}\n" in (folder / "job.log").read_text()
 
 
-def test_data_that_never_arrive_whole_are_made_anew(folder):
+def test_data_that_never_arrive_whole_are_made_anew(folder, run):
     with_data(folder, stage="echo 'staging: cleaning: 5 pairs in 0 s'; echo good > here")
     (folder / "there").write_text("bad")
-    assert carry_out(folder).state == "finished"
+    ensure_data.ensure(run())
     assert staging_texts(folder)[-2:] == ["no machine has the data; making them", "cleaning: 5 pairs in 0 s"]
     assert (folder / "stagings").read_text().split() == ["removed", "removed"]
 
 
+DOING = {"own": "comparing the data of gpu-0 with their sums", "trouble": "asking gpu-1 for the data"}
+DOING["way"] = "bringing the data from gpu-1"
+
+
 @pytest.mark.parametrize(
-    "trouble", ["echo ssh: Connection refused >&2; exit 255", "exec sleep 60"], ids=["refused", "slow"]
+    ("where", "does", "said"),
+    [
+        ("own", "echo OCI runtime exec failed; exit 126", "126: OCI runtime exec failed"),
+        ("trouble", "echo ssh: Connection refused >&2; exit 255", "255: ssh: Connection refused"),
+        ("way", "{ echo ssh: Broken pipe; exit 255; }", "255: ssh: Broken pipe"),
+    ],
 )
-def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_being_made_anew(folder, trouble):
-    with_data(folder, trouble=trouble)
-    hurry(folder, "data/ensure_data.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
-    outcome = carry_out(folder)
-    assert (outcome.state, outcome.cause) == ("failed", "preparing")
-    assert "asking gpu-1 for the data ended with exit code " in outcome.reason
-    assert ("no answer after 1 s" if "sleep" in trouble else "Connection refused") in outcome.reason
-    assert not (folder / "stagings").exists()
-
-
-def test_a_machine_that_refuses_once_is_asked_again_and_gives_its_data(folder):
-    with_data(folder, trouble=f"[ $(wc -l < {folder}/asked) -gt 2 ] || exit 255")
+def test_data_of_which_nobody_can_say_whether_they_are_there_are_not_made_anew(folder, ended, where, does, said):
+    with_data(folder, **{where: does})
     (folder / "there").write_text("good")
-    assert carry_out(folder).state == "finished"
-    assert staging_texts(folder)[-1] == "the data of gpu-1 are here"
-
-
-def test_data_whose_way_breaks_are_not_made_anew(folder):
-    with_data(folder, way="{ echo ssh: Broken pipe; exit 255; }")
-    (folder / "there").write_text("good")
-    outcome = carry_out(folder)
-    assert outcome.cause == "preparing"
-    assert "bringing the data from gpu-1 ended with exit code 255: ssh: Broken pipe" in outcome.reason
+    assert ended(ensure_data.ensure)[:2] == ("preparing", f"{DOING[where]} ended with exit code {said}")
     assert not (folder / "stagings").exists()
-
-
-def test_data_of_this_machine_that_cannot_be_compared_are_not_made_anew(folder):
-    write_job(folder, data=["sh", "-c", "echo OCI runtime exec failed; exit 126"])
-    outcome = carry_out(folder)
-    assert (
-        "comparing the data of gpu-0 with their sums ended with exit code 126: OCI runtime exec failed"
-        in outcome.reason
-    )
 
 
 def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder):
@@ -114,9 +88,9 @@ def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder)
     assert "checking the data" in (folder / "job.log").read_text()
 
 
-def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
+def test_data_that_were_made_and_are_not_whole_fail_the_run(folder, ended):
     with_data(folder, stage="true")
-    assert "comparing the data that were made with their sums" in carry_out(folder).reason
+    assert "comparing the data that were made with their sums" in ended(ensure_data.ensure)[1]
 
 
 def test_what_is_being_done_shows_while_the_data_are_prepared(folder):
@@ -144,12 +118,7 @@ def impatient(folder, idle_s=2):
     ("step", "doing"),
     [
         ({"spread": SLEEPS}, "bringing the data to gpu-1"),
-        ({"data": ["false"], "stage": SLEEPS}, "preparing the data set"),
         ({"data": ["sh", "-c", "[ $0 = has ] && exec sleep 60; false"]}, "asking gpu-1 for the data"),
-        (
-            {"data": ["sh", "-c", "case $0 in bring) exec sleep 60 ;; has) ;; *) false ;; esac"]},
-            "bringing the data from gpu-1",
-        ),
     ],
 )
 def test_a_preparation_in_which_nothing_moves_ends_with_the_step_and_the_node(folder, step, doing):

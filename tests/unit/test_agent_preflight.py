@@ -3,33 +3,17 @@
 import json
 import shutil
 import socket
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
-from supervised_run import FACTS, carry_out, end_run, hurry, write_job
+from sample_spec import VALUES
+from supervised_run import FACTS, RANKS, carry_out, end_run, hurry, write_job
 
 from agent.supervise import preflight
-from microcluster.remote import job as remote_job
 from microcluster.remote.job import AGENT
 from tools.product import free_port
 
-WANTED = {
-    "names": ["gpu-0", "gpu-1"],
-    "addresses": ["10.0.0.0", "10.0.0.1"],
-    "images": ["sha256:1", "sha256:1"],
-    "interface": "eth0",
-    "slots": 2,
-    "ranks": ["10.0.0.0", "10.0.0.0", "10.0.0.1", "10.0.0.1"],
-    "gpu": "P100",
-    "gpu_memory_gb": 16,
-    "driver": 418,
-    "port_speed_mbps": 1000,
-    "probe_port": 4445,
-    "disk_bytes": 10**10,
-    "model_bytes": 243_000_000,
-}
+WANTED = {**VALUES, "gpu": "P100", "disk_bytes": 10**10, "model_bytes": 243_000_000}
 GPU = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 0}
 
 
@@ -59,10 +43,7 @@ def test_what_was_ordered_passes_and_so_does_a_clock_that_only_looks_wrong_for_a
 @pytest.mark.parametrize(
     ("what", "culprit"),
     [
-        (
-            found(mesh=[{"from": "gpu-1", "to": "gpu-0", "said": "Permission denied"}]),
-            "gpu-1 to gpu-0: Permission denied",
-        ),
+        (found(mesh=[{"from": "gpu-1", "to": "gpu-0", "said": "denied"}]), "ssh of every pair: gpu-1 to gpu-0: denied"),
         (found(second={"address": None}), "interface of gpu-1: no eth0; it has eth0, eth1"),
         (found(second={"address": "198.51.100.7"}), "interface of gpu-1: eth0 198.51.100.7"),
         (found(first={"gpus": [GPU]}), "GPUs of gpu-0: Tesla P100-PCIE-16GB 16280 MiB instead of 2x P100"),
@@ -103,12 +84,15 @@ def test_what_is_only_worth_knowing_is_noted(what, row):
     assert verdicts(what)[row] == "note"
 
 
-def test_ranks_that_read_different_configurations_are_named():
-    ranks = [
-        {"rank": n, "address": f"10.0.0.{n // 2}", "config": "ab" if n else "cd", "allreduce_s": 1} for n in range(4)
-    ]
-    said = preflight.sentence(preflight.of_ranks(ranks, SimpleNamespace(**WANTED)))
-    assert "rank 0 cd, rank 1 ab" in said
+def test_ranks_that_read_different_configurations_or_answer_from_elsewhere_are_named_and_the_allreduce_is_timed():
+    wanted = SimpleNamespace(**WANTED)
+    assert preflight.sentence(preflight.of_ranks(RANKS, wanted)) == ""
+    (timed,) = [row for row in preflight.of_ranks(RANKS, wanted) if row["check"] == "allreduce"]
+    assert (timed["found"], timed["wanted"]) == ("0.10 s", "243 MB summed")
+    other = [{**RANKS[0], "config": "ab"}, *RANKS[1:]]
+    assert "rank 0 ab, rank 1 c" in preflight.sentence(preflight.of_ranks(other, wanted))
+    elsewhere = [*RANKS[:3], {**RANKS[3], "address": "10.0.0.9"}]
+    assert "10.0.0.1, 10.0.0.9 instead of" in preflight.sentence(preflight.of_ranks(elsewhere, wanted))
 
 
 def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder):
@@ -117,82 +101,71 @@ def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder
     assert "94 Mb/s instead of 1000 Mb/s" in outcome.reason
     assert [row["check"] for row in outcome.checks if row["verdict"] == "stop"] == ["bandwidth"] * 2
     assert json.loads((folder / "preflight.json").read_text())["seconds"] < 60
+    assert not list((folder / "logdir").iterdir())
 
 
-def test_links_that_were_slow_once_are_measured_again_and_stop_nothing(folder):
+def test_links_that_were_slow_once_are_measured_again_and_stop_nothing(folder, run):
     # A round are four questions: of two links, both ends.
     busy_once = f"[ $(wc -l <{folder}/asked) -le 4 ] && echo 94.0 || echo 940.0"
-    outcome = carry_out(folder, bandwidth=["sh", "-c", f"echo asked >>{folder}/asked; {busy_once}"])
-    assert outcome.state == "finished"
-    assert {row["found"] for row in outcome.checks if row["check"] == "bandwidth"} == {"940 Mb/s"}
+    write_job(folder, bandwidth=["sh", "-c", f"echo asked >>{folder}/asked; {busy_once}"])
+    assert [one["mbps"] for one in preflight.network(run())] == [940.0, 940.0]
 
 
-def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):
-    outcome = carry_out(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
-    assert "gpu-0 to gpu-1: Permission denied" in outcome.reason
-
-
-def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):
-    hurry(folder, "supervise/preflight.py", "TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1")
-    outcome = carry_out(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
-    assert outcome.cause == "preflight"
-    assert "not over after 1 s" in outcome.reason and "every port of eth0" in outcome.reason
-    assert outcome.last_lines == ("waiting for the others",)
+def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder, ended, monkeypatch):
+    monkeypatch.setattr(preflight, "TOGETHER_TIMEOUT_S", 1)
+    write_job(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
+    cause, why, lines = ended(preflight.together)
+    assert (cause, lines) == ("preflight", ["waiting for the others"])
+    assert "not over after 1 s" in why and "every port of eth0" in why
     assert end_run(folder)["ended"] == 0
 
 
-def test_a_preflight_that_is_skipped_leaves_its_reason(folder):
-    outcome = carry_out(folder, bandwidth=["false"], preflight_skipped="the port is being repaired")
-    assert outcome.state == "finished"
-    assert outcome.checks[0]["wanted"] == "the port is being repaired"
+def test_a_preflight_that_is_skipped_leaves_its_reason(folder, run):
+    write_job(folder, bandwidth=["false"], preflight_skipped="the port is being repaired")
+    preflight.preflight(run())
+    (row,) = json.loads((folder / "preflight.json").read_text())["rows"]
+    assert (row["wanted"], row["verdict"]) == ("the port is being repaired", "note")
 
 
-def test_the_sender_measures_what_has_arrived():
-    port = str(free_port())
-    words = [sys.executable, str(remote_job.AGENT), "nodes.links"]
-    receiver = subprocess.Popen([*words, "receive", "127.0.0.1", port, "2"])
-    sent = subprocess.run(
-        [*words, "send", "127.0.0.1", port, "2"], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert receiver.wait(60) == 0
-    assert float(sent.stdout) > 1
+def test_every_node_logs_in_to_every_other_one_and_sends_to_the_next(folder, run):
+    write_job(folder, addresses=["10.0.0.0", "10.0.0.1", "10.0.0.2"], names=["a", "b", "c"])
+    links = preflight.mesh(run())
+    assert sorted(pair["from"] + pair["to"] for pair in links) == ["ab", "ac", "ba", "bc", "ca", "cb"]
+    assert {pair["said"] for pair in links} == {""}
+    assert [one["from"] + one["to"] for one in preflight.bandwidth(run())] == ["ab", "bc", "ca"]
 
 
-def test_every_node_logs_in_to_every_other_one_and_sends_to_the_next(folder):
-    three = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.2"], "names": ["a", "b", "c"], "images": ["sha256:1"] * 3}
-    carry_out(folder, **three)
-    table = json.loads((folder / "preflight.json").read_text())
-    assert sorted(pair["from"] + pair["to"] for pair in table["mesh"]) == ["ab", "ac", "ba", "bc", "ca", "cb"]
-    assert sorted(one["from"] + one["to"] for one in table["bandwidth"]) == ["ab", "bc", "ca"]
+def test_a_login_that_is_refused_is_told_with_both_names(folder, run):
+    write_job(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"])
+    first = preflight.mesh(run())[0]
+    assert first == {"from": "gpu-0", "to": "gpu-1", "said": "Permission denied"}
 
 
-def test_the_allreduce_that_was_timed_is_in_the_table(folder):
-    rows = [row for row in carry_out(folder, model_bytes=243_000_000).checks if row["check"] == "allreduce"]
-    assert [(row["found"], row["wanted"]) for row in rows] == [("0.10 s", "243 MB summed")]
-
-
-def rows_of(folder, **changes):
+def with_ports(folder, **changes):
+    """Let the machines be addresses of this computer, whose links are real."""
     here = {"addresses": ["127.0.0.1", "127.0.0.2"], "probe_port": free_port(), "meeting_port": free_port()}
     write_job(folder, **{**here, **changes})
     shutil.copy(AGENT / "nodes" / "links.py", folder / "agent" / "nodes" / "links.py")
     hurry(folder, "nodes/links.py", "SEND_S = 2.0", "SEND_S = 0.1")
-    outcome = carry_out(folder)
-    return {row["check"]: row for row in outcome.checks}, outcome
-
-
-def test_every_node_connects_to_the_first_ones_port(folder):
-    rows, _ = rows_of(folder)
-    assert rows["meeting port"]["verdict"] == "ok"
+    hurry(folder, "nodes/links.py", "QUIET_TIMEOUT_S = 20", "QUIET_TIMEOUT_S = 5")
 
 
 def test_a_port_that_is_taken_stops_the_run_with_its_node(folder):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        rows, outcome = rows_of(folder, meeting_port=server.getsockname()[1])
-    assert rows["meeting port"]["verdict"] == "stop"
-    assert "meeting port of gpu-0: gpu-0: [Errno 98] Address already in use" in outcome.reason
+        with_ports(folder, meeting_port=server.getsockname()[1])
+        reason = carry_out(folder).reason
+    assert "meeting port of gpu-0: gpu-0: [Errno 98] Address already in use" in reason
 
 
-def test_a_node_that_does_not_reach_it_is_named(folder):
-    no_way = 'case $2 in *connec[t]*) echo timed out; exit 1 ;; *) eval "$2" ;; esac'
-    _, outcome = rows_of(folder, ssh=["sh", "-c", no_way, "ssh"])
-    assert "gpu-1: timed out" in outcome.reason
+@pytest.mark.parametrize(
+    ("way", "verdict", "found"),
+    [
+        ('eval "$2"', "ok", "reached by all"),
+        ('case $2 in *connec[t]*) echo timed out; exit 1 ;; *) eval "$2" ;; esac', "stop", "gpu-1: timed out"),
+    ],
+)
+def test_every_node_connects_to_the_first_ones_port_or_is_named(folder, run, way, verdict, found):
+    with_ports(folder, ssh=["sh", "-c", way, "ssh"])
+    row = preflight.meeting(run())
+    assert row["verdict"] == verdict
+    assert found in row["found"]

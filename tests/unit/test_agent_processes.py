@@ -1,69 +1,56 @@
 """The processes of a run as real ones; ssh is a script that runs its words here."""
 
-import json
 import sys
 import time
 
 import pytest
 from sample_spec import process
-from supervised_run import carry_out, end_run, events_of, start, wait_for_end, write_job
+from supervised_run import end_run, events_of, shell_wait, write_job
 
-from agent.records import run_snapshot
-from agent.supervise import output_lines, processes, run_context
-from core.polling import wait_until
-from microcluster.analysis.run_state import judge
+from agent.supervise import monitor, output_lines, processes
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
 
-def carried_out(folder, *processes):
-    return carry_out(folder, processes=list(processes), preflight_skipped="not needed here", end=["true"])
+@pytest.fixture
+def trained(folder, ended):
+    """Return what trains with processes."""
+
+    def train(*processes, **job):
+        write_job(folder, processes=list(processes), **job)
+        return ended(lambda run: monitor.train(run, run.spec.processes))
+
+    return train
 
 
-def test_processes_start_by_their_order_on_their_nodes_with_their_environment(folder):
+def test_processes_start_by_their_order_on_their_nodes_with_their_environment(folder, trained):
     place = f'echo "$ROLE $MICROCLUSTER_RUN" >> {folder}/begun; {STEP}'
     word = {"environment": {"ROLE": "worker"}, "order": 1}
     first = process("sh", "-c", place.replace(STEP, "sleep 1"), role="scheduler", environment={"ROLE": "scheduler"})
     second = process("sh", "-c", f"sleep 0.5; {place}", role="worker", node=1, **word)
-    assert carried_out(folder, second, first).reason == "there is no checkpoint of step 3"
+    assert trained(second, first) is None
     begun = (folder / "begun").read_text().splitlines()
     assert begun == [f"scheduler {folder.name}", f"worker {folder.name}"]
     assert "Global step 3" in (folder / "job.log").read_text()
 
 
-def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):
-    waits = process("sh", "-c", "exec sleep 300", role="server", ends_run=False)
-    fails = process("sh", "-c", "echo out of memory; exit 7", role="worker", node=1)
-    outcome = carried_out(folder, waits, fails)
-    assert (outcome.state, outcome.reason) == ("failed", "worker on gpu-1 ended with exit code 7")
-    assert end_run(folder)["ended"] == 0
-
-
-def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder):
+def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder, trained):
     wrapper = [sys.executable, str(folder / "agent"), "launch.rank_wrapper", str(folder / "ended-10.0.0.1")]
     waits = process("sh", "-c", "echo hello; exec sleep 300", role="worker", name="worker 0")
     dies = process(*wrapper, "sh", "-c", "sleep 1; kill -9 $$", role="server", name="server 1", node=1)
-    write_job(
-        folder,
-        processes=[waits, dies],
-        preflight_skipped="not needed here",
-    )
-    outcome = carry_out(folder)
-    assert (outcome.cause, outcome.reason[:8]) == ("rank-died", "server 1")
-    assert outcome.reason.endswith("ended with signal 9")
+    assert trained(waits, dies)[:2] == ("rank-died", "server 1 on gpu-1 ended with signal 9")
     assert "[worker 0] hello" in (folder / "job.log").read_text().splitlines()
+    assert end_run(folder)["ended"] == 0
 
 
-def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_ended(folder):
+def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_ended(folder, trained):
     waits = process("sh", "-c", "exec sleep 300", role="server", ends_run=False)
     workers = [process("sh", "-c", f"sleep {n}; echo {n} >> {folder}/over", node=n, role="worker") for n in (0, 1)]
     began = time.monotonic()
-    outcome = carried_out(folder, waits, *workers)
+    assert trained(waits, *workers) is None
     assert time.monotonic() - began < 250
     over = (folder / "over").read_text().splitlines()
     assert sorted(over) == ["0", "1"], "the first that ends well does not end the run"
-    assert json.loads((folder / "exit_code").read_text()) == 0
-    assert outcome.reason.startswith("there is no checkpoint of step 3")
     assert end_run(folder)["ended"] == 0
 
 
@@ -71,6 +58,8 @@ BAR = r"Epoch (?P<step>\d+) on rank 0:.*loss=(?P<loss>nan|[\d.]+)"
 DRAW = """
 import sys, time
 def draw(text): sys.stdout.write("\\r" + text); sys.stdout.flush(); time.sleep(0.01)
+"""
+EPOCHS = """
 for epoch, end in ((0, 6.0), (1, 3.0)):
     for n in range(1, 101):
         draw("Epoch {} on rank 1: {}/100, loss=0.5".format(epoch, n))
@@ -79,18 +68,20 @@ for epoch, end in ((0, 6.0), (1, 3.0)):
 """
 
 
-def bar(folder, program, then=""):
-    """Let one process draw a progress bar."""
-    (folder / "draw.py").write_text(program + then)
-    draws = process(sys.executable, str(folder / "draw.py"))
-    reader = {"reader": "pattern", "reader_options": {"pattern": BAR}}
-    write_job(folder, processes=[draws], preflight_skipped="not needed here", end=["true"], **reader)
-    start(folder)
+@pytest.fixture
+def draws(folder, trained):
+    """Return what lets one process draw a progress bar."""
+
+    def drawn(program):
+        (folder / "draw.py").write_text(DRAW + program)
+        reader = {"reader": "pattern", "reader_options": {"pattern": BAR}}
+        return trained(process(sys.executable, str(folder / "draw.py")), **reader)
+
+    return drawn
 
 
-def test_of_a_progress_bar_the_end_of_each_epoch_is_known_and_only_a_state_a_second_is_kept(folder):
-    bar(folder, DRAW)
-    wait_for_end(folder)
+def test_of_a_progress_bar_the_end_of_each_epoch_is_known_and_only_a_state_a_second_is_kept(folder, draws):
+    draws(EPOCHS)
     losses = [(event["step"], event["loss"]) for event in events_of(folder, "train")]
     assert {(0, 6.0), (1, 3.0)} < set(losses)
     assert losses[-1] == (1, 3.0)
@@ -101,18 +92,15 @@ def test_of_a_progress_bar_the_end_of_each_epoch_is_known_and_only_a_state_a_sec
     assert log.count(b"100/100, loss=6.000\n") == 1
 
 
-def test_a_progress_bar_whose_loss_becomes_nan_ends_the_run_though_it_goes_on_drawing(folder):
-    then = "n = 0\nwhile n < 10000:\n    n += 1\n    draw('Epoch 2 on rank 0: 1/100, loss=nan')\n"
-    bar(folder, DRAW, then)
-    outcome = wait_for_end(folder)
-    assert (outcome.cause, outcome.reason) == ("nan", "the train loss became nan at step 2")
+def test_a_progress_bar_whose_loss_becomes_nan_ends_the_run_though_it_goes_on_drawing(draws):
+    found = draws("for _ in range(10000): draw('Epoch 2 on rank 0: 1/100, loss=nan')\n")
+    assert found[:2] == ("nan", "the train loss became nan at step 2")
 
 
-def test_what_a_progress_bar_shows_while_nothing_moves_is_seen(folder):
-    bar(folder, "import time\nprint('\\rEpoch 7 on rank 0: 1/2, loss=1.5', end='', flush=True)\ntime.sleep(100)\n")
-    path = str(folder)
-    wait_until("the step", lambda: judge(run_snapshot.observe(path)).step == 7, timeout_s=60, every_s=0.2)
-    assert end_run(folder)["left"] == []
+def test_what_a_progress_bar_shows_while_nothing_moves_is_seen(folder, draws):
+    waits = shell_wait(folder, '"step": 7') + f"; cp {folder}/progress.jsonl {folder}/seen"
+    draws(f"draw('Epoch 7 on rank 0: 1/2, loss=1.5')\nimport os; os.system({waits!r})\n")
+    assert '"step": 7' in (folder / "seen").read_text()
 
 
 def pieces(*given):
@@ -127,20 +115,17 @@ def test_output_is_split_where_a_line_ends_or_is_drawn_again_wherever_it_is_cut(
     assert pieces(b"no line yet", b"", b".\n") == [b"no line yet.\n"]
 
 
-def test_a_process_that_leaves_a_helper_behind_with_its_output_ends_when_it_ends_itself(folder):
-    helper = process("sh", "-c", f"{STEP}; sleep 300 & exit 0")
+def test_a_process_that_leaves_a_helper_behind_with_its_output_ends_when_it_ends_itself(folder, trained):
     began = time.monotonic()
-    outcome = carried_out(folder, helper)
+    assert trained(process("sh", "-c", f"{STEP}; sleep 300 & exit 0")) is None
     assert time.monotonic() - began < 120
-    assert json.loads((folder / "exit_code").read_text()) == 0
-    assert outcome.reason.startswith("there is no checkpoint of step 3")
     assert end_run(folder)["ended"] == 0
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_as_stopped(folder, shared):
+def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_as_stopped(folder, run, shared):
     write_job(folder, shared=f"{folder}/logdir" if shared else None)
-    run, asked = run_context.Run(str(folder)), []
-    run.ask = lambda argv, *rest, **options: asked.append(argv) or (0, '{"left": []}')
-    assert processes.end_on(run, "10.0.0.1") == ""
+    opened, asked = run(), []
+    opened.ask = lambda argv, *rest, **options: asked.append(argv) or (0, '{"left": []}')
+    assert processes.end_on(opened, "10.0.0.1") == ""
     assert asked[0][3:] == ["-" if shared else str(folder.parent), "only", folder.name, "", ""]

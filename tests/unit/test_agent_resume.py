@@ -1,6 +1,5 @@
 """What a run goes on from, in a folder as on the launcher."""
 
-import json
 import os
 import struct
 import sys
@@ -13,21 +12,26 @@ from supervised_run import carry_out, events_of, hurry, let_run, write_job
 
 from agent.checkpoints import resume, tensorflow
 from agent.supervise import health_rules, run_context
+from agent.supervise.monitor import train
+from agent.supervise.prepare import prepare
 from tools.tiny_checkpoint import DATA, save
 
 
-def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):
-    save(folder / "logdir", "model.ckpt-10")
-    save(folder / "logdir", "model.ckpt-20", index=b"")
-    (folder / "logdir" / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-20"\n')
-    run = run_context.Run(str(folder))
-    assert resume.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-10.index"]
-    assert '"model.ckpt-10"' in (folder / "logdir" / "checkpoint").read_text()
+def test_every_rank_gets_pointer_and_index_of_what_was_chosen_and_what_attempts_have_left_goes(folder, run):
+    """The framework forgets them: with best models, up to 8.5 GB at every resume of the larger model."""
+    for step in (1, 2, 3, 4):
+        save(folder / "logdir", f"model.ckpt-{step}")
+    save(folder / "logdir", "model.ckpt-5", index=b"")
+    pointer = folder / "logdir" / "checkpoint"
+    pointer.write_text('model_checkpoint_path: "model.ckpt-5"\n')
+    assert resume.latest_checkpoint(run()) == ["logdir/checkpoint", "logdir/model.ckpt-4.index"]
+    assert sorted(path.stem for path in (folder / "logdir").glob("*.index")) == ["model.ckpt-3", "model.ckpt-4"]
+    assert '"model.ckpt-4"' in pointer.read_text() and "model.ckpt-1" not in pointer.read_text()
 
 
-def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder):
+def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder, run):
     (folder / "logdir" / "graph.pbtxt").touch()
-    assert resume.latest_checkpoint(run_context.Run(str(folder))) == []
+    assert resume.latest_checkpoint(run()) == []
     assert list((folder / "logdir").iterdir()) == []
     assert list(folder.glob("logdir.without-checkpoint-*/graph.pbtxt"))
 
@@ -49,19 +53,8 @@ def on_machines(folder, copied="", bring="", **changes):
     """Let three machines answer; ``$1`` is who is asked, ``$n`` how often anybody was asked the same."""
     count = f"echo >> {folder}/$0.$1; n=$(wc -l < {folder}/$0.$1)"
     asked = f"{count}; {copied or f'echo {resume.MARK}none'}"
-    write_job(
-        folder,
-        copied=["sh", "-c", asked, "copied"],
-        bring=["sh", "-c", f"{count}; {bring}", "bring"],
-        **THREE,
-        **changes,
-    )
-
-
-@pytest.fixture
-def run(folder, monkeypatch):
-    monkeypatch.setattr(run_context, "ASK_PAUSE_S", 0)
-    return lambda: run_context.Run(str(folder))
+    brings = ["sh", "-c", f"{count}; {bring}", "bring"]
+    write_job(folder, copied=["sh", "-c", asked, "copied"], bring=brings, **THREE, **changes)
 
 
 def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):
@@ -69,10 +62,8 @@ def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):
     on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && exit {resume.SPOILT}; touch {folder}/brought")
     resume.bring_back(run())
     told = events_of(folder, "not_brought_back", "brought_back")
-    assert [(event["event"], event["from"], event["step"]) for event in told] == [
-        ("not_brought_back", "gpu-2", 30),
-        ("brought_back", "gpu-1", 20),
-    ]
+    found = [(event["event"], event["from"], event["step"]) for event in told]
+    assert found == [("not_brought_back", "gpu-2", 30), ("brought_back", "gpu-1", 20)]
     assert (folder / "brought").exists()
 
 
@@ -85,11 +76,31 @@ def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_p
     assert len((folder / "bring.10.0.0.9").read_text()) == run_context.ASK_TRIES
 
 
-def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has(folder, run):
+@pytest.mark.parametrize(
+    ("own", "half", "fetched"),
+    [(40, False, False), (20, False, True), (30, True, True)],
+    ids=["newer", "older", "half"],
+)
+def test_a_copy_is_fetched_where_it_is_newer_or_a_fetch_was_killed(folder, run, own, half, fetched):
     refused = REFUSED.replace("$1", "10.0.0.1")
-    on_machines(folder, f"[ $n -lt 3 ] && {{ {refused}; }}; echo {resume.MARK}30", f"touch {folder}/brought")
+    on_machines(folder, f"[ $n -lt 3 ] && {{ {refused}; }}; echo {resume.MARK}30", f"touch {folder}/fetched")
+    save(folder / "logdir", f"model.ckpt-{own}")
+    if half:
+        (folder / "brought").mkdir()
     resume.bring_back(run())
-    assert (folder / "brought").exists()
+    assert (folder / "fetched").exists() is fetched
+
+
+@pytest.mark.parametrize("own", [None, 20], ids=["fresh", "with an older checkpoint"])
+def test_where_every_copy_is_spoilt_a_run_goes_on_from_its_own_checkpoint_or_not_at_all(folder, run, own):
+    on_machines(folder, f"echo {resume.MARK}30", f"echo said why; exit {resume.SPOILT}")
+    if own:
+        save(folder / "logdir", f"model.ckpt-{own}")
+        resume.bring_back(run())
+        return
+    with pytest.raises(health_rules.Failed, match="of step 30 on gpu-1: said why.*Remove") as failed:
+        resume.bring_back(run())
+    assert failed.value.args[0] == "not-brought-back"
 
 
 @pytest.mark.parametrize("own", [None, 20], ids=["fresh", "with an older checkpoint"])
@@ -115,47 +126,6 @@ def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monke
     assert not (folder / "brought").exists()
 
 
-def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder):
-    outcome = carry_out(folder, copied=["sh", "-c", REFUSED, "copied", "10.0.0.1"])
-    assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
-    assert "ssh: connect to host" in outcome.reason
-    assert not (folder / "placed").exists()
-    assert not list((folder / "logdir").iterdir())
-
-
-@pytest.mark.parametrize("code", [1, resume.SPOILT], ids=["cut off", "spoilt"])
-def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder, code):
-    outcome = carry_out(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
-    assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
-    assert "of step 3 " in outcome.reason
-    assert "gpu-1: said why" in outcome.reason
-    assert not list((folder / "logdir").iterdir())
-
-
-def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_the_copy_is_spoilt(folder):
-    save(folder / "logdir", "model.ckpt-2")
-    outcome = carry_out(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"exit {resume.SPOILT}"])
-    assert outcome.state == "finished"
-
-
-def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):
-    save(folder / "logdir", "model.ckpt-5")
-    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["touch", str(folder / "brought")])
-    resume.bring_back(run_context.Run(str(folder)))
-    assert not (folder / "brought").exists()
-
-
-def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone_on_from(folder):
-    """The framework forgets them: with best models, up to 8.5 GB at every resume of the larger model."""
-    for step in (1, 2, 3, 4):
-        save(folder / "logdir", f"model.ckpt-{step}")
-    save(folder / "logdir", "model.ckpt-5", data=b"")
-    run = run_context.Run(str(folder))
-    assert resume.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-4.index"]
-    assert sorted(path.stem for path in (folder / "logdir").glob("*.index")) == ["model.ckpt-3", "model.ckpt-4"]
-    assert "model.ckpt-1" not in (folder / "logdir" / "checkpoint").read_text()
-
-
 @pytest.mark.parametrize("older", [False, True], ids=["alone", "with an older one"])
 def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_same_step(folder, run, older):
     kept, brought = folder.parent / "kept", folder / "brought"
@@ -171,11 +141,11 @@ def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_sam
     assert resume.latest_checkpoint(run()) == ["logdir/checkpoint", "logdir/model.ckpt-30.index"]
 
 
-def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder):
+def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder, run):
     save(folder / "logdir", "model.ckpt-3")
-    unread = ["sh", "-c", f"exit {resume.UNREADABLE}"]
-    outcome = carry_out(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
-    assert (outcome.cause, outcome.step) == ("not-brought-back", None)
+    on_machines(folder, f"echo {resume.MARK}3", "exit 255", read=["sh", "-c", f"exit {resume.UNREADABLE}"])
+    with pytest.raises(health_rules.Failed, match="fetching the copy of step 3"):
+        resume.latest_checkpoint(run())
 
 
 def tensorflow_whose_reading(raises):
@@ -227,59 +197,57 @@ def own_program(folder, how='"exit_code": 1'):
     write_job(folder, last=9, train=["false"], resume=resumed, reader="json_lines", **MODELS)
 
 
-def reason(folder):
-    return json.loads((folder / "failure.json").read_text())["sentence"]
+@pytest.fixture
+def attempts(folder, run):
+    """Return what goes on so many times, and gives all from which it went on so far and why the last attempt failed."""
+
+    def made(count):
+        for _ in range(count):
+            opened = run()
+            prepare(opened)
+            with pytest.raises(health_rules.Failed) as failed:
+                train(opened, opened.spec.resume_processes)
+        tried = (folder / "tried").read_text().split()
+        return [line.rpartition("/")[2] for line in tried], failed.value.args[1]
+
+    return made
 
 
-def attempts(folder, count):
-    for _ in range(count):
-        carry_out(folder)
-    return [line.rpartition("/")[2] for line in (folder / "tried").read_text().split()]
-
-
-def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_last_one_stays(folder):
+def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_last_one_stays(folder, attempts):
     own_program(folder)
-    assert attempts(folder, 1) == ["model-3.pt"]
-    assert "model-3.pt and made no step: the next attempt puts that aside and goes on from the one before" in reason(
-        folder
-    )
-    assert attempts(folder, 2) == ["model-3.pt", "model-2.pt", "model-2.pt"]
-    assert "model-2.pt and made no step: without an older one the next attempt uses it again" in reason(folder)
+    tried, why = attempts(1)
+    assert tried == ["model-3.pt"]
+    assert "model-3.pt and made no step: the next attempt puts that aside and goes on from the one before" in why
+    tried, why = attempts(2)
+    assert tried == ["model-3.pt", "model-2.pt", "model-2.pt"]
+    assert "model-2.pt and made no step: without an older one the next attempt uses it again" in why
     (text,) = [event["text"] for event in events_of(folder, "passed_over")]
     assert text.startswith("model-3.pt: the program went on from it and ended before its first step; it lies in ")
     assert (folder / "torn" / "model-3.pt").exists()
 
 
-def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder):
+def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder, attempts):
     own_program(folder)
     let_run(folder, "gather", ["sh", "-c", f"echo w > {folder}/logdir/model-4.pt"])
-    assert attempts(folder, 1) == ["model-4.pt"]
+    assert attempts(1)[0] == ["model-4.pt"]
     assert (folder / "placed").read_text() == "10.0.0.1 logdir/model-4.pt\n"
 
 
-def test_an_attempt_that_has_made_a_step_or_was_killed_does_not_speak_against_its_checkpoint(folder):
+def test_an_attempt_that_has_made_a_step_or_was_killed_does_not_speak_against_its_checkpoint(folder, attempts):
     own_program(folder)
     (folder / "able").touch()
-    assert attempts(folder, 2) == ["model-3.pt", "model-3.pt"]
+    assert attempts(2)[0] == ["model-3.pt"] * 2
     (folder / "able").unlink()
     own_program(folder, how='"signal": 9')
-    assert attempts(folder, 2) == ["model-3.pt"] * 4
+    assert attempts(2)[0] == ["model-3.pt"] * 4
 
 
-def test_a_checkpoint_that_was_written_again_since_is_another_one(folder):
+def test_a_checkpoint_that_was_written_again_since_is_another_one(folder, attempts):
     own_program(folder)
-    attempts(folder, 1)
+    attempts(1)
     moment = time.time() + 5
     os.utime(folder / "logdir" / "model-3.pt", (moment, moment))
-    assert attempts(folder, 1) == ["model-3.pt", "model-3.pt"]
-
-
-def test_after_a_fetch_that_was_killed_the_copy_is_fetched_again(folder, run):
-    save(folder / "logdir", "model.ckpt-30")
-    (folder / "brought").mkdir()
-    on_machines(folder, f"echo {resume.MARK}30", f"touch {folder}/again")
-    resume.bring_back(run())
-    assert (folder / "again").exists()
+    assert attempts(1)[0] == ["model-3.pt"] * 2
 
 
 def test_without_the_parts_of_a_silent_machine_a_run_does_not_go_on(folder, run):

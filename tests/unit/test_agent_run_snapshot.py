@@ -3,7 +3,6 @@
 import json
 import time
 
-import pytest
 from supervised_run import hold, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
@@ -25,53 +24,39 @@ def samples(folder):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-@pytest.mark.parametrize("step_s", [1200, -1200])
-def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):
+def test_a_clock_that_steps_by_twenty_minutes_to_and_fro_ends_nothing(folder):
     by = folder / "stepped_by"
     by.write_text("0")
     (folder / "agent" / "stepped.py").write_text(STEPPED.format(by=str(by)))
-    hurry(
-        folder,
-        "supervise/prepare.py",
-        "import contextlib\n",
-        "import contextlib\nfrom agent import stepped\n",
-    )
+    usual = "import contextlib\n"
+    hurry(folder, "supervise/prepare.py", usual, f"{usual}from agent import stepped\n")
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
     start(folder)
     told = folder / "progress.jsonl"
-    wait_until(
-        "a step and a sample", lambda: samples(folder) and '"step": 2' in told.read_text(), timeout_s=120, every_s=0.05
-    )
-    by.with_name("by").write_text(str(step_s))
-    by.with_name("by").rename(by)
+    wait_until("a step", lambda: '"step": 2' in told.read_text(), timeout_s=120, every_s=0.05)
+    for step_s in (1200, -1200):
+        by.with_name("by").write_text(str(step_s))
+        by.with_name("by").rename(by)
 
-    def after_the_step():
-        return [one for one in samples(folder) if abs(one["t"] - time.time() - step_s) < 600]
+        def after_the_step(step_s=step_s):
+            return [one for one in samples(folder) if abs(one["t"] - time.time() - step_s) < 600]
 
-    wait_until("samples after the step", lambda: len(after_the_step()) >= 4, timeout_s=120, every_s=0.05)
-    assert judge(run_snapshot.observe(str(folder))).state == "running"
+        wait_until("samples after the step", lambda look=after_the_step: len(look()) >= 4, timeout_s=120, every_s=0.05)
+        assert judge(run_snapshot.observe(str(folder))).state == "running"
     held.unlink()
     assert wait_for_end(folder).state == "finished"
     assert '"alarm"' not in (folder / "progress.jsonl").read_text()
 
 
-@pytest.mark.parametrize("step_s", [1200, -1200])
-def test_who_looks_at_a_run_does_not_take_a_step_of_the_clock_for_its_silence(folder, monkeypatch, step_s):
+def test_who_looks_takes_no_step_of_the_clock_for_silence_and_sees_an_end_that_comes_meanwhile(folder, monkeypatch):
     held = hold(folder)
     start(folder)
     wait_until("a sample", lambda: samples(folder), timeout_s=120, every_s=0.05)
-    now = time.time
-    monkeypatch.setattr(time, "time", lambda: now() + step_s)
-    assert judge(run_snapshot.observe(str(folder))).state == "running"
-    held.unlink()
-    assert wait_for_end(folder).state == "finished"
-
-
-def test_a_run_that_ends_while_its_drive_is_looked_at_is_told_with_its_own_end(folder, monkeypatch):
-    held = hold(folder)
-    start(folder)
-    wait_until("a sample", lambda: samples(folder), timeout_s=120, every_s=0.05)
+    for step_s in (1200, -1200):
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda now=time.time, step_s=step_s: now() + step_s)
+            assert judge(run_snapshot.observe(str(folder))).state == "running"
 
     def looks_long(path):
         held.unlink()

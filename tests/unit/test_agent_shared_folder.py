@@ -5,12 +5,12 @@ import os
 import threading
 
 import pytest
-from supervised_run import carry_out, folder, write_job  # noqa: F401 - fixture
+from supervised_run import write_job
 from test_agent_health_rules import watched
 
 from agent import machine
 from agent.machine import parallel
-from agent.supervise import health_rules
+from agent.supervise import supervisor
 from agent.supervise.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, ending
 
 
@@ -37,9 +37,7 @@ def test_a_drive_that_stays_silent_ends_the_run_and_explains_the_death_of_a_rank
     assert ending(rules.active(DRIVE_LOST_S - 1)) == RANK_DIED
     found = rules.active(DRIVE_LOST_S)
     assert ending(found) == DRIVE_LOST
-    assert found[DRIVE_LOST] == (
-        "the drive with the checkpoints does not answer gpu-0 (no answer for 8 s), for 60 s and more"
-    )
+    assert found[DRIVE_LOST].endswith("does not answer gpu-0 (no answer for 8 s), for 60 s and more")
 
 
 def test_a_drive_that_answers_again_in_time_ends_nothing():
@@ -50,38 +48,27 @@ def test_a_drive_that_answers_again_in_time_ends_nothing():
     assert DRIVE_LOST not in rules.active(DRIVE_LOST_S + 1)
 
 
-def test_ranks_that_ended_while_the_drive_does_not_answer_name_the_drive(folder, tmp_path):  # noqa: F811
+def test_ranks_that_ended_while_the_drive_does_not_answer_name_the_drive(folder, ended, tmp_path):
     drive = tmp_path / "drive"
     write_job(folder, train=["sh", "-c", "echo cannot save; exit 1"], shared=str(drive), preflight_skipped="not here")
     facts = json.loads((folder / "facts.json").read_text())
     (folder / "facts.json").write_text(json.dumps({**facts, "drive": "Transport endpoint is not connected"}))
-    outcome = carry_out(folder)
-    assert outcome.cause == health_rules.DRIVE_LOST
-    assert "does not answer gpu-0 and gpu-1 (Transport endpoint is not connected)" in outcome.reason
-    assert outcome.last_lines[-1] == "cannot save"
+    cause, why, lines = ended(supervisor.carry_out)
+    assert (cause, lines[-1]) == (DRIVE_LOST, "cannot save")
+    assert "does not answer gpu-0 and gpu-1 (Transport endpoint is not connected)" in why
 
 
-def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():
-    second_is_done = threading.Event()
+def test_work_in_parallel_is_answered_in_order_and_fails_after_all_have_ended():
+    second_is_done, ended = threading.Event(), []
 
     def act(number):
         if number == 1:
             assert second_is_done.wait(30)
-        else:
-            second_is_done.set()
-        return 10 * number
-
-    assert parallel(act, [1, 2]) == [10, 20]
-
-
-def test_what_one_of_them_raises_is_raised_after_all_have_ended():
-    ended = []
-
-    def act(number):
-        if number == 1:
-            raise OSError("no such program")
         ended.append(number)
+        second_is_done.set()
+        return 10 // number
 
-    with pytest.raises(OSError, match="no such program"):
-        parallel(act, [1, 2, 3])
-    assert sorted(ended) == [2, 3]
+    assert parallel(act, [1, 2]) == [10, 5]
+    with pytest.raises(ZeroDivisionError):
+        parallel(act, [0, 3, 2])
+    assert sorted(ended) == [0, 1, 2, 2, 3]
