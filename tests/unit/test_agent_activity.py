@@ -24,13 +24,10 @@ vethab1: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0
 """
 
 
-def test_processors_that_wait_for_a_disk_rest(tmp_path):
+def test_processors_that_wait_for_a_disk_rest_and_every_byte_is_counted_at_the_card_where_it_leaves(tmp_path):
     (tmp_path / "stat").write_text(STAT)
-    assert activity.processors(str(tmp_path / "stat")) == [150, 1000, 2]
-
-
-def test_every_byte_is_counted_at_the_card_where_it_leaves_the_machine(tmp_path):
     (tmp_path / "dev").write_text(DEV)
+    assert activity.processors(str(tmp_path / "stat")) == [150, 1000, 2]
     assert activity.network(str(tmp_path / "dev"))["cards"] == 35200
 
 

@@ -34,9 +34,8 @@ def nodes(tmp_path, monkeypatch):
             for rank in ranks:
                 save(folder / "logdir", f"step-{step}/rank{rank}.pt", f"{step} {rank}".encode())
     shutil.copytree(AGENT, here / "agent")
-    sample_spec.write(
-        here, checkpoints="file_formats", checkpoint_options={"pattern": PATTERN}, ssh=["sh", "-c", ssh, "ssh"]
-    )
+    options = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": PATTERN}}
+    sample_spec.write(here, ssh=["sh", "-c", ssh, "ssh"], **options)
     return here, there
 
 
@@ -59,19 +58,14 @@ def of(step, ranks=range(4)):
     return [f"step-{step}/rank{rank}.pt" for rank in ranks]
 
 
-def test_the_launcher_gets_the_parts_of_the_other_node_once(nodes):
+def test_the_launcher_gets_the_parts_of_the_other_node_once_and_what_the_program_has_removed_does_not_come_back(nodes):
     here, there = nodes
     assert gather(here) == 4
     assert names(here) == of(100) + of(200)
     assert (here / "logdir/step-200/rank3.pt").read_bytes() == b"200 3"
     assert names(there) == of(100, (2, 3)) + of(200, (2, 3))
-    assert gather(here) == 0
-
-
-def test_what_the_program_has_removed_on_the_launcher_does_not_come_back(nodes):
-    here, _ = nodes
     shutil.rmtree(here / "logdir/step-100")
-    gather(here)
+    assert gather(here) == 0
     assert names(here) == of(200)
 
 
@@ -106,9 +100,7 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
     assert names(here) == of(100) + of(200)
 
 
-def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_checkpoint_and_what_else_was_written_there(
-    nodes, tmp_path
-):
+def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_one_and_what_else_was_there(nodes, tmp_path):
     here, there = nodes
     gather(here)
     save(there / "logdir", "loss.csv", b"of an earlier attempt")
@@ -157,9 +149,8 @@ def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
     (here / "job.json").write_text(json.dumps({**spec, **local}))
     argv = (sys.executable, here / "agent", "records.inventory", here, json.dumps(ASKED))
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]
-    assert [one["path"] for one in listed if one["what"] == "newest checkpoint"] == [
-        f"logdir/{name}" for name in of(200)
-    ]
+    newest = [one["path"] for one in listed if one["what"] == "newest checkpoint"]
+    assert newest == [f"logdir/{name}" for name in of(200)]
 
 
 def test_a_part_that_is_lost_with_its_node_makes_the_one_before_the_newest(nodes):

@@ -21,16 +21,12 @@ def choose(logdir, readable=lambda name: True):
     return Format(str(logdir)).choose(str(logdir.parent / "torn"), readable)
 
 
-@pytest.mark.parametrize("cut", range(0, len(INDEX), 7))
-def test_an_index_that_was_cut_anywhere_is_seen(logdir, cut):
-    save(logdir, "model.ckpt-7", index=INDEX[:cut])
-    assert tensorflow.flaw(str(logdir / "model.ckpt-7"))
-
-
-@pytest.mark.parametrize("at", range(len(INDEX)))
-def test_whatever_byte_of_an_index_is_wrong_the_look_at_it_ends(logdir, at):
-    save(logdir, "model.ckpt-7", index=INDEX[:at] + bytes([INDEX[at] ^ 0x26]) + INDEX[at + 1 :])
-    assert isinstance(tensorflow.flaw(str(logdir / "model.ckpt-7")), str)
+def test_an_index_that_was_cut_anywhere_is_seen_and_whatever_byte_is_wrong_the_look_at_it_ends(logdir):
+    for at in range(len(INDEX)):
+        save(logdir, "model.ckpt-7", index=INDEX[:at])
+        assert tensorflow.flaw(str(logdir / "model.ckpt-7")), at
+        save(logdir, "model.ckpt-7", index=INDEX[:at] + bytes([INDEX[at] ^ 0x26]) + INDEX[at + 1 :])
+        assert isinstance(tensorflow.flaw(str(logdir / "model.ckpt-7")), str), at
 
 
 def test_an_index_that_names_no_tensor_is_no_whole_checkpoint(logdir):
@@ -39,10 +35,10 @@ def test_an_index_that_names_no_tensor_is_no_whole_checkpoint(logdir):
     assert "names no tensor" in tensorflow.flaw(str(logdir / "model.ckpt-7"))
 
 
-@pytest.mark.parametrize("cut", range(len(DATA)))
-def test_data_that_are_cut_short_are_seen_by_the_size_in_the_index(logdir, cut):
-    save(logdir, "model.ckpt-7", data=DATA[:cut])
-    assert f"{cut} bytes instead of 20 bytes" in tensorflow.flaw(str(logdir / "model.ckpt-7"))
+def test_data_that_are_cut_short_are_seen_by_the_size_in_the_index(logdir):
+    for cut in range(len(DATA)):
+        save(logdir, "model.ckpt-7", data=DATA[:cut])
+        assert f"{cut} bytes instead of 20 bytes" in tensorflow.flaw(str(logdir / "model.ckpt-7"))
 
 
 def test_a_torn_checkpoint_is_passed_over_and_put_aside(logdir):
@@ -61,10 +57,8 @@ def test_a_best_model_that_is_newer_is_taken_and_the_framework_may_not_remove_it
     save(logdir, "best_models/val_loss=1.6200-step-151")
     (step, name), _ = choose(logdir)
     assert (step, name) == (151, "best_models/val_loss=1.6200-step-151")
-    assert Format(str(logdir)).pointer(name).splitlines() == [
-        'model_checkpoint_path: "best_models/val_loss=1.6200-step-151"',
-        'all_model_checkpoint_paths: "model.ckpt-100"',
-    ]
+    pointer = f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "model.ckpt-100"\n'
+    assert Format(str(logdir)).pointer(name) == pointer
     save(logdir, "model.ckpt-151")
     assert choose(logdir)[0] == (151, "model.ckpt-151"), "at the same step it is the regular one"
 
@@ -84,11 +78,8 @@ def test_pruning_keeps_the_best_model_the_newest_one_and_what_is_gone_on_from(lo
         save(logdir, f"model.ckpt-{step}")
     removed = prune(Format(str(logdir)), "best_models/val_loss=1.9000-step-31")
     assert removed == ["model.ckpt-10", "best_models/val_loss=1.5000-step-11"]
-    assert sorted(path.stem for path in (logdir / "best_models").glob("*.index")) == [
-        "val_loss=1.2000-step-21",
-        "val_loss=1.8000-step-41",
-        "val_loss=1.9000-step-31",
-    ]
+    left = sorted(path.stem.rpartition("-")[2] for path in (logdir / "best_models").glob("*.index"))
+    assert left == ["21", "31", "41"]
 
 
 def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
@@ -103,9 +94,7 @@ def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
     assert list((logdir / "best_models").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("held", "step"), [(150, 150), (151, 151), (0, 151)], ids=["OpenSeq2Seq", "stand-in", "neither"]
-)
+@pytest.mark.parametrize(("held", "step"), [(150, 150), (151, 151), (0, 151)])
 def test_the_step_of_a_best_model_is_the_one_that_it_holds(logdir, held, step):
     save(logdir, "best_models/val_loss=1.6200-step-151", data=DATA[:12] + struct.pack("<q", held))
     assert tensorflow.global_step(str(logdir / "best_models" / "val_loss=1.6200-step-151")) == held

@@ -94,9 +94,7 @@ def test_after_a_reboot_the_time_of_day_says_when_the_lease_is_over(tmp_path, cl
 
 
 @pytest.mark.parametrize(("armed", "limit_s"), [(True, 2700.0), (False, 7200.0)])
-def test_a_run_that_is_idle_for_long_is_stopped_and_before_its_first_step_after_two_hours(
-    tmp_path, clocks, armed, limit_s
-):
+def test_a_run_that_is_idle_is_stopped_and_before_its_first_step_after_two_hours(tmp_path, clocks, armed, limit_s):
     watched = guard_of(tmp_path, idle_s=2700.0)
     assert watched.verdict(limit_s - 1, armed) is None
     why = f"stopped by the guard: nothing happened on any machine for {limit_s / 60:.0f} minutes"

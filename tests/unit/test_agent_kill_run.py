@@ -19,6 +19,10 @@ from microcluster.remote.job import AGENT
 ROOT = Path(__file__).parents[2]
 
 
+def marked(run):
+    return {**os.environ, "MICROCLUSTER_RUN": run}
+
+
 def docker_that(folder, does, monkeypatch):
     """Let Docker do something else than answer, with its own folder in place of the system's."""
     docker = folder / "docker"
@@ -37,9 +41,7 @@ def docker_that(folder, does, monkeypatch):
         ("echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1", "Cannot connect"),
     ],
 )
-def test_where_docker_does_not_answer_its_folder_names_the_container_or_it_is_said_what_was_not_looked_at(
-    tmp_path, monkeypatch, does, said
-):
+def test_a_docker_that_does_not_answer_has_its_folder_asked_or_it_is_said_so(tmp_path, monkeypatch, does, said):
     docker_that(tmp_path, does, monkeypatch)
     found, why = ending.container_of("box")
     assert found is None
@@ -60,8 +62,7 @@ def test_a_machine_without_the_container_has_nothing_in_it_that_could_be_left(tm
 
 def test_a_disk_that_takes_no_word_does_not_keep_a_run_from_being_stopped(folder):
     (folder / "stopped").mkdir()
-    marked = {**os.environ, "MICROCLUSTER_RUN": folder.name}
-    rank = subprocess.Popen(["sleep", "60"], env=marked)
+    rank = subprocess.Popen(["sleep", "60"], env=marked(folder.name))
     assert end_run(folder)["ended"] == 1
     assert rank.wait(10) == -signal.SIGTERM
 
@@ -69,12 +70,9 @@ def test_a_disk_that_takes_no_word_does_not_keep_a_run_from_being_stopped(folder
 def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
     write_job(folder, last=600, pace=0.1)
     start(folder)
-    stranger = subprocess.Popen(["sleep", "60"], env={**os.environ, "MICROCLUSTER_RUN": folder.name + "0"})
-    stubborn = subprocess.Popen(
-        ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"],
-        env={**os.environ, "MICROCLUSTER_RUN": folder.name},
-        stdout=subprocess.PIPE,
-    )
+    stranger = subprocess.Popen(["sleep", "60"], env=marked(folder.name + "0"))
+    deaf = ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"]
+    stubborn = subprocess.Popen(deaf, env=marked(folder.name), stdout=subprocess.PIPE)
     try:
         assert stubborn.stdout.readline() == b"deaf\n"
         answer = end_run(folder, patience_s=4)
@@ -94,8 +92,7 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
 def test_stopping_ends_a_process_that_has_written_over_its_mark_too(folder, deaf):
     daemon = folder / "daemon"
     argv = (sys.executable, AGENT, "launch.rank_wrapper", str(folder / "words"), sys.executable, "-c", deaf + RENAMED)
-    marked = {**os.environ, "MICROCLUSTER_RUN": folder.name}
-    rank = subprocess.Popen((*argv, str(daemon), "300"), env=marked)
+    rank = subprocess.Popen((*argv, str(daemon), "300"), env=marked(folder.name))
     wait_until("the daemon", daemon.exists, timeout_s=60, every_s=0.05)
     answer = end_run(folder, patience_s=3)
     assert answer["left"] == []
@@ -103,19 +100,17 @@ def test_stopping_ends_a_process_that_has_written_over_its_mark_too(folder, deaf
     wait_until("the daemon's burial", lambda: not Path("/proc", daemon.read_text()).exists(), timeout_s=60)
 
 
-AGAIN = (
-    "import os, sys; left = int(sys.argv[1]); left and os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])"
-)
+AGAIN = "import os, sys; n = int(sys.argv[1]); n and os.execv(sys.executable, [*sys.orig_argv[:-1], str(n - 1)])"
 
 
 def test_a_process_that_is_just_starting_another_program_is_found(tmp_path):
     argv, run = [sys.executable, "-S", "-E", "-c", AGAIN, "100000"], str(tmp_path)
-    with subprocess.Popen(argv, env={**os.environ, "MICROCLUSTER_RUN": run}) as restless:
+    with subprocess.Popen(argv, env=marked(run)) as restless:
         try:
-            looks = [[pid for pid, _ in ending.find("only", run)] for _ in range(150)]
+            looks = [[pid for pid, _ in ending.find("only", run)] for _ in range(40)]
         finally:
             restless.kill()
-    assert looks == [[restless.pid]] * 150
+    assert looks == [[restless.pid]] * 40
 
 
 LOOKS_WHILE_ITS_CHILD_BEGINS = """
@@ -141,7 +136,7 @@ child.join()
 
 def test_a_child_that_has_not_begun_its_own_program_is_not_taken_for_a_process_of_the_run():
     """A supervisor that asks other machines whether they have ended would end its own questions."""
-    marked = {**os.environ, "MICROCLUSTER_RUN": "abcdef012345", "PYTHONPATH": str(ROOT)}
+    given = {**marked("abcdef012345"), "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-c", LOOKS_WHILE_ITS_CHILD_BEGINS]
-    asks = subprocess.run(argv, env=marked, capture_output=True, text=True, timeout=60, check=True)
+    asks = subprocess.run(argv, env=given, capture_output=True, text=True, timeout=60, check=True)
     assert asks.stdout == "({}, {})\n"

@@ -29,9 +29,8 @@ def says(tmp_path, monkeypatch):
 
 def test_a_gpu_is_reported_with_memory_driver_and_use_and_none_where_the_driver_fails(says):
     says(SOUND)
-    assert node_facts.gpus() == [
-        {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 97}
-    ]
+    (gpu,) = node_facts.gpus()
+    assert list(gpu.values()) == ["Tesla P100-PCIE-16GB", 16280, "440.118.02", 97]
     says("Unable to determine the device handle for GPU 0000:00:05.0: GPU is lost.", code=15)
     assert node_facts.gpus() == []
 

@@ -15,9 +15,7 @@ def values(events: list[dict[str, object]], name: str) -> list[tuple[object, obj
 
 
 OF_1_1 = "INFO:root:Epoch[0] Batch [{}]\tSpeed: {} samples/sec\taccuracy=0.000781"
-OF_1_9 = (
-    "2026-11-22 21:00:00,000 Node[1] Epoch[0] Batch [20-{}]\tSpeed: {} samples/sec\taccuracy=0.5\tcross-entropy=1.2"
-)
+OF_1_9 = "2026-11-22 21:00:00,000 Node[1] Epoch[0] Batch [20-{}]\tSpeed: {} samples/sec\taccuracy=0.5\tloss=1.2"
 BLANKS = "INFO:root:Epoch[0] Batch [{}]   Speed: {} samples/sec        accuracy=0.000744"
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from agent.readers.openseq2seq import Reader
-from agent.readers.ranks import speaker_of
 
 EVENTS = {
     "*** Starting training from scratch": [{"event": "started"}],
@@ -19,25 +18,18 @@ EVENTS = {
     "***     Validation loss: nan ": [{"event": "validation", "loss": "nan"}],
     "***     Eval BLUE score: 0.122": [{"event": "bleu", "score": 0.122}],
     "***     Eval BLUE score: 0": [{"event": "bleu", "score": 0.0}],
-    "***     Eval BLUE score: 0.0": [{"event": "bleu", "score": 0.0}],
     "*** Global step 0: ***     Train loss: 5.0417 ": [{"event": "train", "step": 0, "loss": 5.0417}],
     "*** Global step 10: ***     Train loss: nan ": [{"event": "train", "step": 10, "loss": "nan"}],
-    "*** Global step 100: ***     Train loss: inf ": [{"event": "train", "step": 100, "loss": "inf"}],
     "*** Global step 101: ***     Train loss: -inf ": [{"event": "train", "step": 101, "loss": "-inf"}],
     "*** Epoch 1, global step 70: ***     Train loss: 0.7376 ": [{"event": "train", "step": 70, "loss": 0.7376}],
     "time per step = 0:00:2.181": [{"event": "time", "step": None, "seconds_per_step": 2.181}],
     "time per step = 1:02:3.400": [{"event": "time", "step": None, "seconds_per_step": 3723.4}],
-    "*** Global step 7: loss: 2.5000 , time per step = 0:00:1.723": [
-        {"event": "train", "step": 7, "loss": 2.5},
-        {"event": "time", "step": 7, "seconds_per_step": 1.723},
-    ],
     "*** Global step 7: loss = 2.5000, time per step = 0:00:1.723": [
         {"event": "train", "step": 7, "loss": 2.5},
         {"event": "time", "step": 7, "seconds_per_step": 1.723},
     ],
     "*** Finished training": [{"event": "finished"}],
     "*** Avg time per step: 0.186s": [{"event": "average_seconds_per_step", "value": 0.186}],
-    "*** Avg time per step: 0.0271s": [{"event": "average_seconds_per_step", "value": 0.0271}],
     "*** Avg objects per second: 12006.374": [{"event": "average_objects_per_second", "value": 12006.374}],
     "*** stand-in trainer, not OpenSeq2Seq (version 3)": [
         {"event": "trainer", "value": "stand-in trainer, not OpenSeq2Seq (version 3)"}
@@ -59,25 +51,20 @@ NOISE = (
     "*** Building graph in Horovod rank: 1",
     "*** Restoring from the latest checkpoint",
     "***     Train Source[0]:     <s> \u2581the \u2581t e ach er ...",
-    "***     Train Target[0]:     <s> \u2581der \u2581Lehr er ...",
     "***     Train Prediction[0]: \u2581Global \u2581step \u25819 : \u2581Train \u2581loss : \u25813",
     "***     *****EVAL Source[0]:     \u2581No \u2581space \u2581left \u2581on \u2581device",
-    "***     *****EVAL Target[0]:     \u2581a \u2581b",
-    "***     *****EVAL Prediction[0]: \u2581a \u2581b",
     "gpu-0:57:112 [0] NCCL INFO Launch mode Parallel",
-    "gpu-0:57:112 [0] NCCL INFO Ring 00 : 1[1] -> 2[0] [send] via NET/Socket/0",
     "gpu-1:61:118 [1] include/shm.h:41 NCCL WARN Call to posix_fallocate failed : No space left on device",
     "2019-06-01 12:00:00.123456: I tensorflow/core/platform/cpu_feature_guard.cc:141] Your CPU supports AVX2 FMA",
     "WARNING:tensorflow:From /opt/x.py:9: loss: (from tensorflow) is deprecated. Instructions for updating:",
     "W horovod/common/operations.cc:588] One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
     "of ranks and are waiting for remainder of ranks for more than 60 seconds. Stalled ops:",
     "WARNING: A value for btl_tcp_if_include is invalid; it was ignored.  Value: ens3  Message: Unknown interface name",
-    "Warning: Permanently added '[10.0.0.2]:4444' (ED25519) to the list of known hosts.",
     "systemd[1]: Started Session 12 of user root.",
     "[ 1234.567890] Out of memory: Kill process 4711 (python) score 901 or sacrifice child",
     " 50%|#####     | 5/10 [00:01<00:01]\r100%|##########| 10/10 [00:02<00:00]\r",
-    "mpirun noticed that the job aborted, but has no info as to the process that caused that situation.",
     "MPI_ABORT will kill all processes of MPI_COMM_WORLD",
+    "mpirun noticed that the job aborted, but has no info as to the process that caused that situation.",
     "'num_gpus': 1, 'max_steps': 50000, 'loss_params': {'label_smoothing': 0.1},",
     "\x1b[31m\ufffd\ufffd\x00 binary",
     "x" * 70_000,
@@ -93,12 +80,6 @@ def test_a_line_of_the_log_yields_its_events(line):
 @pytest.mark.parametrize("line", NOISE, ids=lambda line: line[:40])
 def test_a_line_of_noise_yields_nothing(line):
     assert Reader().read(line) == []
-
-
-def test_the_time_line_belongs_to_the_step_of_the_loss_line_before_it():
-    reader = Reader()
-    reader.read("*** Global step 20: ***     Train loss: 3.1 ")
-    assert reader.read("time per step = 0:01:0.582") == [{"event": "time", "step": 20, "seconds_per_step": 60.582}]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +127,3 @@ def test_a_list_with_numbers_that_is_not_horovods_names_no_rank():
     reader = Reader()
     lines = ["Missing ranks:", "1: [x]", "[1,0]<stdout>:that was all", "something else", "2: [y]"]
     assert [event for line in lines for event in reader.read(line)] == [{"event": "waited-for", "rank": 1}]
-
-
-@pytest.mark.parametrize(("line", "rank"), [("[1,2]<stderr>:Traceback", 2), ("mpirun noticed", None)])
-def test_a_line_bears_its_rank(line, rank):
-    assert speaker_of(line) == rank

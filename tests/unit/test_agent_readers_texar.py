@@ -40,10 +40,8 @@ def test_an_epoch_has_its_loss_its_perplexity_and_the_time_of_its_training_alone
 
 def test_progress_within_an_epoch_belongs_to_the_epoch_that_is_under_way() -> None:
     found = events(*both("Epoch: 1 Train Perplexity: 150.000"), *both(PROGRESS))
-    assert found[-2:] == [
-        {"event": "metric", "name": "perplexity", "step": 3, "value": 672.331},
-        {"event": "metric", "name": "words_per_second", "step": 3, "value": 2307.0},
-    ]
+    told = [(event["name"], event["step"], event["value"]) for event in found[-2:]]
+    assert told == [("perplexity", 3, 672.331), ("words_per_second", 3, 2307.0)]
 
 
 def test_a_doubled_line_makes_one_event_and_the_same_words_later_make_another() -> None:

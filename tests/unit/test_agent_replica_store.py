@@ -14,8 +14,8 @@ from microcluster.remote.job import AGENT
 from tools.tiny_checkpoint import DATA, save
 
 BEST_POINTER = "logdir/best_models/checkpoint"
-CURVES = "logdir/events.out.tfevents.1560000000.gpu-0"
-NEWEST, OLD, BETTER = "model.ckpt-20", "best_models/val_loss=2.0000-step-11", "best_models/val_loss=1.0000-step-21"
+CURVES, DATA_PART = "logdir/events.out.tfevents.1560000000.gpu-0", ".data-00000-of-00001"
+NEWEST, OLD = "model.ckpt-20", "best_models/val_loss=2.0000-step-11"
 
 
 @pytest.fixture
@@ -75,7 +75,8 @@ def lost(here):
     event_summary.write(str(here))
 
 
-def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_back(here):
+def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_whole_lines_of_the_records_back(here):
+    (here / "progress.jsonl").write_text('{"event": "first"}\n{"event": "hal')
     assert sent(copy(here, 20, NEWEST, OLD)) == 10
     lost(here)
     assert replica.MARK + "20" in call(here, "copied").stdout
@@ -121,27 +122,22 @@ def test_records_that_were_never_lost_are_as_they_were(here):
     assert (here / CURVES).read_bytes() == DATA + b'{"event": "later"}\n'
 
 
-def test_a_line_that_was_just_being_written_when_it_was_copied_spoils_no_other(here):
-    (here / "progress.jsonl").write_text('{"event": "first"}\n{"event": "hal')
-    copy(here, 20, NEWEST)
-    lost(here)
-    call(here, "fetch")
-    assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
-
-
 @pytest.mark.parametrize(
-    ("spoilt", "left"),
-    [("still/progress.jsonl", "still/progress.jsonl"), (f"logdir/{OLD}.data-00000-of-00001", f"logdir/{OLD}")],
-    ids=["record", "best model"],
+    ("spoilt", "part", "brought"),
+    [
+        ("still/progress.jsonl", "", [NEWEST, OLD]),
+        (f"logdir/{OLD}", DATA_PART, [NEWEST]),
+        (f"logdir/{NEWEST}", DATA_PART, [OLD]),
+    ],
+    ids=["record", "best model", "checkpoint"],
 )
-def test_what_was_spoilt_there_is_left_behind_and_the_rest_is_brought(here, spoilt, left):
+def test_what_was_spoilt_there_is_left_behind_and_the_rest_is_brought_to_go_on_from(here, spoilt, part, brought):
     copy(here, 20, NEWEST, OLD)
-    (here.parent / "there" / "copy" / spoilt).write_bytes(b"rot")
+    (here.parent / "there" / "copy" / f"{spoilt}{part}").write_bytes(b"rot")
     lost(here)
     done = call(here, "fetch")
-    assert (done.returncode, done.stdout) == (0, f"left behind: {left}\n")
-    assert (here / "logdir" / f"{NEWEST}.index").exists()
-    assert (here / "logdir" / f"{OLD}.index").exists() == (spoilt == left)
+    assert (done.returncode, done.stdout) == (0, f"left behind: {spoilt}\n")
+    assert [name for name in (NEWEST, OLD) if (here / "logdir" / f"{name}.index").exists()] == brought
     assert (here / "progress.jsonl").read_text().endswith('{"event": "later"}\n')
 
 
@@ -155,23 +151,16 @@ def test_a_copy_that_does_not_arrive_leaves_the_disk_as_it_was(here):
     assert not (here / "brought").exists()
 
 
-def test_a_best_model_that_is_there_is_sent_again_only_with_other_bytes(here):
+def test_a_best_model_is_sent_again_only_with_other_bytes_and_what_the_framework_has_removed_goes_there_too(here):
     copy(here, 20, NEWEST, OLD)
     save(here / "logdir", "model.ckpt-30")
     assert sent(copy(here, 30, "model.ckpt-30", OLD)) == 3
     save(here / "logdir", OLD, data=DATA[::-1])  # Of the same name, with other bytes.
     assert sent(copy(here, 30, "model.ckpt-30", OLD)) == 1
+    assert kept(here) == ["model.ckpt-30", "val_loss=2.0000-step-11"]
     lost(here)
     call(here, "fetch")
     assert (here / "logdir" / f"{OLD}.data-00000-of-00001").read_bytes() == DATA[::-1]
-
-
-def test_what_the_framework_has_removed_goes_there_too(here):
-    copy(here, 20, NEWEST, OLD)
-    save(here / "logdir", "model.ckpt-30")
-    save(here / "logdir", BETTER)
-    assert sent(copy(here, 30, "model.ckpt-30", BETTER)) == 6
-    assert kept(here) == ["model.ckpt-30", "val_loss=1.0000-step-21"]
 
 
 @pytest.mark.parametrize("harm", ["head -c 11000 | ", "LC_ALL=C sed s,gggg,GGGG, | "])
@@ -187,14 +176,6 @@ def test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_pl
     lost(here)
     assert call(here, "fetch").returncode == 0
     assert (here / "logdir" / f"{NEWEST}.index").exists()
-
-
-def test_where_the_checkpoint_was_spoilt_there_the_best_models_are_brought_to_go_on_from(here):
-    copy(here, 20, NEWEST, OLD)
-    (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
-    lost(here)
-    assert call(here, "fetch").returncode == 0
-    assert sorted(path.stem for path in (here / "logdir").rglob("*.index")) == [OLD.rpartition("/")[2]]
 
 
 def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):

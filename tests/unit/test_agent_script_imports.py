@@ -34,15 +34,11 @@ def test_what_cannot_be_imported_is_said_with_the_interpreter(tmp_path: Path, te
 
 
 def test_imports_that_a_start_may_not_reach_are_left_alone(tmp_path: Path) -> None:
-    optional = (
-        "try:\n    import no_such_package\nexcept ImportError:\n    pass\ndef later():\n    import no_such_package\n"
-    )
+    optional = "try:\n    import no_package\nexcept ImportError:\n    pass\ndef later():\n    import no_package\n"
     assert tried(tmp_path / "train.py", optional) == (0, "")
 
 
-def test_a_program_may_have_a_module_of_the_same_name_as_our_package_and_nothing_is_written_beside_it(
-    tmp_path,
-):
+def test_a_program_may_have_a_module_of_our_packages_name_and_nothing_is_written_beside_it(tmp_path):
     (tmp_path / "agent.py").write_text("own = True\n")
     assert tried(tmp_path / "train.py", "from __future__ import division\nfrom agent import own\n") == (0, "")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["agent.py", "train.py"]

@@ -57,9 +57,7 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(fetch, publisher):
     [(CONTENT[:200_000], ["bytes=200000-"]), (b"x" * 200_000, ["bytes=200000-", None])],
     ids=["of this archive", "of another day"],
 )
-def test_what_a_killed_staging_has_left_is_gone_on_with_and_once_more_from_zero(
-    fetch, publisher, tmp_path, left, asked
-):
+def test_what_a_killed_staging_has_left_is_used_or_fetched_anew(fetch, publisher, tmp_path, left, asked):
     (tmp_path / "archives").mkdir()
     (tmp_path / "archives" / "a.tgz.part").write_bytes(left)
     (tmp_path / "archives" / "a.tgz.part.of").write_text(json.dumps({"validator": '"one"', "bytes": len(CONTENT)}))

@@ -65,9 +65,7 @@ def test_pairs_are_shuffled_together_and_every_time_the_same(tmp_path):
             file.writelines(f"{number}\n" for number in range(1000))
     first, again = [[str(tmp_path / f"{time}{name}") for name in ("en", "de")] for time in (1, 2)]
     text_cleaning.shuffle(sources, first, 16)
-    shuffle = (
-        "import sys; from agent.data import text_cleaning; text_cleaning.shuffle(sys.argv[1:3], sys.argv[3:5], 16)"
-    )
+    shuffle = "import sys; from agent.data.text_cleaning import shuffle; shuffle(sys.argv[1:3], sys.argv[3:5], 16)"
     folder = Path(text_cleaning.__file__).parents[2]
     subprocess.run([sys.executable, "-c", shuffle, *sources, *again], cwd=folder, check=True, capture_output=True)
     texts = [open(path).read() for path in first + again]  # noqa: SIM115
