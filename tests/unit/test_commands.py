@@ -16,6 +16,7 @@ from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
 
 import fabfile
+from core.polling import NotReadyError
 from microcluster.commands import command_line, explain, ssh, stack_outputs, step, stop
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError
@@ -52,40 +53,38 @@ def run(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "code", "said"),
     [
-        (command_line.UserMistake("that is not there"), 2),
-        (ConfigError("stack nope: no such file"), 2),
-        (command_line.CommandFailed("it did not work"), 1),
-        (UnreachableError("connecting to gpu-0: refused."), 1),
-        (ProviderError("a refusal. Do this."), 1),
-        (ApiError("calling X::y", "E", "no"), 1),
-        (OSError(28, "No space left on device", "artifacts/local"), 1),
-        (KeyboardInterrupt(), 130),
+        (command_line.UserMistake("that is not there"), 2, "That is not there"),
+        (ConfigError("stack nope: no such file"), 2, "Stack nope: no such file"),
+        (command_line.CommandFailed("it did not work"), 1, "It did not work"),
+        (ProviderError("a refusal. Do this."), 1, "A refusal. Do this."),
+        (ApiError("calling X::y", "E", "no"), 1, "Calling X::y: no"),
+        (OSError(28, "No space left on device", "artifacts/local"), 1, "fab fails: "),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+        (ImportError("no name 'Live'"), 1, ".venv does not fit (no name 'Live'). `make setup` renews it"),
+        (NotReadyError("waiting for ssh: not there."), 1, "Waiting for ssh: not there. Run the same command again."),
+        (UnreachableError("connecting to gpu-0: no."), 1, "Connecting to gpu-0: no. Check that the machine is up"),
     ],
+    ids=lambda value: type(value).__name__,
 )
-def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
+def test_every_expected_end_is_a_sentence_with_a_next_command_and_an_exit_code(error, code, said, capsys):
     def fails():
         raise error
 
-    with pytest.raises(SystemExit) as end:
-        command_line.command(fails)(command_line.invoke.Context())
-    said = capsys.readouterr().err
-    assert end.value.code == code
-    assert said.strip()
-    assert "Traceback" not in said
+    assert command_line.command(fails).code() == code
+    shown = capsys.readouterr().err
+    assert shown.strip().startswith(said) and shown.strip()
+    assert "Traceback" not in shown
 
 
 def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys):
     def stopped():
         raise KeyboardInterrupt("`apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7)")
 
-    with pytest.raises(SystemExit):
-        command_line.command(stopped)(command_line.invoke.Context())
-    assert capsys.readouterr().err.strip() == (
-        "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). "
-        "To continue, run the same command again."
-    )
+    command_line.command(stopped).code()
+    said = "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). To continue, run the same"
+    assert capsys.readouterr().err.strip().startswith(said)
     with pytest.raises(KeyboardInterrupt):  # What it is a part of does not go on.
         command_line.run_part(command_line.command(stopped))
 
@@ -102,9 +101,8 @@ def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monk
 
 def test_the_list_has_what_people_use_and_no_step_of_pulumis():
     listed = [line.split() for line in fab("--list").stdout.splitlines()]
-    assert {words[0] for words in listed if words and words[0] in fabfile.MODULES and len(words) > 3} == set(
-        fabfile.MODULES
-    )
+    explained = {words[0] for words in listed if len(words) > 3}
+    assert explained >= set(fabfile.MODULES)
     assert not [words for words in listed if words and words[0].startswith("step")]
 
 
@@ -114,7 +112,7 @@ def test_a_list_whose_reader_has_gone_ends_without_a_word():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("words", [("nope",), ("logs", "--nope"), ("plan", "--budget", "x")])
+@pytest.mark.parametrize("words", [("nope",), ("plan", "--budget", "x")])
 def test_a_command_line_that_cannot_be_understood_is_the_users_mistake(words):
     done = fab(*words)
     assert done.returncode == 2
@@ -148,9 +146,8 @@ def test_a_step_with_a_broken_cluster_fails_with_the_key_that_is_missing(run):
 
 def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_standard_input(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True, read=lambda: pytest.fail("it waits")))
-    with pytest.raises(SystemExit) as end:
-        step.prepare_node(command_line.invoke.Context())
-    assert (end.value.code, "make up" in capsys.readouterr().err) == (2, True)
+    assert step.prepare_node.code() == 2
+    assert "make up" in capsys.readouterr().err
 
 
 def test_stopping_never_fails_and_says_one_line(run):
@@ -186,8 +183,7 @@ def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(wor
     monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: up.to_json()})
     monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
     monkeypatch.setattr(ssh.os, "execvp", lambda program, argv: became.extend(argv))
-    with pytest.raises(SystemExit):
-        ssh.ssh(command_line.invoke.Context(), node="gpu-0")
+    ssh.ssh.code(node="gpu-0")
     assert became[became.index("root@198.51.100.7") + 1 :] == line
 
 
@@ -204,12 +200,10 @@ def test_a_running_cluster_is_found_although_its_stack_file_has_changed(tmp_path
 
 def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monkeypatch, capsys):
     text = (ROOT / "stacks" / "Pulumi.v100.yaml").read_text()
-    (tmp_path / "Pulumi.dev.yaml").write_text(
-        text.replace("kind: openseq2seq", "kind: openseq2seq\n    checkpointSteps: 5000")
-    )
+    kind = "kind: openseq2seq"
+    (tmp_path / "Pulumi.dev.yaml").write_text(text.replace(kind, f"{kind}\n    checkpointSteps: 5000"))
     monkeypatch.setattr(config, "STACKS", tmp_path)
-    with pytest.raises(SystemExit):
-        explain.explain(command_line.invoke.Context(), stack="dev", json=True)
+    assert explain.explain.code(stack="dev", as_json=True) == 0
     said = capsys.readouterr()
     assert "36 times the default of 140 steps" in said.err
     assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"

@@ -120,7 +120,7 @@ KEPT = ["fetch everything", *ENDED]
 
 
 @pytest.mark.parametrize("code", [0, 1], ids=["all is over", "a bill that goes on is a failure"])
-def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental: Rental, code: int) -> None:
+def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental, code):
     rental.cancel_code = code
     assert ended() == code
     assert rental.done == ENDED
@@ -129,9 +129,7 @@ def test_a_finished_job_is_fetched_whole_and_then_everything_is_cancelled(rental
 
 @pytest.mark.parametrize("change", [{"fetch_code": 1}, {"silent": True}], ids=["a wrong hash", "no answer"])
 @pytest.mark.parametrize("state", ["finished", "failed"])
-def test_nothing_is_cancelled_when_not_everything_was_fetched(
-    rental: Rental, capsys: pytest.CaptureFixture[str], change: dict[str, Any], state: str
-) -> None:
+def test_nothing_is_cancelled_when_not_everything_was_fetched(rental, capsys, change, state):
     rental.__dict__.update(change, states=[state])
     assert ended() == 1
     assert "down discard" not in rental.done
@@ -142,9 +140,7 @@ def test_nothing_is_cancelled_when_not_everything_was_fetched(
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped", "stalled"])
-def test_the_machines_of_a_job_that_has_not_finished_stay_for_a_while_with_their_price_and_are_then_cancelled(
-    rental: Rental, capsys: pytest.CaptureFixture[str], state: str
-) -> None:
+def test_the_machines_of_an_unfinished_job_stay_for_a_while_with_their_price_before_they_go(rental, capsys, state):
     rental.states = [state]
     assert ended() == 1
     assert rental.done == KEPT
@@ -156,9 +152,7 @@ def test_the_machines_of_a_job_that_has_not_finished_stay_for_a_while_with_their
     assert "a higher keepFailed" in said.out and "Ctrl-C here until `make down STACK=v100`" in said.out
 
 
-def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_they_wait(
-    rental: Rental, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_they_wait(rental, monkeypatch):
     rental.states, waited = ["failed"], []
 
     def stack_file(stack: str) -> Limits:
@@ -172,7 +166,7 @@ def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_
     assert rental.done == KEPT
 
 
-def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rental: Rental) -> None:
+def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rental):
     def look(seconds: float) -> None:
         time.sleep(0.11)
         guard.guard_of("v100", Home.of(), rental.limits, "timer").watch()
@@ -182,16 +176,14 @@ def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rent
     assert rental.done == KEPT
 
 
-def test_a_job_that_runs_again_meanwhile_is_followed_and_not_cancelled(rental: Rental) -> None:
+def test_a_job_that_runs_again_meanwhile_is_followed_and_not_cancelled(rental):
     rental.states = ["failed", "failed", "running"]
     assert ended() is None
     assert rental.done == ["fetch everything"]
     assert rental.busy == [True, False], "no other guard ends it meanwhile"
 
 
-def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(
-    rental: Rental, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(rental, capsys):
     def press(seconds: float) -> None:
         raise KeyboardInterrupt
 
@@ -204,22 +196,20 @@ def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(
     assert not guard.book_of("v100", Home.of()).records(), "no guard is to finish it"
 
 
-def test_a_limit_that_is_reached_in_the_wait_cancels_what_cannot_be_fetched_too(rental: Rental) -> None:
+def test_a_limit_that_is_reached_in_the_wait_cancels_what_cannot_be_fetched_too(rental):
     rental.states, rental.limits, rental.fetch_code = ["failed"], Limits(lease_h=Decimal("0.5")), 1
     assert ended() == 1
     assert rental.done == ENDED
 
 
-def test_while_another_guard_ends_it_make_up_waits(rental: Rental) -> None:
+def test_while_another_guard_ends_it_make_up_waits(rental):
     with ExitStack() as held:
         held.enter_context(locks.alone_on("v100.guard", "fab guard", Home.of()))
         assert ended(lambda seconds: held.close()) == 0
     assert rental.done == ENDED
 
 
-def test_while_another_command_works_on_the_stack_nothing_of_it_is_stopped_or_cancelled(
-    rental: Rental, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_while_another_command_works_on_the_stack_nothing_of_it_is_stopped_or_cancelled(rental, capsys):
     with locks.alone_on("v100", "make up", Home.of()):
         assert ended() == 1
     assert rental.done == []
@@ -227,13 +217,13 @@ def test_while_another_command_works_on_the_stack_nothing_of_it_is_stopped_or_ca
     assert "another command works on the stack" in said and "It goes on costing $8.99 an hour." in said
 
 
-def test_an_account_that_cannot_be_read_is_asked_until_it_can(rental: Rental) -> None:
+def test_an_account_that_cannot_be_read_is_asked_until_it_can(rental):
     rental.unread, waited = [None, AccountError("nobody answers"), AccountError("nobody answers")], []
     assert ended(waited.append) == 0
     assert (rental.done, len(waited)) == (ENDED, 1)
 
 
-def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(monkeypatch):
     done: list[str] = []
     record = Record("watch@here", datetime.now(UTC), Verdict("record", "within its limits"))
     looking = SimpleNamespace(watch=lambda: done.append("told") or record)
@@ -247,7 +237,7 @@ def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(mo
     assert done == ["told", "started"]
 
 
-def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(up, "outcome_or_none", lambda stack: replace(RUNNING, state="stopped"))
     monkeypatch.setattr(up, "run_part", lambda part, **options: done.append(part.name) or 0)
@@ -256,9 +246,7 @@ def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("codes", "looks"), [([2, 2, 0], 3), ([1], 1)])
-def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until_it_can(
-    monkeypatch: pytest.MonkeyPatch, codes: list[int], looks: int
-) -> None:
+def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until_it_can(monkeypatch, codes, looks):
     waited, left = [], list(codes)
     monkeypatch.setattr(guard, "run_part", lambda part, stack: left.pop(0))
     monkeypatch.setattr(guard, "limits_of", lambda stack: looks)
@@ -268,9 +256,7 @@ def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until
 
 
 @pytest.mark.parametrize(("early_s", "looks"), [(100, 3), (7200, 1)])
-def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit_ends_the_rental(
-    monkeypatch: pytest.MonkeyPatch, early_s: float, looks: int
-) -> None:
+def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit(monkeypatch, early_s, looks):
     now, waited = datetime.now(UTC), []
     due = End("lease", now + timedelta(seconds=early_s), now + timedelta(hours=3))
     found = [Verdict(step, "", due=due) for step in ("warn", "warn", "over")]
@@ -290,22 +276,20 @@ def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit_
         NotReadyError("The account has not ended it."),
     ],
 )
-def test_a_cancellation_that_is_refused_says_what_goes_on_costing(
-    rental: Rental, capsys: pytest.CaptureFixture[str], refused: Exception
-) -> None:
+def test_a_cancellation_that_is_refused_says_what_goes_on_costing(rental, capsys, refused):
     rental.refused = refused
     assert ended() == 1
     said = capsys.readouterr().err
     assert f"not everything was cancelled: {refused}" in said and "It goes on costing $8.99 an hour." in said
 
 
-def test_a_stack_that_did_not_come_up_ends_as_a_failed_job_though_an_earlier_one_had_finished(rental: Rental) -> None:
+def test_a_stack_that_did_not_come_up_ends_as_a_failed_job_though_an_earlier_one_had_finished(rental):
     assert ended(is_up=False) == 1
     assert rental.done == KEPT
 
 
 @pytest.mark.parametrize("change", [{"is_up": False}, {"has_run": False}])
-def test_where_no_run_has_begun_there_is_nothing_to_fetch(rental: Rental, change: dict[str, bool]) -> None:
+def test_where_no_run_has_begun_there_is_nothing_to_fetch(rental, change):
     rental.__dict__.update(change)
     assert ended(is_up=False) == 1
     assert rental.done == ["stop", "down discard"]
@@ -321,9 +305,7 @@ def test_where_no_run_has_begun_there_is_nothing_to_fetch(rental: Rental, change
         ({"whenDone": "keep", "keepFailed": 0}, True, True),
     ],
 )
-def test_a_rental_ends_with_its_job_by_the_option_or_by_its_guard(
-    section: dict[str, Any] | None, down: bool, ends: bool
-) -> None:
+def test_a_rental_ends_with_its_job_by_the_option_or_by_its_guard(section, down, ends):
     values = config.read_values(config.path_of("horovod-local"))
     known = config.parse("horovod-local", values | ({"microcluster:guard": section} if section else {}))
     assert up.ends_with_job(known, down=down) == ends
@@ -339,17 +321,13 @@ def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:
     return up._update(place, "v100", ends=ends)
 
 
-def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_itself(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_itself(monkeypatch, tmp_path):
     assert updated(monkeypatch, Home(tmp_path / "1", tmp_path), ends=True) == 1
     with pytest.raises(CommandFailed, match="What was ordered is kept and costs money"):
         updated(monkeypatch, Home(tmp_path / "2", tmp_path), ends=False)
 
 
-def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(monkeypatch, tmp_path, capsys):
     def press(home: Home, *words: str) -> int:
         raise KeyboardInterrupt
 
@@ -359,9 +337,7 @@ def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(
 
 
 @pytest.mark.parametrize("where", [None, "a timer"])
-def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None
-) -> None:
+def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(tmp_path, monkeypatch, where):
     now = datetime.now(UTC)
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
     book = guard.book_of("v100", Home(tmp_path, tmp_path))

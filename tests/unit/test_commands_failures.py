@@ -16,9 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fake_machine import FACTS
 
 import fabfile
-from core.polling import NotReadyError
 from microcluster.commands import command_line, logs, ssh, stack_outputs, watch
-from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import wait_for_ssh
 from microcluster.setup import keys
 from providers.rental import api_calls
@@ -150,10 +148,8 @@ def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(
     def cancel_all():
         raise TypeError(f"unsupported \x1b[2J {API_KEY}")
 
-    with pytest.raises(SystemExit) as end:
-        command_line.command(cancel_all)(command_line.invoke.Context())
+    assert command_line.command(cancel_all).code() == 1
     said, file = capsys.readouterr().err, home / "cache" / "logs" / "fab-cancel-all-error.log"
-    assert end.value.code == 1
     assert said.startswith("fab cancel-all: TypeError: unsupported  (secret). This is a mistake in the program")
     assert str(file) in said and "fab receipt" in said
     kept = file.read_text()
@@ -163,25 +159,3 @@ def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(
     file.parent.write_text("a file where a folder should be")
     told = command_line.unforeseen("fab sweep", KeyError("id"))
     assert "KeyError: 'id'" in told and "could not be written" in told
-
-
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (
-            ImportError("cannot import name 'Live'"),
-            ".venv does not fit (cannot import name 'Live'). `make setup` renews it",
-        ),
-        (NotReadyError("waiting for ssh: not there."), "Waiting for ssh: not there. Run the same command again."),
-        (
-            UnreachableError("connecting to gpu-0: no."),
-            "Connecting to gpu-0: no. Check that the machine is up and that adminCidrs",
-        ),
-    ],
-)
-def test_an_error_that_says_no_next_command_gets_one(error, text, capsys):
-    def fails():
-        raise error
-
-    assert command_line.command(fails).code() == 1
-    assert capsys.readouterr().err.startswith(text)

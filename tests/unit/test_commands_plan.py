@@ -1,6 +1,7 @@
 """`fab plan`: the better buy for a stack's job, from published runs or from the newest run of the stack itself."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,8 @@ from microcluster.config import stack as config
 from providers.softlayer import billing, specs
 
 REPORT = {
-    "run": "0123456789ab",
-    "gpu": "P100",
-    "world_size": 2,
-    "nodes": [{"name": "gpu-0"}],
-    "seconds_per_step": 2.0,
-    "unit": "step",
-    "answers": [],
-    "emulated": False,
+    **{"run": "0123456789ab", "gpu": "P100", "world_size": 2, "nodes": [{"name": "gpu-0"}]},
+    **{"seconds_per_step": 2.0, "unit": "step", "answers": [], "emulated": False},
 }
 
 
@@ -54,9 +49,8 @@ def test_a_published_job_is_told_not_to_rent_its_second_machine_and_which_keys_c
 
 def test_every_gpu_count_port_and_precision_that_is_sold_has_a_row_and_what_was_never_measured_says_so(reports, capsys):
     rows = planned(capsys, "p100")["rows"]
-    assert {(row["gpu"], row["gpus"], row["nodes"]) for row in rows} == {
-        (gpu, gpus, nodes) for gpu in ("P100", "V100") for gpus in (1, 2) for nodes in (1, 2, 4)
-    }
+    wanted = set(product(["P100", "V100"], [1, 2], [1, 2, 4]))
+    assert {(row["gpu"], row["gpus"], row["nodes"]) for row in rows} == wanted
     assert {row["port_mbps"] for row in rows if row["nodes"] == 1} == {100, 1000}
     assert {row["port_mbps"] for row in rows if row["nodes"] > 1} == {1000}
     assert {(row["gpu"], row["precision"]) for row in rows if not row["measured"]} == {("P100", "mixed")}
@@ -67,6 +61,9 @@ def test_budget_and_deadline_choose_by_the_upper_limit(reports, capsys) -> None:
     assert marked(found, "fastest within budget")["dollars"][2] <= 250
     assert marked(found, "cheapest before deadline")["hours"][2] <= 24
     assert "Cheapest within 1 hours: nothing for sure." in planned(capsys, "v100", deadline=1.0)["advice"]
+    assert plan.plan.code(stack="v100", budget=250.0) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Stack v100: 51,200,000 samples;") and "List prices of 2026-05" in shown
 
 
 def test_an_own_program_that_never_ran_has_prices_and_no_hours(reports, capsys) -> None:
@@ -89,9 +86,8 @@ def test_a_torn_report_and_one_of_a_version_that_said_less_are_no_basis_and_an_o
 
 def test_an_own_program_takes_the_pace_of_its_run_on_one_machine_and_a_lower_limit_on_more(reports, capsys) -> None:
     leave(reports, "torchrun-local")
-    rows = {
-        (row["nodes"], row["port_mbps"]): row for row in planned(capsys, "torchrun-local")["rows"] if row["measured"]
-    }
+    found = planned(capsys, "torchrun-local")["rows"]
+    rows = {(row["nodes"], row["port_mbps"]): row for row in found if row["measured"]}
     steps = config.read_file("torchrun-local").job.max_steps
     assert rows[1, 1000]["steps"] == 2 * steps and rows[2, 1000]["steps"] == steps
     assert rows[1, 1000]["hours"][1] == pytest.approx(0.5 + 2 * steps * 2.0 / 3600, abs=0.01)
@@ -135,10 +131,3 @@ def test_epochs_take_longer_on_fewer_ranks_and_stay_as_many(reports, capsys) -> 
 def test_what_cannot_be_planned_is_refused_in_a_sentence(stack, told, reports, capsys) -> None:
     assert plan.plan.code(stack=stack) == 2
     assert told in capsys.readouterr().err
-
-
-def test_the_table_shows_the_choice_and_the_date_of_the_prices(reports, capsys) -> None:
-    assert plan.plan.code(stack="v100", budget=250.0) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("Stack v100: 51,200,000 samples;")
-    assert "List prices of 2026-05" in shown and "never measured" in shown

@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,42 +12,6 @@ from launching import transformer
 from microcluster.commands.command_line import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
-from tools import product
-
-# Stands for TensorBoard: listens where it is told to, for ever.
-FAKE = """
-import socket, sys, time
-words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-print(words["--host"], file=sys.stderr, flush=True)
-listening = socket.create_server((words["--host"], int(words["--port"])))
-time.sleep(600)
-"""
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    (tmp_path / "tensorboard").mkdir()
-    (tmp_path / "tensorboard" / "__init__.py").touch()
-    (tmp_path / "tensorboard" / "main.py").write_text(FAKE)
-    argv = [sys.executable, "-c", SERVER.read_text(), "/data/runs/x/logdir", str(product.free_port())]
-    env = {"PYTHONPATH": str(tmp_path)}
-    with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
-    ) as process:
-        yield process
-        process.kill()
-
-
-def test_the_server_says_when_it_answers_and_ends_with_the_connection(server: subprocess.Popen[str]) -> None:
-    assert server.stdout and server.stdin
-    assert server.stdout.readline() == "ready\n"
-    port = int(server.args[-1])
-    socket.create_connection(("127.0.0.1", port), 5).close()
-    server.stdin.close()
-    assert server.wait(30) == 0
-    with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", port), 5)
-    assert server.stderr and server.stderr.read() == "127.0.0.1\n"
 
 
 def test_a_port_that_somebody_else_has_is_named_and_left_alone() -> None:

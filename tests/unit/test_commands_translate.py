@@ -4,7 +4,6 @@ import ast
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from microcluster.commands.translate import lines_of, model_for
 from microcluster.jobs import openseq2seq_translation
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.file_transfer import RemoteFile
-from microcluster.remote.translation import model_of, place_fetched
+from microcluster.remote.translation import model_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,39 +61,12 @@ def test_blanks_around_and_inside_a_sentence_are_made_one(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(b"", "it has 0 lines"), (b"a\n\nb\n", "line 2 is empty"), (b"\xff", "UTF-8")]
+    ("content", "reason"), [(b"", "0 lines"), (b"a\n\nb\n", "line 2 is empty"), (b"\xff", "UTF-8")]
 )
 def test_a_text_that_cannot_be_translated_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(UserMistake, match=reason):
         lines_of(str(tmp_path / "text"))
-
-
-def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
-    sent = []
-
-    class Machine(FakeMachine):
-        def _sha256sum(self, words: tuple[str, ...], stdin: str) -> tuple[int, str]:
-            return (0, f"00  {words[1]}") if words[1].endswith(("vocab", ".part")) else (1, "")
-
-        def _mv(self, words: tuple[str, ...], stdin: str) -> str:
-            return ""
-
-        def extend(self, local: Path, path: str) -> Iterator[int]:
-            sent.append((local.name, path))
-            yield 1
-
-    files = [
-        {"path": path, "what": what, "size": 1, "sha256": "00"}
-        for path, what in (*RECORDS, BEST, ("job.log", "record"))
-    ]
-    for one in files:
-        (tmp_path / one["path"]).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / one["path"]).write_text("x")
-    placed = place_fetched(Machine(), tmp_path, {"run": "0123", "files": files}, "/data", "config.py")
-    assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
-    assert ("config.py", "/data/translate/models/0123/config.py.part") in sent
-    assert not any(path.endswith(("vocab.part", "job.log.part")) for _, path in sent)
 
 
 def jetson(tmp_path: Path, *, model: Path | None) -> subprocess.CompletedProcess[str]:
@@ -116,10 +88,8 @@ def jetson(tmp_path: Path, *, model: Path | None) -> subprocess.CompletedProcess
     for name, body in stand_ins.items():
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
-    env = {"PATH": f"{tools}:{os.environ['PATH']}"}
-    return subprocess.run(
-        ["sh", "-c", script], input="open\nclose\n", capture_output=True, text=True, env=env, check=False
-    )
+    given = {"input": "open\nclose\n", "env": {"PATH": f"{tools}:{os.environ['PATH']}"}}
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, **given)
 
 
 def test_the_board_translates_line_by_line_with_the_best_model(tmp_path: Path) -> None:

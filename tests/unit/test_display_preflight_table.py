@@ -4,7 +4,7 @@ import pytest
 from command_samples import CLUSTER, COST, RUNNING
 from fake_machine import FakeMachine
 
-from microcluster.commands import command_line, status
+from microcluster.commands import status
 from microcluster.display import preflight_table
 
 NODES = [f"gpu-{number}" for number in range(8)]
@@ -45,6 +45,5 @@ def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys)
     monkeypatch.setattr(status, "launcher_of", lambda cluster: FakeMachine())
     outcome = status.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
     monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: outcome)
-    with pytest.raises(SystemExit):
-        status.status(command_line.invoke.Context(), preflight=asked)
+    status.status.code(preflight=asked)
     assert ("gpu-0 .. gpu-7" in capsys.readouterr().out) is asked

@@ -22,9 +22,8 @@ from microcluster.remote.report_records import Checkpoint, Records
 from providers.rental.receipt import Charge
 
 JOB = transformer()
-CLUSTER = ClusterFacts(
-    "local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab"
-)
+IMAGE = Container("c", "r.test/i:t")
+CLUSTER = ClusterFacts("local", "1f3a9c42", (FACTS,), container=IMAGE, job=JOB, run="0123456789ab")
 PAIR = Link(2, 1.73, 1000, 1882.0, 365_285_376, 0.5927, 1.75)
 CHECKPOINTS = (
     Checkpoint(
@@ -36,12 +35,7 @@ RATES = ((1, 1e-4), (101, 2e-4))
 POINTS = [(step, 8.0 - step / 100) for step in range(0, 300, 10)]
 
 
-def written(
-    events: tuple[dict[str, object], ...] = (),
-    *,
-    emulated: bool = False,
-    **changes: object,
-) -> str:
+def written(events=(), *, emulated: bool = False, **changes: object) -> str:
     files = (("logdir/model.ckpt-300.index", 1000),)
     records = Records(events, "base_params = {'a': '<b>'}", files, (), CHECKPOINTS, RATES)
     usual = {"state": "finished", "step": 300, "max_steps": 300, "seconds_per_step": 0.1, "link": Link(1, 0.1, 1000)}
@@ -88,7 +82,7 @@ def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
     assert _checkpoint_answer(records, None).answer == "None: the program writes no checkpoints."
 
 
-def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so() -> None:
+def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_or_derived_says_so(monkeypatch) -> None:
     captions = re.findall("<figcaption>(.*?)</figcaption>", written(tuple(SampledRun().events())))
     assert [caption.split(",")[0] for caption in captions][1:3] == ["BLEU by step", "Learning rate by step"]
     assert "GPU use by step, percent" in captions
@@ -97,9 +91,6 @@ def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so()
     said = run_text.EMULATED.format("SoftLayer")
     assert said in emulated and said not in written()
     assert "$4.5/hour (emulated)" in emulated and "<h2>Cost, emulated</h2>" in emulated
-
-
-def test_a_learning_rate_that_was_not_recorded_is_labelled_as_derived(monkeypatch) -> None:
     assert "Learning rate by step, as the trainer recorded it" in written()
     monkeypatch.setattr(f"{__name__}.RATES", ())
     assert "Learning rate by step, derived from its policy&#39;s formula" in written()

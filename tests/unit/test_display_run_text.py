@@ -14,30 +14,12 @@ from microcluster.planning.costs import Cost
 
 def test_the_facts_of_status_are_the_contract():
     facts = json.loads(json.dumps(status_facts("local", CLUSTER, RUNNING, COST)))
-    assert facts | {"nodes": [], "phase": None} == {
-        "stack": "local",
-        "run": "abcdef012345",
-        "word": None,
-        "state": "running",
-        "step": 10,
-        "max_steps": 30,
-        "train_loss": 5.5,
-        "validation_loss": 6.5,
-        "seconds_per_step": 0.5,
-        "predicted_s": None,
-        "predicted_source": None,
-        "causes": {},
-        "eta_s": 10.0,
-        "idle_s": None,
-        "armed": False,
-        "phase": None,
-        "reason": None,
-        "checkpoint": None,
-        "cause": None,
-        "alarms": [],
-        "nodes": [],
-        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False},
-    }
+    unknown = ("word", "predicted_s", "predicted_source", "idle_s", "reason", "checkpoint", "cause", "phase")
+    losses = {"train_loss": 5.5, "validation_loss": 6.5, "seconds_per_step": 0.5, "eta_s": 10.0}
+    told = {"stack": "local", "run": "abcdef012345", "state": "running", "step": 10, "max_steps": 30}
+    cost = {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False}
+    usual = {"causes": {}, "armed": False, "alarms": [], "nodes": [], "cost": cost}
+    assert facts | {"nodes": [], "phase": None} == {**dict.fromkeys(unknown), **told, **losses, **usual}
     assert facts["nodes"][0]["name"] == "gpu-0"
     assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
     line = "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
@@ -46,9 +28,8 @@ def test_the_facts_of_status_are_the_contract():
 
 def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_next_command():
     slow = {"cause": "slow", "text": "2.500 s per step instead of 1.750 predicted"}
-    seen = dataclasses.replace(
-        RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
-    )
+    predicted = {"predicted_s": 1.75, "predicted_source": "at 1882 Mb/s"}
+    seen = dataclasses.replace(RUNNING, seconds_per_step=2.5, alarms=(slow,), **predicted)
     assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
     assert "fab report --stack local" in status_text(CLUSTER, seen, COST)
     assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(CLUSTER, seen, COST)
@@ -97,15 +78,9 @@ def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
     assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == "nothing was saved"
 
 
-SETTLED = dataclasses.replace(
-    RUNNING,
-    settled=True,
-    max_steps=50_000,
-    seconds_per_step=2.3,
-    predicted_s=1.75,
-    eta_s=36_000.0,
-    causes={"computing": (0.593, 0.593), "input and all else": (0.0, 0.55)},
-)
+CAUSES = {"computing": (0.593, 0.593), "input and all else": (0.0, 0.55)}
+PACE = {"settled": True, "max_steps": 50_000, "seconds_per_step": 2.3, "predicted_s": 1.75, "eta_s": 36_000.0}
+SETTLED = dataclasses.replace(RUNNING, causes=CAUSES, **PACE)
 
 
 def test_a_pace_far_behind_the_prediction_is_a_warning_by_cause_with_its_dollars() -> None:
@@ -117,9 +92,8 @@ def test_a_pace_far_behind_the_prediction_is_a_warning_by_cause_with_its_dollars
 
 def test_a_pace_near_the_prediction_is_no_warning_and_one_without_prediction_says_what_the_rest_costs() -> None:
     near = dataclasses.replace(SETTLED, seconds_per_step=1.8, causes={})
-    assert run_text.outlook(near, COST) == (
-        "pace: a step takes 1.800 s, 3% slower than the 1.750 s predicted; what is left takes 10 h and $89.90"
-    )
+    said = "pace: a step takes 1.800 s, 3% slower than the 1.750 s predicted; what is left takes 10 h and $89.90"
+    assert run_text.outlook(near, COST) == said
     own = dataclasses.replace(near, predicted_s=None)
     assert run_text.outlook(own, COST) == "pace: a step takes 1.800 s; what is left takes 10 h and $89.90"
     assert run_text.outlook(dataclasses.replace(SETTLED, settled=False), COST) is None, "before enough steps"
