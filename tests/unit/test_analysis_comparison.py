@@ -14,14 +14,8 @@ from microcluster.commands.command_line import each_with_its_option
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:
     """Return what `fab report` writes of a run of the published table's small configuration."""
     cost = {"per_hour": per_hour, "so_far": "1.50", "emulated": False}
-    found = {
-        "run": run,
-        "stack": "texar-p100",
-        "state": "finished",
-        "kind": "texar",
-        "unit": "epoch",
-        "trains": "small",
-    }
+    found = {"run": run, "stack": "texar-p100", "state": "finished", "kind": "texar"}
+    found |= {"unit": "epoch", "trains": "small"}
     results = {"perplexity": 40.81, "validation_perplexity": 118.99, "test_perplexity": 114.72}
     labels = {name: name.replace("_", " ") for name in results}
     size = {"labels": labels, "nodes": [{}] * machines, "world_size": machines, "step": 13, "seconds_per_step": seconds}

@@ -28,19 +28,11 @@ def test_a_loss_that_is_no_number_is_in_no_curve_and_the_scores_of_the_evaluatio
     assert found.metrics == {"bleu": [(1, 0.25)]}
 
 
-def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
-    assert BASE[0](7999) == pytest.approx(9.88e-4, rel=0.001)
-    assert BASE[0](50_000) == pytest.approx(3.95e-4, rel=0.001)
-
-
 @pytest.mark.parametrize(
     ("losses", "expected"),
     [
         ((5, 4, 3, 2.5, 2.2, 2.0), "No: over the last third of the run its validation loss still fell by"),
-        (
-            (5, 3, 2, 1.62, 1.615, 1.614),
-            "As far as this data allows: over the last third the validation loss fell by only",
-        ),
+        ((5, 3, 2, 1.62, 1.615, 1.614), "As far as this data allows: over the last third the validation loss fell by"),
         ((5, 3, 1.6, 1.7, 1.9), "As far as this data allows: over the last third the validation loss rose by 11.8%"),
         ((0.0, 0.0, 0.0), "As far as"),
         ((5, 4), "Unknown: there are fewer than three"),
@@ -85,16 +77,16 @@ def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> Non
     assert found.answer.startswith("1 min 50 s of training in 11 h 9 min")
 
 
-def test_a_run_that_is_still_warming_up_has_not_reached_the_highest_rate() -> None:
+def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
+    assert BASE[0](7999) == pytest.approx(9.88e-4, rel=0.001)
+    assert BASE[0](50_000) == pytest.approx(3.95e-4, rel=0.001)
     assert "it rises to 9.88e-04 over 8000 steps of warm-up and then falls" in run_questions.rate(*BASE, 300).answer
     assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in run_questions.rate(*BASE, 8000).answer
 
 
 def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_formulas_of_the_update_made_last() -> None:
-    assert (
-        "1.23e-04 at step 291 (recorded by the trainer)"
-        in run_questions.rate(*BASE, 300, [(1, 1e-7), (291, 1.23e-4)]).answer
-    )
+    recorded = run_questions.rate(*BASE, 300, [(1, 1e-7), (291, 1.23e-4)])
+    assert "1.23e-04 at step 291 (recorded by the trainer)" in recorded.answer
     derived = run_questions.rate(*BASE, 8000)
     assert "at step 8000 (derived from the formula)" in derived.answer
     assert derived.figures["now"] == derived.figures["peak"], "update 8000 is the last one of the warm-up"

@@ -5,10 +5,8 @@ from sampled_run import SampledRun
 
 from microcluster.analysis import samples
 
-TRAINED = [
-    {"event": "phase", "phase": "training", "t": 0.0},
-    *({"event": "train", "step": s, "t": float(s)} for s in (0, 100)),
-]
+TRAINED = [{"event": "phase", "phase": "training", "t": 0.0}]
+TRAINED += [{"event": "train", "step": step, "t": float(step)} for step in (0, 100)]
 
 
 def sample(node: str, t: float, *gpus: int) -> dict[str, object]:
@@ -16,12 +14,8 @@ def sample(node: str, t: float, *gpus: int) -> dict[str, object]:
 
 
 def test_mean_and_lowest_gpu_use_are_listed_by_step() -> None:
-    used = [
-        sample("gpu-0", 50.0, 90, 100),
-        sample("gpu-1", 50.1, 20, 40),
-        sample("gpu-0", 70.0, 80),
-        sample("gpu-1", 70.0, 60),
-    ]
+    used = [sample("gpu-0", 50.0, 90, 100), sample("gpu-1", 50.1, 20, 40)]
+    used += [sample("gpu-0", 70.0, 80), sample("gpu-1", 70.0, 60)]
     assert samples.gpu_use([*TRAINED, *used]) == {
         "mean of all GPUs": [(50, 62.5), (70, 70.0)],
         "node that is used least": [(50, 30.0), (70, 60.0)],

@@ -27,6 +27,5 @@ def test_a_region_has_one_slug_however_it_is_written(given: str) -> None:
 
 def test_every_machine_type_has_a_known_gpu_and_is_sold_somewhere() -> None:
     assert {each.gpu for each in paperspace.MACHINE_TYPES.values()} <= GPUS.keys()
-    assert all(
-        set(each.regions) <= set(paperspace.REGIONS) and each.regions for each in paperspace.MACHINE_TYPES.values()
-    )
+    regions = [set(each.regions) for each in paperspace.MACHINE_TYPES.values()]
+    assert all(regions) and set.union(*regions) <= set(paperspace.REGIONS)

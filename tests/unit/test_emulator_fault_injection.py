@@ -63,9 +63,8 @@ def test_a_malformed_answer_to_a_write_comes_with_and_without_the_write_and_to_a
 
 def test_a_scripted_fault_hits_as_often_as_asked_and_then_the_drawn_ones_go_on():
     scripted, plain = injector(5, MANY_FAULTS), injector(5, MANY_FAULTS)
-    scripted.scripted.append(
-        MODEL.read_scripted({"method": "Virtual_Guest::getObject", "kind": "lost_reply", "times": 2})
-    )
+    fault = {"method": "Virtual_Guest::getObject", "kind": "lost_reply", "times": 2}
+    scripted.scripted.append(MODEL.read_scripted(fault))
     met, drawn = kinds(scripted, READ, calls=50), kinds(plain, READ, calls=50)
     assert met[:2] == ["lost_reply"] * 2
     assert met[2:] == drawn[2:]

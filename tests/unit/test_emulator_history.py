@@ -6,7 +6,6 @@ import pytest
 
 from emulator.cli import main
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.records import Records
 from emulator.store import DATABASE_FILE
 from tests.unit.emulated import Emulated
 
@@ -36,9 +35,8 @@ def test_a_thing_is_made_and_removed_under_its_label(tmp_path):
     key_id = emulated.call("Security_Ssh_Key", "createObject", KEY)["id"]
     emulated.call("Security_Ssh_Key", "deleteObject", identifier=key_id)
     events = emulated.history("event")
-    assert [(line["event"], line["what"], line["id"]) for line in events] == [
-        (event, "ssh_key", key_id) for event in ("made", "removed")
-    ]
+    assert [line["event"] for line in events] == ["made", "removed"]
+    assert {(line["what"], line["id"]) for line in events} == {("ssh_key", key_id)}
     assert events[0]["notes"] == "microcluster test-1f3a9c42"
 
 
@@ -60,29 +58,17 @@ def test_a_lagging_list_still_shows_what_was_cancelled_as_billed(tmp_path):
     emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
     listed = emulated.call("Account", "getVirtualGuests", mask="id,billingItem[id]")
     assert listed[0]["billingItem"]["id"]
-    assert "billingItem" not in emulated.call(
-        "Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem[id]"
-    )
-
-
-def test_what_is_on_disk_is_what_is_in_memory(tmp_path):
-    emulated = Emulated(tmp_path)
-    first, second = emulated.ready("gpu-0"), emulated.order("gpu-1")
-    emulated.call("Virtual_Guest", "setTags", "a,b", identifier=second)
-    emulated.call("Virtual_Guest", "deleteObject", identifier=first)
-    again = Records(tmp_path)
-    for kind in ("guests", "billing_items", "orders", "vlans"):
-        assert dict(getattr(again, kind)) == dict(getattr(emulated.account.store, kind))
+    read = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem[id]")
+    assert "billingItem" not in read
 
 
 def test_a_refused_write_is_taken_back_from_memory(tmp_path):
     emulated = Emulated(tmp_path)
     guest_id = emulated.order()
     group = emulated.call("Network_SecurityGroup", "createObject", {"name": "members"})["id"]
+    rules = [{"direction": "ingress"}, {"direction": "up"}]
     with pytest.raises(Fault):
-        emulated.call(
-            "Network_SecurityGroup", "addRules", [{"direction": "ingress"}, {"direction": "up"}], identifier=group
-        )
+        emulated.call("Network_SecurityGroup", "addRules", rules, identifier=group)
     assert emulated.account.store.security_groups[group].rules == []
     assert story(emulated, "security_group") == ["made"]
     assert list(emulated.account.store.guests) == [guest_id]

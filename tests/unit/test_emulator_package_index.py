@@ -1,17 +1,14 @@
 """The package index that machines see: this computer's own, and the hosts to which it links, and nothing else."""
 
 import base64
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import pytest
 import requests
 from staging_server import published
 from starlette.applications import Starlette
 
-from emulator.package_index import FILES, PAGES, PackageIndex, PipSettings, pip_configuration
+from emulator.package_index import FILES, PAGES, PackageIndex, PipSettings
 from tools.chaos.accounts import Door
 
 WHEEL = b"the content of a wheel"
@@ -89,12 +86,3 @@ def test_the_index_is_the_one_that_this_computers_pip_is_set_to(monkeypatch, tmp
         monkeypatch.delenv(name)
     [usual] = PipSettings.read().indexes  # pip's own default, which pip itself says.
     assert usual.startswith("https://")
-
-
-def test_a_machines_pip_finds_the_index_by_its_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
-    file = tmp_path_factory.mktemp("pip") / "pip.conf"
-    file.write_text(pip_configuration(f"http://10.0.0.1:8170{PAGES}"))
-    argv = (sys.executable, "-m", "pip", "config", "list")
-    listed = subprocess.run(argv, capture_output=True, text=True, check=True, env={"PIP_CONFIG_FILE": str(file)}).stdout
-    assert f"global.index-url='http://10.0.0.1:8170{PAGES}'" in listed
-    assert "global.trusted-host='10.0.0.1:8170'" in listed

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.machines.machine_mount import files
 from emulator.paperspace.lifecycle import MachineTargets
-from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 from tests.unit.emulated_paperspace import EmulatedPaperspace
 
 
@@ -16,28 +14,8 @@ def account(tmp_path: Path) -> EmulatedPaperspace:
 
 
 def spec_of(account: EmulatedPaperspace, ref: str):
-    records = (*account.account.store.machines.read_all(), *account.account.store.drives.read_all())
-    [number] = [each.id for each in records if each.ref == ref]
+    [number] = [each.id for each in account.account.store.machines.read_all() if each.ref == ref]
     return MachineTargets(account.account).target(number).spec
-
-
-def test_a_machine_has_the_addresses_that_the_api_shows(account):
-    network = account.network()
-    machine = account.ready(networkId=network, publicIpType="dynamic")
-    shown, spec = account.call("GET", f"/machines/{machine}"), spec_of(account, machine)
-    assert (spec.private_address, spec.public_address) == (shown["privateIp"], shown["publicIp"])
-    assert (spec.hostname, spec.image, spec.gpu_model, spec.gpu_count) == (machine, BOX_IMAGE, "Quadro P4000", 2)
-
-
-def test_a_drive_is_served_in_its_network_with_the_name_and_password_that_the_api_shows(account):
-    network = account.network()
-    drive, machine = account.drive(network), account.order(networkId=network)
-    spec = spec_of(account, drive["id"])
-    assert f"\\\\{spec.private_address}\\{spec.share.name}" == drive["mountPoint"]
-    assert (spec.share.username, spec.share.password) == (drive["username"], drive["password"])
-    assert (spec.image, spec.router_id) == (DRIVE_IMAGE, spec_of(account, machine).router_id)
-    given = files(spec, "", "", "")
-    assert (given["share"], given["username"], given["password"]) == (drive["id"], drive["username"], drive["password"])
 
 
 @pytest.mark.parametrize(("is_run_once", "boots"), [(False, ["true", "true"]), (True, ["true", ""])])

@@ -35,10 +35,7 @@ PLACE = {"datacenter": {"name": "lon04"}}
         (None, LOCAL),  # relations are shown only where they are named
         ("mask[id]", {"id": 7}),  # naming one local property hides the other ones
         ("mask[datacenter[name]]", LOCAL | PLACE),  # naming relations alone does not
-        (
-            "mask[id,activeTransaction[id],tagReferences]",
-            {"id": 7, "tagReferences": []},
-        ),  # nothing there, an empty list
+        ("mask[id,activeTransaction[id],tagReferences]", {"id": 7, "tagReferences": []}),  # nothing, an empty list
         ("mask[id,datacenter.name]", {"id": 7} | PLACE),
         ("mask.id,mask.datacenter.name", {"id": 7} | PLACE),
         ("id, datacenter [ name ]", {"id": 7} | PLACE),
