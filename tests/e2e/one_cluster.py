@@ -12,8 +12,8 @@ from tools.product import ASK_LIMIT_S
 STACK = "lightning-local"
 NODES = ("gpu-0", "gpu-1")
 UP_LIMIT_S = 1200
-REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0]"
-"""Of all programs, so that one image serves them."""
+REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0, jax==0.7.2]"
+"""Of all programs on the image of PyTorch, so that one serves them."""
 
 
 class Renter(Product):
@@ -26,9 +26,9 @@ class Renter(Product):
         text = text.replace("--batch_size 8", "--batch_size 8 --pace 0.2")  # To have time to kill a rank.
         if last is not None:
             text = re.sub(r"(maxSteps:) \d+", rf"\1 {last}", text)
-        if "kind: torchrun" in text:
+        if "microcluster/torch:" in text:
             text = re.sub(r"^    requirements: .*\n", "", text, flags=re.MULTILINE)
-            text = text.replace("    script:", f"    requirements: {REQUIREMENTS}\n    script:")
+            text = text.replace("    source:", f"    requirements: {REQUIREMENTS}\n    source:")
         self.write(text)
 
     def write(self, text: str) -> None:
