@@ -1,19 +1,16 @@
 """A machine's read-only folder ``/var/lib/machine``: its keys, disks, GPUs and gate."""
 
-import json
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
+from emulator.machines.emulated_gpus import gpus_json
 from emulator.machines.host_tools import write_private
-from emulator.machines.spec import MachineError, MachineSpec, Share
+from emulator.machines.spec import MachineSpec, Share
 
 GATE = "gate"
 CLOUD_CONFIG = "#cloud-config"
-MEMORY_MIB = {"Tesla P100-PCIE-16GB": 16280, "Tesla V100-PCIE-16GB": 16160}
-DRIVER = "440.118.02"
 
 
 def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str, pip_conf: str = "") -> dict[str, str]:
@@ -51,22 +48,3 @@ def write(folder: Path, contents: Mapping[str, str]) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, content in contents.items():
         write_private(folder / name, content)
-
-
-def gpus_json(spec: MachineSpec) -> str:
-    """The GPUs of the guest's flavor, named as emulated; a GPU keeps its identity over reboots."""
-    return json.dumps([_gpu(spec, index) for index in range(spec.gpu_count if spec.gpu_model else 0)], indent=1)
-
-
-def _gpu(spec: MachineSpec, index: int) -> dict[str, object]:
-    memory_mib = MEMORY_MIB.get(spec.gpu_model, spec.gpu_memory_mib)
-    if not memory_mib:
-        known = ", ".join(MEMORY_MIB)
-        raise MachineError(f"Preparing machine {spec.guest_id}: no GPU '{spec.gpu_model}' is emulated. Use {known}.")
-    return {
-        "index": index,
-        "name": f"{spec.gpu_model} (emulated)",
-        "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{spec.guest_id}/{index}')}",
-        "memory.total": memory_mib,
-        "driver_version": DRIVER,
-    }

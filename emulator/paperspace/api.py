@@ -14,7 +14,7 @@ from starlette.routing import Route
 from emulator import api
 from emulator.api import Reply
 from emulator.fault_injection import REORDERED, InjectedFault
-from emulator.paperspace import lifecycle, machines, networks, offers, operations
+from emulator.paperspace import availability, lifecycle, machines, networks, operations
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, refused
 from emulator.paperspace.operations import Call, Operation
@@ -86,7 +86,7 @@ def standing(account: Account, call: Call) -> dict[str, Any]:
 OPERATIONS: tuple[Operation, ...] = (
     Operation("auth-session", "GET", "/auth/session", session, needs_key=False, for_members=True),
     Operation("billing-accountStanding", "GET", "/billing/account-standing", standing, for_members=True),
-    *offers.OPERATIONS,
+    *availability.OPERATIONS,
     *machines.OPERATIONS,
     *networks.OPERATIONS,
 )

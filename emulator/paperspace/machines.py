@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from emulator.paperspace import billing, lifecycle, networks, offers, views
+from emulator.paperspace import availability, billing, lifecycle, networks, views
 from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import MachineType
 from emulator.paperspace.errors import ApiError, NotEmulated, conflict, not_found, refused
@@ -44,10 +44,10 @@ def create(account: Account, call: Call) -> View:
     _refuse_not_emulated(given)
     if not given.get("startOnCreate", True):
         raise NotEmulated("a machine that does not start when it is created")
-    region, wanted = account.region(given["region"]), offers.machine_type(account, given["machineType"])
+    region, wanted = account.region(given["region"]), availability.machine_type(account, given["machineType"])
     disk_gb = _fitting_disk(account, given, wanted)
     script = account.find("scripts", given["startupScriptId"]) if "startupScriptId" in given else None
-    offers.require_room(account, region, wanted)
+    availability.require_room(account, region, wanted)
     if "networkId" not in given:
         raise NotEmulated("a machine without networkId")
     network = networks.in_region(account, given["networkId"], region)

@@ -17,7 +17,7 @@ from microcluster.config import stack as config
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.account_opening import open_account
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 

@@ -16,7 +16,7 @@ from microcluster.commands.command_line import FAILED, SENTENCES, command, print
 from microcluster.commands.report import reports_in
 from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
-from microcluster.planning.costs import CENT
+from microcluster.planning.run_cost import CENT
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.key_file import CredentialsError
 

@@ -14,7 +14,7 @@ from microcluster.config import stack as config
 from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
 from microcluster.lifecycle.pulumi_state import Held
-from microcluster.planning.costs import CENT
+from microcluster.planning.run_cost import CENT
 from providers.rental.account import Extension, Resource
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge

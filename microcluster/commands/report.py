@@ -26,7 +26,7 @@ from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.planning.costs import CENT
+from microcluster.planning.run_cost import CENT
 from microcluster.remote import job as remote_job
 from microcluster.remote import report_records
 from microcluster.remote.report_records import Records

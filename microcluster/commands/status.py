@@ -11,7 +11,7 @@ from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from microcluster.remote import job
 
 OF_THE_RUN = (

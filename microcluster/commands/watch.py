@@ -20,7 +20,7 @@ from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.display import preflight_table, run_text
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host

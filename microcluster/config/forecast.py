@@ -9,8 +9,8 @@ from microcluster.accounts.registry import account_of
 from microcluster.config.sections import StackFile
 from microcluster.jobs.image import is_local
 from microcluster.planning.checkpoint_interval import MOST_DOLLARS, MOST_MINUTES, WRITE_S, interval
-from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
+from microcluster.planning.run_cost import Bill
 
 MUCH_MORE = 2.0
 """Times the default risk from which on a warning is printed."""

@@ -20,7 +20,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render_page
 from microcluster.jobs.run_plan import Metric
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from microcluster.remote.report_records import Checkpoint, Records
 
 BILL_KEYS = ("host", "what", "from", "to", "per_hour", "cost")

@@ -12,8 +12,8 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.planning.costs import CENT, HOUR_S, Bill, Cost
 from microcluster.planning.prediction import BAND
+from microcluster.planning.run_cost import CENT, HOUR_S, Bill, Cost
 
 MOST_STEPS = 12
 """More checkpoints than these are counted, not listed."""

@@ -12,7 +12,7 @@ from core.catalog.billing_rules import DOLLARS, money
 from core.plain_text import duration
 from microcluster.analysis.run_state import Outcome
 from microcluster.guard.rental import Rental, hours
-from microcluster.planning.costs import last_paid
+from microcluster.planning.run_cost import last_paid
 from providers.rental.account import Extension
 
 UNREAD = 2

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from microcluster.planning.costs import HOUR_S
+from microcluster.planning.run_cost import HOUR_S
 
 MILLION = 1_000_000
 WORTH_HOURS = 0.8

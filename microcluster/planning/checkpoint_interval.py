@@ -3,8 +3,8 @@
 import math
 from decimal import Decimal
 
-from microcluster.planning.costs import HOUR_S
 from microcluster.planning.prediction import BAND
+from microcluster.planning.run_cost import HOUR_S
 
 MOST_MINUTES, MOST_DOLLARS = 10, 1
 """The default limits of what a crash may cost, in time and in money; the lower one decides."""

@@ -7,7 +7,7 @@ from launching import transformer
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 
 CLUSTER = ClusterFacts(
     *("local", "1f3a9c42", (FACTS,)),

@@ -11,7 +11,7 @@ from core import home as marks
 from microcluster.commands import account_charges, command_line
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from providers.rental.account import Account, Extension, Identity
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount

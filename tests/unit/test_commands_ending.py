@@ -24,7 +24,7 @@ from microcluster.guard import rental as rented
 from microcluster.guard.decision import End, Limits, Verdict
 from microcluster.guard.records import Record
 from microcluster.lifecycle import locks, pulumi, pulumi_state
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
 from providers.rental.account import Extension

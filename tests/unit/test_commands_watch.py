@@ -17,7 +17,7 @@ from microcluster.commands.guard import LimitReached
 from microcluster.commands.status import status_text
 from microcluster.display import run_text
 from microcluster.guard.decision import End, Limits, Verdict
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from microcluster.remote.errors import UnreachableError
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}

@@ -17,7 +17,7 @@ from microcluster.commands.report import _bill_row, _checkpoint_answer
 from microcluster.display import report_page, run_text
 from microcluster.display.report_page import page
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 from microcluster.remote.report_records import Checkpoint, Records
 from providers.rental.receipt import Charge
 

@@ -9,7 +9,7 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.commands.status import status_facts, status_text
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import Prediction
-from microcluster.planning.costs import Cost
+from microcluster.planning.run_cost import Cost
 
 
 def test_the_facts_of_status_are_the_contract():

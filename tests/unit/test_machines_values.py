@@ -10,8 +10,9 @@ import yaml
 
 from emulator.machines import host_tools, registry
 from emulator.machines.disks import device_name, parse_loops
+from emulator.machines.emulated_gpus import gpus_json
 from emulator.machines.host_tools import connect, wait_until
-from emulator.machines.machine_mount import files, gpus_json, host_key, write
+from emulator.machines.machine_mount import files, host_key, write
 from emulator.machines.network_access import firewall_text, shaping_argv
 from emulator.machines.publishing import Repository
 from emulator.machines.registry import KeptProcess

@@ -12,8 +12,8 @@ from agent import step_time_model
 from core.catalog import softlayer as catalog
 from core.catalog.billing_rules import Rate
 from microcluster.planning.checkpoint_interval import interval
-from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
+from microcluster.planning.run_cost import Bill
 
 V100 = TrainingSetup("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)
 P100 = TrainingSetup("P100", 2, 2, 1000, "transformer-base", "fp32", 256, 4 * 60_880_896)
