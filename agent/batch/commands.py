@@ -12,7 +12,6 @@ USER_COLUMN = 15
 LIST, LIST_QUEUES, LIST_NODES, DELETE = ["qstat"], ["qstat", "-q"], ["pbsnodes", "-a"], ["qdel"]
 ANSWERS = (0, 15001 & 0xFF)
 """Exit codes with a table, or with nothing to show, as which Slurm's qstat ends after `-q` too; with 8 it ends where nobody answers."""
-UNUSABLE = re.compile("down|offline|unknown")
 
 
 def submit(request, script, log):
@@ -56,7 +55,7 @@ def nodes(text):
     found = []
     for block in filter(None, re.split(r"\n\s*\n", text.strip())):
         values = dict(re.findall(r"^\s+(\w+) *= *(.*)$", block, re.M))
-        is_up = not UNUSABLE.search(values.get("state", "unknown"))
+        is_up = not re.search("down|offline|unknown", values.get("state", "unknown"))
         found.append(int(values.get("np") or values.get("pcpus") or 0) if is_up else 0)
     return found
 

@@ -11,7 +11,6 @@ from typing import Any
 from agent.batch import commands
 from agent.batch.records import SEEN_EVERY_S, owner_of, path_of
 from core.home import Home, Owner
-from core.polling import NotReadyError
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
@@ -28,7 +27,7 @@ def _doing(what: str) -> Iterator[None]:
     """Turn a failure of the login host or of the queue into a sentence for the person."""
     try:
         yield
-    except (RemoteError, NotReadyError) as error:
+    except RemoteError as error:
         raise AccountError(f"{what}: {error}") from error
 
 
