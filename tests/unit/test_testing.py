@@ -25,7 +25,7 @@ def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monk
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv("FAST", raising=False)
     monkeypatch.setattr(testing, "other_pythons", dict)
-    monkeypatch.setattr(testing.docker, "why_no_containers", lambda: "machines need root")
+    monkeypatch.setattr(testing.docker_install, "why_no_containers", lambda: "machines need root")
     with pytest.raises(CommandFailed, match="machines need root. In CI they must"):
         testing.test(Home(tmp_path, tmp_path))
 
