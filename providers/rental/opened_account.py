@@ -14,8 +14,6 @@ from providers.rental.journal import Journal
 from providers.rental.order import Log, Operation, Session
 from providers.rental.receipt import Charge, Receipt, receipt
 
-CANCEL_LIMIT_S = 90 * 60.0
-
 
 @dataclass(frozen=True)
 class OpenedAccount:
@@ -95,7 +93,7 @@ class OpenedAccount:
     def _operation(self, stack: str, tell: Callable[[str], None], time_scale: float = 1.0) -> Operation:
         urn = f"urn:pulumi:{stack}::microcluster::pulumi:pulumi:Stack::{stack}"
         session = Session(lambda: self.account, time_scale, threading.Event())
-        return Operation(urn, session, Log(tell, tell, tell), CANCEL_LIMIT_S)
+        return Operation(urn, session, Log(tell, tell, tell), sweep.LIMIT_S)
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:

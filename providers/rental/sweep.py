@@ -16,6 +16,9 @@ from providers.rental.journal import Intent, Journal
 from providers.rental.order import Log, Operation
 from providers.rental.receipt import Receipt, receipt
 
+LIMIT_S = 90 * 60.0
+"""Of all that one command ends."""
+
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
     """Cancel what no state knows, wait until nothing more can turn up, and return the receipt.
