@@ -23,10 +23,6 @@ class Child(Process):
         os.close(stdout[1])
         super().__init__(self._child.pid, stdin[1], stdout[0])
 
-    def exit_code(self, limit_s: float = 60) -> int:
-        """Wait for its end, and return its exit code."""
-        return self._child.wait(limit_s)
-
     def release(self) -> None:
         self._child.poll()  # An ended child stays a zombie until somebody asks.
         super().release()

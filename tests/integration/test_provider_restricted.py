@@ -47,14 +47,6 @@ def limited_to(emulator_with, tmp_path):
     return start
 
 
-def test_the_ledger_names_the_missing_rights_before_anything_is_ordered(driver, onlooker):
-    with pytest.raises(
-        Failed, match=r"nothing was ordered, as user .* lacks .*\(SERVER_CANCEL\).*\(ACCESS_ALL_GUEST\)\."
-    ):
-        driver.create("Ledger", "ledger", LEDGER)
-    assert onlooker.guests() == []
-
-
 def test_an_accepted_order_that_this_user_cannot_see_is_an_error_in_all_that_follows(driver, wire, onlooker):
     asked = "Account::getCurrentUser"
     wire.says[asked] = lambda: HIDDEN[asked] if "createObject" in wire.calls else {"id": 7, "isMasterUserFlag": True}
