@@ -1,7 +1,5 @@
 """Things that vanish behind our back: before an operation, during it, and after it; and orders that wait for a person."""
 
-import urllib.request
-
 import pytest
 
 from tests.integration.provider_cluster import KEY, Onlooker, group, guest
@@ -53,12 +51,6 @@ def waiting(emulator_with):
     driver.leave()
 
 
-def decide(emulator, word: str) -> None:
-    (order,) = emulator.status()["waiting"]
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    opener.open(f"http://127.0.0.1:{emulator.port}/orders/{order['id']}/{word}", b"", timeout=10).close()
-
-
 def test_an_order_that_waits_for_approval_is_kept_reported_adopted_and_continued(waiting):
     emulator, driver, known = waiting
     with pytest.raises(Failed, match="its order [0-9]+ is PENDING_APPROVAL"):
@@ -66,9 +58,9 @@ def test_an_order_that_waits_for_approval_is_kept_reported_adopted_and_continued
     with pytest.raises(Failed, match="PENDING_APPROVAL") as again:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
     assert again.value.unfinished.id == known.id
-    assert len(emulator.status()["waiting"]) == 1
+    (order,) = emulator.status()["waiting"]
     assert "PENDING_APPROVAL" in driver.said()
-    decide(emulator, "approve")
+    emulator._admin(f"orders/{order['id']}/approve", b"")
     made = driver.update(known, guest("gpu-0"))
     assert (made.id, bool(made.outputs["provisionDate"])) == (known.id, True)
     assert len(Onlooker(emulator.config_file).guests()) == 1
