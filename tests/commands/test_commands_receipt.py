@@ -71,12 +71,3 @@ def test_an_order_that_stands_makes_the_receipt_fail_and_is_named_however_old_it
     stands = fab(home, "receipt", "--stack", "local")
     assert stands.returncode == 1
     assert f"to come: gpu-0: its order {order} is COMPLETED, and the account shows nothing of it yet" in stands.stdout
-
-
-def test_what_has_the_mark_of_another_stack_is_reported_and_not_counted(home, onlooker):
-    key = onlooker.client.call(
-        "Security_Ssh_Key", "createObject", {"key": KEY, "label": "x", "notes": f"microcluster p100-{MARK}"}
-    )
-    told = fab(home, "receipt", "--stack", "local")
-    assert told.returncode == 0
-    assert f"key/{key['id']} (x) bears mark {MARK} too and is of stack p100" in told.stdout

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,17 +36,23 @@ def project(clone: RentedProject, account: AccountEmulator) -> RentedProject:
 
 
 @pytest.fixture
-def slow_account(project: RentedProject, account: AccountEmulator) -> Iterator[AccountEmulator]:
-    """The same account with guests that take long to build, so that an `up` can be met in the middle."""
+def rented(project: RentedProject, account: AccountEmulator) -> RentedProject:
+    """The clone with both guests up, which a test may have left to the next."""
+    if not billed(account):
+        up = project.run(*UP)
+        assert up.returncode == 0, up.stdout + up.stderr
+    assert billed(account) == ["gpu-0", "gpu-1"]
+    return project
+
+
+@pytest.fixture
+def killed(project: RentedProject, account: AccountEmulator) -> RentedProject:
+    """The clone after an `up` that was killed when it had ordered both guests and recorded neither."""
+    if billed(account):
+        assert project.make("down").returncode == 0
     account.stop()
-    account.clock_rate = 10  # 300 seconds of its clock are 30 of ours.
+    account.clock_rate = 10  # 300 seconds of its clock are 30 of ours: an `up` can be met in the middle.
     account.start()
-    yield account
-    account.clock_rate = 600
-
-
-def killed(project: RentedProject, account: AccountEmulator) -> None:
-    """Kill an `up` that has ordered both guests and recorded neither."""
     up = project.start(*UP)
     until(lambda: up.poll() is not None or len(billed(account)) == 2, UP_LIMIT_S)
     up.kill()
@@ -55,6 +60,7 @@ def killed(project: RentedProject, account: AccountEmulator) -> None:
     account.stop()
     account.clock_rate = 600
     account.start()
+    return project
 
 
 def billed(account: AccountEmulator) -> list[str]:
@@ -68,19 +74,24 @@ def risk(project: RentedProject) -> str:
     return asked.stdout.strip()
 
 
-def test_a_renamed_guest_is_at_risk_and_without_an_answer_of_the_account_the_risk_is_unknown(project, account):
-    up = project.run(*UP)
-    assert up.returncode == 0, up.stdout
-    assert risk(project) == "None", "nothing has changed"
+def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(killed, account):
+    refused = killed.make("up")  # This clone has no images, so it ends after the repair.
+    assert "proved: no process, no lock" in refused.stdout, refused.stdout + refused.stderr
+    assert not orphans.find("local", killed.home) and not locks.pulumi_locks("local", killed.home)
+    up = killed.run(*UP)
+    assert (up.returncode, billed(account)) == (0, ["gpu-0", "gpu-1"]), up.stdout + up.stderr
+
+
+def test_a_renamed_guest_is_at_risk_and_without_an_answer_of_the_account_the_risk_is_unknown(rented, account):
+    assert risk(rented) == "None", "nothing has changed"
     onlooker = Onlooker(account.config_file)
     guest = next(each for each in onlooker.billed() if each["hostname"] == "gpu-1")
     onlooker.client.call("Virtual_Guest", "editObject", {"hostname": "renamed"}, id=guest["id"])
-    assert "gpu-1" in risk(project)
+    assert "gpu-1" in risk(rented)
+    onlooker.client.call("Virtual_Guest", "editObject", {"hostname": "gpu-1"}, id=guest["id"])
     account.stop()
-    assert "cannot be told" in risk(project)
+    assert "cannot be told" in risk(rented)
     account.start()
-    down = project.make("down")
-    assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr
 
 
 def broken_as(kind: str, path: Path) -> None:
@@ -95,56 +106,28 @@ def broken_as(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "stale"])
-def test_a_make_down_ends_with_nothing_billed_whatever_became_of_the_state(project, account, kind):
-    up = project.run(*UP)
-    assert up.returncode == 0, up.stdout + up.stderr
-    assert billed(account) == ["gpu-0", "gpu-1"]
-    broken_as(kind, project.state_file)
-    down = project.make("down")
-    assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr
-
-
-def billed_at_rest(down: subprocess.CompletedProcess[str]) -> str | None:
-    """Return what the last receipt of a `make down` counts; it stops an account in which nothing is rented."""
+def test_a_make_down_ends_with_nothing_billed_whatever_became_of_the_state(rented, kind):
+    broken_as(kind, rented.state_file)
+    down = rented.make("down")
     counts = re.findall(r"open billing items with mark \w{8}: (\d+)", down.stdout)
-    return counts[-1] if counts else None
+    assert (down.returncode, counts[-1:]) == (0, ["0"]), down.stdout + down.stderr
 
 
-def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_question(project, slow_account):
-    killed(project, slow_account)
-    assert orphans.find("local", project.home) and locks.stale_lock("local", project.home)
-    asked = project.run("fab", "recover")
+def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_question(killed, account):
+    assert orphans.find("local", killed.home) and locks.stale_lock("local", killed.home)
+    asked = killed.run("fab", "recover")
     assert asked.returncode == 1 and "Nothing was changed" in asked.stderr
     assert "still running: pulumi-language-python" in asked.stdout
-    assert orphans.find("local", project.home) and locks.stale_lock("local", project.home)
+    assert orphans.find("local", killed.home) and locks.stale_lock("local", killed.home)
 
-    recovered = project.run("fab", "recover", "--yes")
+    recovered = killed.run("fab", "recover", "--yes")
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
-    assert not orphans.find("local", project.home) and not locks.pulumi_locks("local", project.home)
-    assert pulumi_state.read("local", project.home).pending_creates == 0
-    assert billed(slow_account) == ["gpu-0", "gpu-1"]
-    again = project.run("fab", "recover", "--yes")
+    assert not orphans.find("local", killed.home) and not locks.pulumi_locks("local", killed.home)
+    assert pulumi_state.read("local", killed.home).pending_creates == 0
+    assert billed(account) == ["gpu-0", "gpu-1"]
+    again = killed.run("fab", "recover", "--yes")
     assert again.returncode == 0 and "ended:" not in again.stdout, "recovering twice is recovering once"
 
-    cancelled = project.run("fab", "recover", "--yes", "--cancel")
+    cancelled = killed.run("fab", "recover", "--yes", "--cancel")
     assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
-    assert billed(slow_account) == []
-    assert project.make("down").returncode == 0
-
-
-def test_a_make_down_after_a_killed_up_ends_its_processes_and_its_bill(project, slow_account):
-    killed(project, slow_account)
-    down = project.make("down")
-    assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr
-    assert not orphans.find("local", project.home)
-
-
-def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(project, slow_account):
-    killed(project, slow_account)
-    refused = project.make("up")  # This clone has no images, so it ends after the repair.
-    assert "proved: no process, no lock" in refused.stdout, refused.stdout + refused.stderr
-    assert not orphans.find("local", project.home) and not locks.pulumi_locks("local", project.home)
-    up = project.run(*UP)
-    assert (up.returncode, billed(slow_account)) == (0, ["gpu-0", "gpu-1"]), up.stdout + up.stderr
-    down = project.make("down")
-    assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr
+    assert billed(account) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.rented_project import RentedProject
+from tests.commands.rented_project import LOCAL, ROOT, RentedProject
 from tests.integration.conftest import AccountEmulator
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,8 +22,6 @@ MALFORMED = f"api_key = {OTHER_KEY}\n"
 COMMANDS = [
     ("pulumi", "up", "--yes", "--skip-preview", "--refresh", "-s", "local"),
     ("fab", "receipt", "--stack", "local"),
-    ("fab", "sweep", "--stack", "local"),
-    ("fab", "recover", "--stack", "local", "--yes"),
 ]
 LOUD = ("-v=9", "--logtostderr", "--logflow")
 SAMPLE_EVERY_S = 0.1
@@ -101,7 +99,7 @@ def test_no_key_is_found_outside_its_file_after_up_failure_and_destroy(project, 
     sampler.start()
     up = project.run("pulumi", "up", "--yes", "--skip-preview", "-s", "local", *LOUD)
     assert up.returncode == 0, (up.stdout + up.stderr)[-3000:]
-    stack = project.folder / "stacks" / "Pulumi.local.yaml"
+    stack = project.folder / LOCAL
     stack.write_text(stack.read_text().replace("datacenter: lon06", "datacenter: lon06\n    router: 99999"))
     failing = project.run("pulumi", "up", "--yes", "--skip-preview", "-s", "local", *LOUD)
     assert failing.returncode != 0
@@ -150,3 +148,13 @@ def test_the_sampler_sees_an_environment(project) -> None:
     sampler.over.set()
     sampler.join()
     assert {name for name, _ in sampler.found} == {"environ"}
+
+
+def test_a_key_in_a_stack_file_is_refused_by_a_plain_preview_and_not_quoted(project) -> None:
+    (project.folder / "__main__.py").write_bytes((ROOT / "__main__.py").read_bytes())
+    stack = project.folder / LOCAL
+    stack.write_text(stack.read_text().replace("config:\n", "config:\n  softlayer:apiKey: c0ffee-a-key\n", 1))
+    done = project.run("pulumi", "preview", "--non-interactive", "-s", "local")
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "softlayer:apiKey" in said, said
+    assert "c0ffee" not in said and "Traceback" not in said

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -42,13 +43,14 @@ def test_only_a_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Pa
 
 @pytest.fixture
 def without_key(tmp_path: Path, monkeypatch) -> Home:
-    """Stacks of real accounts that could be ordered, no key of an account, and an engine that must not be asked for."""
+    """Stacks that could be ordered, no key of an account, and an engine that must not be asked for."""
     (tmp_path / "stacks").mkdir()
-    for name in ("p100", "paperspace"):
+    for name in ("local", "p100", "paperspace"):
         text = (config.STACKS / f"Pulumi.{name}.yaml").read_text()
         (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text.replace("203.0.113.7", "11.0.0.7"))
     monkeypatch.setattr(config, "STACKS", tmp_path / "stacks")
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("microcluster.setup.engine.ensure", None)
     monkeypatch.setattr("microcluster.setup.engine.ensure_any", None)
     return home(tmp_path / "home")
@@ -56,9 +58,8 @@ def without_key(tmp_path: Path, monkeypatch) -> Home:
 
 @pytest.mark.parametrize(("stack", "variable"), [("p100", "SL_API_KEY"), ("paperspace", "PAPERSPACE_API_KEY")])
 def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_nothing_behind(
-    without_key, monkeypatch, stack, variable
+    without_key, stack, variable
 ) -> None:
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(without_key.root))
     with pytest.raises(UserMistake, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"):
         up.up.function(stack)
     assert not list(without_key.keys.glob("*")) and pulumi_state.known(stack, without_key) == NOTHING
@@ -78,6 +79,19 @@ def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_bill
     ):
         down.take_down(without_key, stack)
     assert state.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("stack", "ends"),
+    [("local", (0, "Nothing of stack local is up")), ("p100", (1, "but the account was not read.*SL_API_KEY"))],
+)
+def test_a_down_of_a_stack_without_a_resource_fails_where_the_account_was_not_asked(
+    without_key, monkeypatch, capsys, stack, ends
+) -> None:
+    code, said = ends
+    monkeypatch.setattr(emulated_account, "rented", lambda *_: Rented(running=False, machines=0, open_billing_items=0))
+    assert down.take_down(without_key, stack) == code
+    assert re.search(said, capsys.readouterr().out)
 
 
 def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
@@ -128,13 +142,16 @@ def test_a_lock_that_was_cut_off_is_stale_and_names_nobody(tmp_path: Path, conte
     assert [(lock.pid, lock.is_stale) for lock in locks.pulumi_locks("local", home(tmp_path))] == [(0, True)]
 
 
-def test_the_lock_of_a_pulumi_that_died_on_this_computer_needs_repair_and_no_question(tmp_path: Path) -> None:
+def test_the_lock_of_a_pulumi_that_died_on_this_computer_asks_no_question_and_nothing_is_ordered_where_its_repair_fails(
+    tmp_path: Path, monkeypatch
+) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
     leave_pulumi_lock(home(tmp_path), dead.pid, socket.gethostname())
-    locks.refuse_living_pulumi("local", "make up", home(tmp_path))
-    locks.refuse_unreadable_lock("local", home(tmp_path))
-    assert recover.needs_repair("local", home(tmp_path))
+    monkeypatch.setattr(recover.engine, "ensure_any", lambda home, stages: None)
+    monkeypatch.setattr(recover, "run_part", lambda part, **options: 1)
+    with pytest.raises(CommandFailed, match="Nothing was ordered or canceled.*`make up STACK=local` tries again"):
+        recover.repair(home(tmp_path), "local", "make up", Stages())
 
 
 @pytest.mark.parametrize(
