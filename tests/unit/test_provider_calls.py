@@ -19,7 +19,7 @@ from providers.rental.redaction import redacted
 from providers.softlayer import api as calls
 from providers.softlayer import errors
 from providers.softlayer.api import Api
-from providers.softlayer.credentials import Credentials, CredentialsError, load
+from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 
 KEY = "a-key-of-some-length-0123456789"
@@ -248,20 +248,3 @@ def test_a_secret_is_found_in_every_coat(said):
 def test_a_private_key_is_found_in_base64_too():
     coded = base64.b64encode(b"-----BEGIN OPENSSH PRIVATE KEY-----\nabc").decode()
     assert redacted(f"userdata {coded} end") == "userdata (private key) end"
-
-
-def test_a_named_file_alone_counts(tmp_path, monkeypatch):
-    monkeypatch.setenv("SL_USERNAME", "someone")
-    monkeypatch.setenv("SL_API_KEY", "of a real account")
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    conf = tmp_path / "softlayer.conf"
-    conf.touch(mode=0o600)
-    conf.write_text(
-        "[softlayer]\nusername = local\napi_key = local%\nendpoint_url = http://127.0.0.1:1/xmlrpc/v3.1/\ntimeout = 7\n"
-    )
-    assert load("$MICROCLUSTER_HOME/softlayer.conf") == Credentials(
-        "local", "local%", "http://127.0.0.1:1/xmlrpc/v3.1/", 7
-    )
-    conf.write_text("[softlayer]\nusername = local\n")
-    with pytest.raises(CredentialsError, match="api_key not found"):
-        load(str(conf))

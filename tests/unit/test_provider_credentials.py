@@ -110,6 +110,18 @@ def test_the_exported_key_goes_before_the_files_and_its_address_holds(home):
     assert KEY not in repr(found)
 
 
+def test_with_a_file_named_no_exported_key_is_taken_and_the_file_has_to_be_whole(home, monkeypatch):
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(home))
+    exported = {"SL_USERNAME": "someone", "SL_API_KEY": "of a real account"}
+    account = "endpoint_url = http://127.0.0.1:1/xmlrpc/v3.1/\ntimeout = 7\n"
+    (home / "named.conf").write_text(f"[softlayer]\nusername = local\napi_key = local%\n{account}")
+    found = load("$MICROCLUSTER_HOME/named.conf", exported)
+    assert found == Credentials("local", "local%", "http://127.0.0.1:1/xmlrpc/v3.1/", 7)
+    (home / "named.conf").write_text("[softlayer]\nusername = local\n")
+    with pytest.raises(CredentialsError, match="api_key not found"):
+        load(str(home / "named.conf"), exported)
+
+
 @pytest.mark.parametrize("word", ["False", "false", "/nowhere/authority.pem"])
 def test_a_file_cannot_switch_the_proof_of_the_endpoint_off(home, word):
     (home / "named.conf").write_text(f"{WHOLE}verify = {word}\n")

@@ -44,10 +44,11 @@ def test_a_failed_program_is_a_sentence_with_the_end_of_its_log_and_the_next_ste
         run_logged(missing, os.environ)
 
 
-def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(process, "GRACE_S", 0.5)  # Where SIGINT is ignored here, it is in the shell too.
     pid_file = tmp_path / "pid"
     with pytest.raises(CommandFailed, match="not over after 3 s"):
-        run_logged(step(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", limit_s=3), os.environ)
+        run_logged(step(tmp_path, f"sleep 600 & echo $! > {pid_file}; wait", limit_s=3), os.environ)
     child = int(pid_file.read_text())
     wait_until("the end of the child", lambda: not _lives(child), timeout_s=60, every_s=0.1)
     assert run_in_view(("sleep", "60"), os.environ, limit_s=0.2) == STOPPED_BY_LIMIT
