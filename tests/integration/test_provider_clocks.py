@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, SETTLED_S, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
 from tests.integration.until import until
+from tests.integration.wire import Wire, wire_to
 
 CLOCK_RATE = 60
 TIME_SCALE = 0.02
@@ -27,10 +27,10 @@ STEP = timedelta(minutes=15)
 
 @dataclass
 class World:
-    """An account whose lists lag nearly as far as they may, a wire that loses the answer to one order, and a home."""
+    """An account that loses the answer to one order and whose lists lag nearly as far as they may, a wire to it, and a home."""
 
     account: Any
-    wire: LossyWire
+    wire: Wire
     folder: Path
 
     @property
@@ -50,7 +50,8 @@ class World:
 @pytest.fixture
 def world(emulator_with, tmp_path):
     account = emulator_with(clock_rate=CLOCK_RATE, list_lag_s=LAG_REAL_S * CLOCK_RATE, provisioning_s=30)
-    with lossy_wire(account.endpoint, {"createObject": 1}) as wire:
+    account.script("Virtual_Guest::createObject", "lost_reply")
+    with wire_to(account.endpoint) as wire:
         yield World(account, wire, tmp_path)
 
 

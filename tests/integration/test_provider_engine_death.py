@@ -13,10 +13,10 @@ import pytest
 from google.protobuf import empty_pb2
 
 from providers.rental.journal import OPEN, Intent, Journal, intents
-from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
 from tests.integration.until import until
+from tests.integration.wire import Wire, wire_to
 
 LEAVES_WITHIN_S = 5
 NOISE_S = 15
@@ -26,7 +26,7 @@ PARENT = ("sh", "-c", 'exec 3<&0; "$0" "$@" <&3 & wait')
 
 @pytest.fixture
 def wire(account_emulator, onlooker):
-    with lossy_wire(account_emulator.endpoint, {}) as running:
+    with wire_to(account_emulator.endpoint) as running:
         yield running
 
 
@@ -54,7 +54,7 @@ def unresolved(events) -> list[Intent]:
     return [each for each in intents(events()) if each.event in OPEN]
 
 
-def creating(driver: Driver, wire: LossyWire, method: str) -> threading.Event:
+def creating(driver: Driver, wire: Wire, method: str) -> threading.Event:
     """Begin a create, and return when its call ``method`` was carried out and its answer is held back."""
     held = wire.held[method] = threading.Event()
 

@@ -5,48 +5,36 @@ import time
 
 import pytest
 
-from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import KEY, LEDGER, SETTLED_S, Cluster, Onlooker, group, guest
 from tests.integration.provider_driver import Driver, Failed
+from tests.integration.wire import wire_to
 
 PRIVATE_IMAGE, PUBLIC_IMAGE = "2263543", "2263700"
 
 
 @pytest.fixture
-def over(account_emulator, onlooker, tmp_path):
-    """Lead the provider over a wire that loses answers."""
-    running = []
-
-    def lead(**losses):
-        context = lossy_wire(account_emulator.endpoint, losses)
-        wire = context.__enter__()
-        driver = Driver(wire.config(account_emulator.config_file, tmp_path))
-        running.extend([driver, context])
-        return driver, wire
-
-    yield lead
-    for each in running:
-        each.__exit__(None, None, None)
+def driver(account_emulator, onlooker, tmp_path):
+    """A provider with a journal of its own."""
+    home = {"MICROCLUSTER_HOME": str(tmp_path / "home")}
+    with Driver(account_emulator.config_file, environment=home) as running:
+        yield running
 
 
-def test_an_order_whose_answer_got_lost_is_found_and_not_sent_again(over, onlooker):
-    driver, wire = over(createObject=1)
+def test_an_order_whose_answer_got_lost_is_found_and_not_sent_again(driver, account_emulator, onlooker):
+    account_emulator.script("Virtual_Guest::createObject", "lost_reply")
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
-    assert wire.calls.count("createObject") == 1
     assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
 
 
-def test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone(over, onlooker):
-    driver, wire = over(createObject=1)
-    wire.before_reaching.add("createObject")
+def test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone(driver, account_emulator, onlooker):
+    account_emulator.script("Virtual_Guest::createObject", "lost_call")
     began = time.monotonic()
     with pytest.raises(Failed, match="The account shows none, so nothing was ordered. Run the command again"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert time.monotonic() - began > SETTLED_S * driver.time_scale
-    assert wire.calls.count("createObject") == 1
+    assert onlooker.guests() == []
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    assert wire.calls.count("createObject") == 2
     assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
 
 
@@ -100,23 +88,19 @@ def test_a_guest_that_is_billed_and_never_listed_ends_the_command_and_nothing_mo
     assert ordered(emulator) == 1
 
 
-def test_keys_and_groups_whose_answers_got_lost_are_made_once(over, onlooker):
-    driver, _ = over(createObject=1)
+def test_keys_and_groups_whose_answers_got_lost_are_made_once(driver, account_emulator, onlooker):
+    for service in ("Security_Ssh_Key", "Network_SecurityGroup"):
+        account_emulator.script(f"{service}::createObject", "lost_reply")
     driver.create("SshKey", "key", KEY)
     assert len(onlooker.client.call("Account", "getSshKeys")) == 1
-    driver, _ = over(createObject=1)
     driver.create("SecurityGroup", "group", group("members"))
-    ours = [
-        each
-        for each in onlooker.client.call("Network_SecurityGroup", "getAllObjects")
-        if each["name"].startswith("test-")
-    ]
-    assert len(ours) == 1
+    groups = onlooker.client.call("Network_SecurityGroup", "getAllObjects")
+    assert len([each for each in groups if each["name"].startswith("test-")]) == 1
 
 
-def test_a_cancellation_whose_answer_got_lost_is_proven_all_the_same(over, onlooker):
-    driver, _ = over(deleteObject=1)
+def test_a_cancellation_whose_answer_got_lost_is_proven_all_the_same(driver, account_emulator, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    account_emulator.script("Virtual_Guest::deleteObject", "lost_reply")
     driver.delete(made)
     assert onlooker.open_count() == 0
 
@@ -135,43 +119,43 @@ def with_image(image_id: str) -> dict:
     return {key: value for key, value in guest("gpu-0", imageId=image_id).items() if key != "os"}
 
 
-def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
+def test_an_image_and_its_disks_come_in_one_order(driver, onlooker):
     wanted = with_image(PRIVATE_IMAGE)
-    with Driver(account_emulator.config_file) as driver:
-        made = driver.create("VirtualGuest", "gpu-0", wanted)
-        read = driver.read(made)
-        assert read.inputs == wanted
-        assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
-        driver.delete(made)
+    made = driver.create("VirtualGuest", "gpu-0", wanted)
+    assert driver.read(made).inputs == wanted
+    assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
+    driver.delete(made)
     assert onlooker.open_count() == 0
 
 
 @pytest.mark.parametrize("cancelled_by", ["the ledger", "a person"])
 def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order_and_no_hindrance_for_the_ledgers_end(
-    account_emulator, onlooker, cancelled_by
+    driver, account_emulator, onlooker, tmp_path, cancelled_by
 ):
-    wanted = with_image(PUBLIC_IMAGE)
     account_emulator.script("Product_Order::placeOrder", "bare_receipt")
-    with Driver(account_emulator.config_file) as driver:
-        ledger = driver.create("Ledger", "ledger", LEDGER)
-        made = driver.create("VirtualGuest", "gpu-0", wanted)
+    ledger = driver.create("Ledger", "ledger", LEDGER)
+    made = driver.create("VirtualGuest", "gpu-0", with_image(PUBLIC_IMAGE))
     assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
-    (journal,) = (account_emulator.config_file.parent / "home" / "journal").glob("*.jsonl")
+    (journal,) = (tmp_path / "home" / "journal").glob("*.jsonl")
     kept = [line for line in journal.read_text().splitlines() if '"event": "ordered"' not in line]
     journal.write_text("".join(f"{line}\n" for line in kept))  # As if it had been killed before it looked.
     if cancelled_by == "a person":
         onlooker.client.call("Virtual_Guest", "deleteObject", id=int(made.id))
-    with Driver(account_emulator.config_file) as driver:
-        driver.delete(ledger)
-        assert "open billing items with mark" in driver.said()
+    driver.delete(ledger)
+    assert "open billing items with mark" in driver.said()
     assert onlooker.open_count() == 0
 
 
-def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_again(over, onlooker):
-    driver, wire = over()
+def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_again(
+    account_emulator, onlooker, tmp_path
+):
     pods = onlooker.client.call("Network_Pod", "getAllObjects")
     elsewhere = next(pod for pod in pods if not pod["name"].startswith(LEDGER["datacenter"]))
-    with pytest.raises(Failed, match="is not in datacenter.*The account shows none, so nothing was ordered"):
+    with (
+        wire_to(account_emulator.endpoint) as wire,
+        Driver(wire.config(account_emulator.config_file, tmp_path)) as driver,
+        pytest.raises(Failed, match="is not in datacenter.*The account shows none, so nothing was ordered"),
+    ):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0", backendRouterId=str(elsewhere["backendRouterId"])))
     assert wire.calls.count("createObject") == 1
     assert onlooker.guests() == []

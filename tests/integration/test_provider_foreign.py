@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner
 from SoftLayer.CLI import core
 
-from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import (
     DOMAIN,
     KEY,
@@ -21,6 +20,7 @@ from tests.integration.provider_cluster import (
     guest,
 )
 from tests.integration.provider_driver import Driver, Failed, Resource
+from tests.integration.wire import wire_to
 
 OTHER_STACK = f"p100-{MARK}.microcluster"
 STRANGERS = (
@@ -71,7 +71,7 @@ def test_a_whole_life_of_a_cluster_leaves_its_neighbours_alone(
     account_emulator, onlooker, neighbours, tmp_path, misrooted
 ):
     before = neighbours.shown()
-    with lossy_wire(account_emulator.endpoint, {}) as wire:
+    with wire_to(account_emulator.endpoint) as wire:
         wire.misroots = misrooted
         with Driver(wire.config(account_emulator.config_file, tmp_path)) as driver:
             cluster = Cluster(driver, ("gpu-0",))

@@ -9,7 +9,6 @@ import pytest
 
 from providers.rental.resource import HostKey
 from providers.softlayer import billing, specs, views
-from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import (
     KEY,
     LEDGER,
@@ -24,6 +23,7 @@ from tests.integration.provider_cluster import (
 )
 from tests.integration.provider_driver import Driver, Failed, Resource
 from tests.integration.until import until
+from tests.integration.wire import wire_to
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_stil
 
 def calls_of(emulator, folder, machines: int) -> Counter[str]:
     """Count the calls of a whole life of a cluster: made, read once, destroyed."""
-    with lossy_wire(emulator.endpoint, {}) as wire:
+    with wire_to(emulator.endpoint) as wire:
         with Driver(wire.config(emulator.config_file, folder)) as driver:
             cluster = Cluster(driver, tuple(f"gpu-{rank}" for rank in range(machines)))
             for made in cluster.guests.values():

@@ -6,9 +6,9 @@ import xmlrpc.client
 import pytest
 
 from providers.softlayer import api
-from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, SETTLED_S, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
+from tests.integration.wire import wire_to
 
 TIME_SCALE = 0.02
 UNSEEN = xmlrpc.client.Fault("SoftLayer_Exception_ObjectNotFound", "Unable to find object with id of '101'.")
@@ -23,7 +23,7 @@ HIDDEN = {
 
 @pytest.fixture
 def wire(account_emulator, onlooker):
-    with lossy_wire(account_emulator.endpoint, {}) as running:
+    with wire_to(account_emulator.endpoint) as running:
         running.says = dict(HIDDEN)
         yield running
 

@@ -1,4 +1,4 @@
-"""A wire between a client and the account that loses the answers of chosen calls after they were carried out."""
+"""A wire between a client and the account that counts the calls, keeps some of them back, and changes what is answered."""
 
 import threading
 import urllib.request
@@ -9,18 +9,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 
-class LossyWire(ThreadingHTTPServer):
-    """Forwards every call and counts it; loses the first ``losses[method]`` answers of a method."""
+class Wire(ThreadingHTTPServer):
+    """Forwards every call and counts it."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, endpoint: str, losses: dict[str, int]) -> None:
+    def __init__(self, endpoint: str) -> None:
         super().__init__(("127.0.0.1", 0), _Forward)
         self.endpoint = endpoint.rstrip("/")
-        self.losses = dict(losses)
         self.calls: list[str] = []
-        self.before_reaching: set[str] = set()
         self.held: dict[str, threading.Event] = {}
         """Answers to these methods are kept back until the event: the account has carried them out."""
         self.kept_back: dict[str, threading.Event] = {}
@@ -29,23 +27,14 @@ class LossyWire(ThreadingHTTPServer):
         """What is answered to a method of a service instead of the account's answer: a value, a fault, or a function."""
         self.misroots = False
         """Whether every filter gets lost on the way, so that the account lists everything, as for one that it ignores."""
-        self.lock = threading.Lock()
 
     def config(self, original: Path, folder: Path) -> Path:
         """Write a client's file that leads over this wire."""
         lines = original.read_text().splitlines()
         address = f"endpoint_url = http://127.0.0.1:{self.server_address[1]}/xmlrpc/v3.1/"
-        path = folder / "lossy.conf"
+        path = folder / "wire.conf"
         path.write_text("\n".join(address if line.startswith("endpoint_url") else line for line in lines) + "\n")
         return path
-
-    def loses(self, method: str) -> bool:
-        """Tell whether this answer is to be lost."""
-        with self.lock:
-            self.calls.append(method)
-            left = self.losses.get(method, 0)
-            self.losses[method] = left - 1
-            return left > 0
 
 
 class _Forward(BaseHTTPRequestHandler):
@@ -56,16 +45,17 @@ class _Forward(BaseHTTPRequestHandler):
         method = body.split(b"<methodName>")[1].split(b"<")[0].decode()
         if self.server.misroots:
             body = body.replace(b"ObjectFilter</name>", b"ObjectNothing</name>")
-        lost = self.server.loses(method)
+        self.server.calls.append(method)
         if method in self.server.kept_back:
             self.server.kept_back[method].wait(30)
-        if lost and method in self.server.before_reaching:
-            self.close_connection = True
-            return
         service = self.path.rsplit("/", 1)[1]
         request = urllib.request.Request(f"{self.server.endpoint}/{service}", body, {"Content-Type": "application/xml"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
-            content = answer.read()
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+                content = answer.read()
+        except OSError:  # The account has lost its answer.
+            self.close_connection = True
+            return
         service_method = f"{service.removeprefix('SoftLayer_')}::{method}"
         if service_method in self.server.says:
             said = self.server.says[service_method]
@@ -74,9 +64,6 @@ class _Forward(BaseHTTPRequestHandler):
             content = xmlrpc.client.dumps(answer, methodresponse=True, allow_none=True).encode()
         if method in self.server.held:
             self.server.held[method].wait(30)
-        if lost:
-            self.close_connection = True
-            return
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -87,9 +74,9 @@ class _Forward(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def lossy_wire(endpoint: str, losses: dict[str, int]) -> Iterator[LossyWire]:
-    """Run a lossy wire to an endpoint."""
-    wire = LossyWire(endpoint, losses)
+def wire_to(endpoint: str) -> Iterator[Wire]:
+    """Run a wire to an endpoint."""
+    wire = Wire(endpoint)
     threading.Thread(target=wire.serve_forever, daemon=True).start()
     try:
         yield wire
