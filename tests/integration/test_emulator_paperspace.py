@@ -117,6 +117,7 @@ def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path, monkeypatch
         assert str(key) in started
         told = f"[paperspace]\napi_key = local\nendpoint_url = https://127.0.0.1:{port}/v1\nverify = {state / 'authority.pem'}\n"
         assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == (told, 0o600)
+        assert stat.S_IMODE((state / "server.pem").stat().st_mode) == 0o600
         shown = json.loads(run("status", "--json", "--port", port))
         assert (shown["running"], shown["open_billing_items"], shown["billed"]) == (True, 0, [])
         assert not (tmp_path / "emulator").exists()

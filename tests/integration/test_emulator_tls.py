@@ -88,16 +88,3 @@ def test_an_account_without_tls_refuses_the_fault(account_emulator, tmp_path):
     (tmp_path / "settings.toml").write_text("faults = {broken_tls = 0.5}\n")
     served = Commands(tmp_path).run("serve")
     assert served.returncode == 2 and "needs TLS" in served.stderr
-
-
-def test_it_is_started_asked_and_stopped_over_https_by_the_same_commands(tmp_path):
-    emulator = Commands(tmp_path)
-    try:
-        assert "https://127.0.0.1:" in emulator.run("start", "--tls").stdout
-        assert "running already" in emulator.run("start").stdout
-        assert emulator.run("start", "--no-tls").returncode == 1
-        assert json.loads(emulator.run("status", "--json").stdout)["running"] is True
-        assert (tmp_path / "server.pem").stat().st_mode & 0o777 == 0o600
-    finally:
-        assert emulator.run("stop").returncode == 0
-    assert json.loads(emulator.run("status", "--json").stdout)["running"] is False

@@ -17,7 +17,7 @@ from played_guard import charge as billed
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
 from microcluster.commands import guard, guard_enforcement, status
-from microcluster.guard.decision import Begun, Limits, Seen, Verdict, decide
+from microcluster.guard.decision import Limits, Verdict
 from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import locks
@@ -134,22 +134,6 @@ def test_case_10_an_order_that_no_bill_shows_yet_is_not_the_end(look):
     waiting = Resource("guest", "7", "gpu-0", OWNER)
     assert look(Played(waiting=[waiting]), Limits(lease_h=Decimal(1))).verdict.step == "record"
     assert look(Played(), Limits(lease_h=Decimal(1))).verdict.step == "over"
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        {"category": "guest_storage", "hourly": False, "per_hour": Decimal(0), "per_month": Decimal(200)},
-        {"category": "address", "hourly": False, "per_hour": Decimal("0.0045"), "per_month": Decimal(3)},
-    ],
-    ids=["monthly disk", "static address"],
-)
-def test_case_10_what_is_billed_after_the_machines_are_gone_is_cancelled_again_and_an_alarm(left):
-    began = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
-    found = Rental(began + 2 * HOUR, (charge(began, began + HOUR), charge(began, id="2", **left)))
-    begun = Begun("done", began + HOUR, has_cancelled=True)
-    verdict = decide(Limits(), Seen(began + 2 * HOUR, found, begun=begun))
-    assert (verdict.step, verdict.code) == ("end", 1)
 
 
 def test_case_10_a_price_that_is_missing_is_an_alarm_where_a_budget_is_to_hold_it(look):

@@ -4,7 +4,6 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from launching import OWNER, launched, on_gpus, run_id
@@ -15,8 +14,6 @@ from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
-from microcluster.jobs.job_section import Section
-from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.jobs.run_plan import SourceFile
 from microcluster.jobs.run_spec import decided
 
@@ -54,13 +51,6 @@ def test_no_code_outside_the_registry_asks_which_kind_it_is() -> None:
         for file in (ROOT / folder).rglob("*.py"):
             if file.parent.name != "jobs":
                 assert not re.search(r"(?<!for )kind(\.name)? (==|!=|in) [\"'(]", file.read_text()), file
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_every_kind_is_complete(name: str) -> None:
-    kind = kind_of(name)
-    assert issubclass(kind, Section) and get_args(kind.model_fields["kind"].annotation) == (name,)
-    assert set(kind.runtimes) <= {"container", "host"} and kind.runtimes
 
 
 def test_facts_of_a_kind_that_does_not_exist_are_refused_with_the_names_of_those_that_do() -> None:

@@ -1,23 +1,9 @@
 """The stand-in trainer's arguments, configuration file, log lines and log folder."""
 
-import sys
-
 import pytest
-from launching import transformer
 from standin import lines
-from standin.configuration import merge, parse_options, read_config, transformer_policy
+from standin.configuration import merge, parse_options, transformer_policy
 from standin.main import check_logdir, latest_checkpoint
-
-
-def test_the_rendered_configuration_is_read_without_tensorflow_and_a_modes_parameters_win_over_the_base(tmp_path):
-    path = tmp_path / "config.py"
-    path.write_text(transformer(batchPerGpu=4).configuration("/data/debian_en_de", "/data/runs/x/logdir"))
-    config = read_config(str(path))
-    assert "tensorflow" not in sys.modules
-    assert (config["base_params"]["dtype"], config["base_params"]["optimizer"]) == ("float32", "Adam")
-    train, evaluation = (merge(config["base_params"], config[f"{mode}_params"]) for mode in ("train", "eval"))
-    assert (train["batch_size_per_gpu"], evaluation["batch_size_per_gpu"]) == (4, 16)
-    assert (train["data_layer_params"]["shuffle"], evaluation["data_layer_params"]["shuffle"]) == (True, False)
 
 
 def test_what_is_merged_leaves_the_base_as_it_is_in_nested_parameters_too():
