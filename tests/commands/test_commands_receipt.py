@@ -14,8 +14,11 @@ MINE = f"local-{MARK}.microcluster"
 def test_the_receipt_shows_what_is_billed_and_fails_until_nothing_is(home, onlooker):
     onlooker.order("gpu-0", MINE)
     onlooker.order("strangers")
+    copied = {"key": KEY, "label": "x", "notes": f"microcluster p100-{MARK}"}
+    key = onlooker.client.call("Security_Ssh_Key", "createObject", copied)
     open_one = fab(home, "receipt", "--stack", "local")
     assert open_one.returncode == 1
+    assert f"key/{key['id']} (x) bears mark {MARK} too and is of stack p100" in open_one.stdout
     assert f"open billing items with mark {MARK}: 1" in open_one.stdout
     assert "strangers" not in open_one.stdout
     assert "make down STACK=local" in open_one.stderr
