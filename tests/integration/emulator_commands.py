@@ -2,20 +2,11 @@
 
 import contextlib
 import io
-from dataclasses import dataclass
+import subprocess
 from pathlib import Path
 
 from emulator import cli
 from tools.product import free_port
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command left behind."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 class Commands:
@@ -25,10 +16,10 @@ class Commands:
         self.state = state
         self.port = free_port()
 
-    def run(self, command: str, *words: str, port: int | None = None) -> Done:
+    def run(self, command: str, *words: str, port: int | None = None) -> subprocess.CompletedProcess[str]:
         """Run one command."""
         options = ["--state", str(self.state), "--port", str(port or self.port), "--machines", "none"]
         output, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             code = cli.main([command, *options, *words])
-        return Done(code, output.getvalue(), errors.getvalue())
+        return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())

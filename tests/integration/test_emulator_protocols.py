@@ -1,12 +1,9 @@
 """Both protocols over the wire, as the Python client, the Go client and careless programs use them."""
 
-import base64
-import http.client
-import json
-import urllib.parse
 from typing import Any
 
 import pytest
+import requests
 import SoftLayer
 
 from tests.integration.test_emulator_account import client_of, order
@@ -22,31 +19,15 @@ def guest_id(account_emulator):
     return order(client_of(account_emulator), "wired")
 
 
-class Rest:
-    """REST by hand: a verb, a path, a query, a user."""
-
-    def __init__(self, emulator: Any) -> None:
-        self._port = emulator.port
-
-    def ask(self, verb: str, path: str, parameters: list | None = None, user: str = "local:local", **query: str) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
-        body = None if parameters is None else json.dumps({"parameters": parameters})
-        headers = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()} if user else {}
-        connection.request(verb, f"/rest/v3.1/{path}?{urllib.parse.urlencode(query)}", body, headers)
-        answer = connection.getresponse()
-        self.headers = answer.headers
-        content = answer.read()
-        connection.close()
-        return answer.status, json.loads(content)
+def ask(emulator: Any, path: str, user: str = "local:local") -> tuple[int, Any]:
+    """Ask over REST by hand."""
+    name, _, key = user.partition(":")
+    answer = requests.get(f"{emulator.rest_endpoint}{path}", auth=(name, key) if user else None, timeout=20)
+    return answer.status_code, answer.json()
 
 
-@pytest.fixture
-def rest(account_emulator):
-    return Rest(account_emulator)
-
-
-def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
-    status, refused = rest.ask("GET", "SoftLayer_Virtual_Guest/4711/getObject.json")
+def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(account_emulator):
+    status, refused = ask(account_emulator, "SoftLayer_Virtual_Guest/4711/getObject.json")
     assert (status, refused["code"]) == (404, "SoftLayer_Exception_ObjectNotFound")
     assert "4711" in refused["error"]
 
@@ -55,8 +36,8 @@ def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
     "service", ["SoftLayer_Account/getObject", "SoftLayer_Network_Pod/getAllObjects", "SoftLayer_X/y"]
 )
 @pytest.mark.parametrize("user", ["", ":local", "local:wrong", "nobody:local"])
-def test_without_the_key_every_call_is_refused(rest, service, user):
-    status, refused = rest.ask("GET", f"{service}.json", user=user)
+def test_without_the_key_every_call_is_refused(account_emulator, service, user):
+    status, refused = ask(account_emulator, f"{service}.json", user)
     assert (status, refused["error"]) == (401, "Invalid username/password")
 
 
