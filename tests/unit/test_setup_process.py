@@ -1,6 +1,7 @@
-"""Programs that set-up runs: their logs, their limits, and who gets a Ctrl-C."""
+"""Programs that set-up runs: their logs, their limits, who gets a Ctrl-C, and what a person sees meanwhile."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from core.polling import wait_until
-from microcluster.setup import process
+from microcluster.setup import process, progress
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged
+from microcluster.setup.progress import Stages, moment, shown
 
 COUNTING = """
 import signal, sys, time
@@ -106,3 +108,46 @@ def test_a_program_whose_lines_cannot_be_shown_is_interrupted_once_and_waited_fo
     with pytest.raises(BrokenPipeError):
         run_in_view((sys.executable, "-c", script, str(counted)), os.environ, lines_of=broken)
     assert counted.read_text() == "1"
+
+
+def test_a_long_step_is_shown_with_its_usual_time_and_the_time_so_far(monkeypatch, capsys):
+    with shown("creating stack local", "2 s"):
+        pass
+    assert capsys.readouterr().out == "", "of a quick one nothing"
+    monkeypatch.setattr(progress, "QUICK_S", 0.01)
+    monkeypatch.setattr(progress, "REPEAT_S", 0.2)
+    with shown("building pulumi", "4 min"):
+        time.sleep(0.5)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "    building pulumi (usually 4 min)"
+    assert re.fullmatch(r"    building pulumi: \d+ s so far \(usually 4 min\)", said[1])
+    assert re.fullmatch(r"    building pulumi: done after \d+ s", said[-1])
+
+
+@pytest.mark.parametrize(("error", "how"), [(ValueError, "failed"), (KeyboardInterrupt, "interrupted")])
+def test_a_step_that_did_not_end_well_says_so_at_once(error, how, capsys):
+    with pytest.raises(error), shown("creating stack local", "2 s"):
+        raise error
+    assert capsys.readouterr().out.startswith(f"    creating stack local: {how} after ")
+
+
+def test_the_summary_names_a_stage_that_failed_too() -> None:
+    stages = Stages()
+    with stages.stage("engine", "first"):
+        pass
+    with pytest.raises(RuntimeError), stages.stage("images", "second"):
+        raise RuntimeError
+    assert re.fullmatch(r"engine \d+ s, images \d+ s", stages.summary())
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("2026-11-21T14:40:08.123456789+01:00", "2026-11-21 13:40:08 UTC"),
+        ("2026-11-21T13:40:08Z", "2026-11-21 13:40:08 UTC"),
+        ("2026-11-21T13:40:08", "2026-11-21T13:40:08"),
+        ("an unknown time", "an unknown time"),
+    ],
+)
+def test_a_time_that_a_program_wrote_is_shown_in_utc(written: str, shown: str) -> None:
+    assert moment(written) == shown

@@ -1,25 +1,34 @@
-"""What stands on the machines: an nvidia runtime that becomes runc, and a way to writable control groups."""
+"""What stands on the machines: an nvidia runtime that becomes runc, a stub of nvidia-smi, and a way to writable control groups."""
 
 import importlib.util
 import json
 import os
 import resource
 import subprocess
+import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from emulator.machines.container import isolation, may_raise_limits
 
-STUB = Path(__file__).parents[2] / "images/machine/nvidia_container_runtime.py"
+MACHINE = Path(__file__).parents[2] / "images" / "machine"
+
+
+def loaded(name: str) -> ModuleType:
+    """Load a program of the machine's image, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, MACHINE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def runtime(monkeypatch):
     """The runtime with what it becomes in ``became``."""
-    loaded = importlib.util.spec_from_file_location("nvidia_container_runtime", STUB)
-    module = importlib.util.module_from_spec(loaded)
-    loaded.loader.exec_module(module)
+    module = loaded("nvidia_container_runtime")
     module.became = []
     monkeypatch.setattr(module.os, "execvp", lambda file, argv: module.became.append(argv))
     return module
@@ -100,9 +109,6 @@ def test_a_machines_root_sets_rules_for_packets_only_where_no_security_group_gua
     assert [name for rule in profile["syscalls"] for name in rule["names"]] == refused
 
 
-SCRIPT = Path(__file__).parents[2] / "images" / "machine" / "control-groups"
-
-
 @pytest.fixture
 def made_writable(tmp_path):
     """Return what runs the script on a folder, with mount and umount that only say what they were told."""
@@ -114,7 +120,7 @@ def made_writable(tmp_path):
 
     def run(groups: Path) -> list[str]:
         environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
-        subprocess.run(["sh", SCRIPT, groups], env=environment, check=True)
+        subprocess.run(["sh", MACHINE / "control-groups", groups], env=environment, check=True)
         return (tmp_path / "words").read_text().splitlines()
 
     return run
@@ -136,3 +142,65 @@ def test_version_1_is_mounted_anew_with_a_folder_for_each_controller(tmp_path, m
     words = made_writable(groups)
     assert words[:2] == [f"umount -l {groups}", f"mount -t tmpfs -o mode=755 cgroup {groups}"]
     assert all(line.startswith("mount -t cgroup -o ") for line in words[2:])
+
+
+KIND = {"name": "Tesla P100-PCIE-16GB", "memory.total": 16280, "driver_version": "440.118.02"}
+GPUS = [{"index": index, "uuid": f"GPU-{index}", **KIND} for index in range(2)]
+
+
+@pytest.fixture
+def smi(tmp_path, capsys):
+    """Run the stub on a machine with the given GPUs; returns its exit code and what it printed."""
+    module = loaded("nvidia_smi")
+
+    def run(*arguments: str, gpus=GPUS) -> tuple[int, str]:
+        (tmp_path / "gpus.json").write_text(json.dumps(gpus))
+        return module.main(list(arguments), str(tmp_path / "gpus.json")), capsys.readouterr().out
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "first_lines"),
+    [
+        (("-L",), 0, [f"GPU {each}: Tesla P100-PCIE-16GB (UUID: GPU-{each})" for each in range(2)]),
+        ((), 0, ["GPU 0: Tesla P100-PCIE-16GB (UUID: GPU-0)"]),
+        (
+            ("--query-gpu=name,memory.total,driver_version,index,uuid", "--format=csv,noheader"),
+            0,
+            [f"Tesla P100-PCIE-16GB, 16280 MiB, 440.118.02, {each}, GPU-{each}" for each in range(2)],
+        ),
+        (("--query-gpu=index,memory.total", "--format=csv,noheader,nounits"), 0, ["0, 16280"]),
+        (("--query-gpu=colour", "--format=csv,noheader"), 2, []),
+        (("--query-gpu=name", "--format=csv"), 2, []),
+    ],
+)
+def test_lists_and_queries_are_answered_in_the_words_of_the_real_tool(smi, words, code, first_lines):
+    exit_code, text = smi(*words)
+    assert (exit_code, text.splitlines()[: len(first_lines)]) == (code, first_lines)
+
+
+def test_a_machine_without_gpus_has_no_driver(smi):
+    code, text = smi(gpus=[])
+    assert code == 9
+    assert "couldn't communicate with the NVIDIA driver" in text
+
+
+UNPLAYED = [{**GPUS[0], "index": 90}, {**GPUS[1], "index": 91}]
+"""No machine of containers on this computer has ranks with such numbers."""
+
+
+def test_a_gpu_is_as_busy_as_the_rank_that_plays_it_and_without_one_at_rest(smi):
+    asked = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
+    assert smi(*asked, gpus=UNPLAYED) == (0, "0\n0\n")
+    spin = "import time\nuntil = time.time() + 150\nwhile time.time() < until: pass"
+    rank = subprocess.Popen([sys.executable, "-c", spin], env={**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "91"})
+    try:
+        deadline = time.monotonic() + 120
+        second = 0
+        while second <= 5 and time.monotonic() < deadline:
+            first, second = map(int, smi(*asked, gpus=UNPLAYED)[1].split())
+    finally:
+        rank.kill()
+        rank.wait()
+    assert first == 0 and second > 5
