@@ -1,38 +1,47 @@
-"""A second computer with the same folder of keys, which has no journal of the first: one machine each."""
+"""Lists that lag nearly as far as they may: a second computer, a clock that is set, a computer that sleeps; one machine each."""
 
 import contextlib
+import json
+import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.provider_cluster import KEY, SETTLED_S, guest
+from tests.integration.provider_cluster import KEY, MARK, SETTLED_S, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
 from tests.integration.until import until
+from tests.integration.wire import Wire, wire_to
 
 CLOCK_RATE = 60
 TIME_SCALE = 0.02
 SETTLED_REAL_S = SETTLED_S * TIME_SCALE
 LAG_REAL_S = SETTLED_REAL_S - 3
+STEP = timedelta(minutes=15)
+"""How far a clock is set: more than what orders are waited for."""
 WAITS = "Waits 9 s, once, until whatever was ordered is in the account's lists"
 
 
 @dataclass
 class Computers:
-    """Computers with one folder of keys between them, and an account whose lists lag nearly as far as they may."""
+    """Computers with one folder of keys between them, and the wire from all of them to an account whose lists lag."""
 
     account: Any
+    wire: Wire
     folder: Path
     running: list[Driver]
 
     def driver(self, computer: str) -> Driver:
         """Start a provider on a computer."""
         home = {"MICROCLUSTER_HOME": str(self.folder / computer)}
-        self.running.append(Driver(self.account.config_file, TIME_SCALE, environment=home))
+        config = self.wire.config(self.account.config_file, self.folder)
+        self.running.append(Driver(config, TIME_SCALE, environment=home))
         return self.running[-1]
 
     def machines(self) -> list[str]:
@@ -43,10 +52,11 @@ class Computers:
 @pytest.fixture
 def computers(emulator_with, tmp_path):
     account = emulator_with(clock_rate=CLOCK_RATE, list_lag_s=LAG_REAL_S * CLOCK_RATE, provisioning_s=30)
-    found = Computers(account, tmp_path, [])
-    yield found
-    for driver in found.running:
-        driver.leave()
+    with wire_to(account.endpoint) as wire:
+        found = Computers(account, wire, tmp_path, [])
+        yield found
+        for driver in found.running:
+            driver.leave()
 
 
 def up(driver: Driver, hostname: str = "gpu-0") -> str:
@@ -55,17 +65,27 @@ def up(driver: Driver, hostname: str = "gpu-0") -> str:
     return driver.create("VirtualGuest", hostname, guest(hostname, sshKeyIds=[key.id])).id
 
 
+def begun(create: Callable[[Driver], object], driver: Driver) -> threading.Thread:
+    """Begin to create something."""
+
+    def run() -> None:
+        with contextlib.suppress(Failed, ValueError):
+            create(driver)
+
+    creating = threading.Thread(target=run, daemon=True)
+    creating.start()
+    return creating
+
+
+def guest_alone(driver: Driver) -> str:
+    return driver.create("VirtualGuest", "gpu-0", guest("gpu-0")).id
+
+
 def test_a_second_computer_waits_for_the_lists_of_a_killed_one_and_orders_nothing_twice(computers):
     first = computers.driver("first")
     first.create("SshKey", "key", KEY)
     time.sleep(LAG_REAL_S)  # The lists show the key, and of the machine nothing yet.
-
-    def create() -> None:
-        with contextlib.suppress(Failed, ValueError):
-            up(first)
-
-    creating = threading.Thread(target=create, daemon=True)
-    creating.start()
+    creating = begun(up, first)
     until(computers.machines)
     first.kill()
     creating.join(30)
@@ -100,3 +120,38 @@ def test_two_computers_at_the_same_time_make_one_machine(computers):
     (machine,) = computers.machines()
     assert machine in said
     assert all(each == machine or "another computer orders for stack" in each for each in said)
+
+
+def test_a_clock_that_is_set_between_a_kill_and_the_next_up_orders_nothing_twice(computers):
+    computers.wire.held["createObject"] = threading.Event()
+    driver = computers.driver("first")
+    creating = begun(guest_alone, driver)
+    until(computers.machines)
+    driver.kill()
+    creating.join(30)
+    computers.wire.held.clear()
+    journal = computers.folder / "first" / "journal" / f"{STACK}-{MARK}.jsonl"
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    for event in events:
+        if "at" in event:
+            event["at"] = (datetime.fromisoformat(event["at"]) - STEP).isoformat()
+    journal.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    made = guest_alone(computers.driver("first"))
+    assert computers.machines() == [made]
+    assert computers.wire.calls.count("createObject") == 1
+
+
+def test_a_provider_that_is_stopped_while_its_order_is_out_orders_nothing_twice(computers):
+    computers.account.script("Virtual_Guest::createObject", "lost_reply")
+    computers.wire.kept_back["createObject"] = threading.Event()
+    driver = computers.driver("first")
+    creating = begun(guest_alone, driver)
+    until(lambda: "createObject" in computers.wire.calls)
+    driver.process.signal(signal.SIGSTOP)
+    time.sleep(SETTLED_REAL_S + 1)
+    computers.wire.kept_back.pop("createObject").set()
+    driver.process.signal(signal.SIGCONT)
+    creating.join(120)
+    assert "Goes on with guest" in driver.said()
+    assert len(computers.machines()) == 1
+    assert computers.wire.calls.count("createObject") == 1
