@@ -136,17 +136,21 @@ def test_a_strangers_guest_whose_id_stands_in_our_state_is_neither_changed_nor_c
     assert onlooker.client.call("Virtual_Guest", "getObject", id=int(stranger), mask=MASK) == before
 
 
-def test_another_stacks_copy_of_our_key_is_refused_and_named_and_its_group_is_not_taken_over(driver, onlooker):
-    notes = f"microcluster p100-{MARK}"
-    onlooker.client.call(
-        "Security_Ssh_Key", "createObject", {"key": KEY["publicKey"], "label": "theirs", "notes": notes}
-    )
-    with pytest.raises(Failed, match="of stack p100, whose folder of keys was copied"):
+@pytest.mark.parametrize(
+    ("stack", "said"),
+    [(f"p100-{MARK}", "of stack p100, whose folder of keys was copied"), ("other-00000000", "without our mark")],
+)
+def test_a_copy_of_our_key_is_refused_named_and_left_and_its_group_is_not_taken_over(driver, onlooker, stack, said):
+    notes = f"microcluster {stack}"
+    copied = {"key": PUBLIC_KEY, "label": "theirs", "notes": notes}
+    theirs = onlooker.client.call("Security_Ssh_Key", "createObject", copied)
+    with pytest.raises(Failed, match=rf"{theirs['id']} .*{said}"):
         driver.create("SshKey", "key", KEY)
+    driver.delete(Resource("SshKey", "key", str(theirs["id"]), KEY, {}))
+    assert [key["id"] for key in onlooker.client.call("Account", "getSshKeys")] == [theirs["id"]]
     named = {"name": group("members")["name"], "description": notes}
     theirs = onlooker.client.call("Network_SecurityGroup", "createObject", named)
-    made = driver.create("SecurityGroup", "group", group("members"))
-    assert made.id != str(theirs["id"])
+    assert driver.create("SecurityGroup", "group", group("members")).id != str(theirs["id"])
 
 
 @pytest.mark.parametrize("name", ["web", group("members")["name"]])
