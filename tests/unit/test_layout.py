@@ -1,5 +1,6 @@
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def files(package: str) -> list[Path]:
     return [file for file in found if row_of(".".join(file.relative_to(ROOT).with_suffix("").parts)) == package]
 
 
+@cache
 def imports(file: Path) -> set[str]:
     """Return what a file imports, by its full names."""
     found = set()

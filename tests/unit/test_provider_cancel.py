@@ -136,4 +136,4 @@ def test_what_was_made_only_now_is_gone_as_soon_as_its_end_was_accepted_and_it_i
     sought, until = Resource("group", "7", "", OWNER), time.monotonic() + LIMIT_S
     close(Fresh(shown=1), sought, fresh_until=until)
     with pytest.raises(ProviderError, match="made only now"):
-        close(Fresh(shown=0), sought, fresh_until=until)
+        close(Fresh(shown=0), sought, limit_s=600, fresh_until=until)

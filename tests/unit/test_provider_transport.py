@@ -80,10 +80,12 @@ def dribble(content: bytes):
     return act
 
 
-@pytest.mark.parametrize("is_tls", [True, False], ids=["https", "http"])
 @pytest.mark.parametrize(
-    "content",
-    [ANSWER + b" " * 500, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<?xml version='1.0'?>" + b" " * 500],
+    ("content", "is_tls"),
+    [
+        (ANSWER + b" " * 500, True),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<?xml version='1.0'?>" + b" " * 500, False),
+    ],
     ids=["in its head", "in its body"],
 )
 def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_path, is_tls, content):

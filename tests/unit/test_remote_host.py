@@ -74,7 +74,7 @@ def test_a_command_gets_its_words_and_its_input_and_its_exit_code_comes_back(hos
     assert (done.stdout, done.stderr, done.exit_code) == ("gr\u00fcn\n", "two  words\n", 3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(WORD, min_size=1, max_size=4))
 def test_words_of_any_characters_arrive_as_they_are(host, words):
     done = host.run(("printf", "%s\\0", *words))
