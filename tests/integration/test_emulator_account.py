@@ -147,6 +147,18 @@ def test_filters_and_pages_find_the_guests_of_one_domain(account_emulator):
         cancel(client, guest_id)
 
 
+def test_guests_bills_and_unfinished_transactions_survive_a_restart(emulator_with):
+    emulator = emulator_with(provisioning_s=1800.0)
+    client = client_of(emulator)
+    guest_id = order(client, "survivor")
+    before = client.call("Virtual_Guest", "getObject", id=guest_id)
+    emulator.restart()
+    after = client.call("Virtual_Guest", "getObject", id=guest_id)
+    assert after | {"provisionDate": None} == before
+    ready(client, guest_id)
+    assert emulator.status()["open_billing_items"] == 1
+
+
 @pytest.mark.parametrize(
     ("number", "code", "words"), [(3, "InsufficientCapacity", "lon04"), (4, "Public", "3 concurrent")]
 )
