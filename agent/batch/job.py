@@ -119,11 +119,7 @@ def choose(folder, number):
 
 
 def with_addresses(folder, request, names):
-    """Return [name, address] of every node.
-
-    Raises:
-        Ended: the nodes are not what was asked for, or do not say their address.
-    """
+    """Return [name, address] of every node, or end a run whose nodes are not what was asked for, or do not say their address."""
     if len(names) != request["nodes"]:
         raise Ended(QUEUE, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
     words = "python3 '{}/agent' nodes.node_facts '{}'".format(folder, request["interface"])

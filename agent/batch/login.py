@@ -107,10 +107,8 @@ def submit(request):
             there = living(in_queue(), request)
         numbers = [job.number for job in there] or commands.submitted(output)
         if not numbers:
-            why = output.strip()[-500:] or "no word"
-            raise QueueError(
-                "it was refused: {}. Change the cluster section of the stack file, then try again.".format(why)
-            )
+            sentence = "it was refused: {}. Change the cluster section of the stack file, then try again."
+            raise QueueError(sentence.format(output.strip()[-500:] or "no word"))
         chosen = choose(folder, numbers[0])
         delete([job for job in there if job.number != chosen])
         return {"job": chosen, "new": is_new}
@@ -145,9 +143,7 @@ def look(request):
     mine = living(jobs, request)
     seen["alive"] = bool(mine)
     marked = os.path.join(folder, "alive_at")
-    if os.path.exists(
-        marked
-    ):  # The clock in it is the first node's, so that here only the file's own time says anything.
+    if os.path.exists(marked):  # The clock in it is the first node's: here only the file's own time says anything.
         seen["silent_s"] = now - os.path.getmtime(marked)
     if seen["phase"] or not mine:
         return seen

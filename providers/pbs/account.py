@@ -63,9 +63,7 @@ class Queue(Account):
         written = [each for each in queue.records(self.login) if owner_of(each) == str(owner)]
         starts = sorted((each for each in written if "started" in each), key=lambda start: start["started"])
         last, now = {start["id"]: start for start in starts}, datetime.now(UTC)
-        return [
-            charge(start, now, is_running=start["id"] in running and start is last[start["id"]]) for start in starts
-        ]
+        return [charge(one, now, is_running=one["id"] in running and one is last[one["id"]]) for one in starts]
 
     @_doing("reading or writing how far the lease was extended")
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
