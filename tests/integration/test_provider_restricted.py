@@ -93,8 +93,11 @@ def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the
         driver.create("Ledger", "ledger", LEDGER)
         made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
         emulator.restart(restricted_permissions=[each for each in everything if each != "SERVER_CANCEL"])
-        with pytest.raises(Failed, match=r"nothing was ordered, as user .* lacks 'Cancel Server' \(SERVER_CANCEL\)"):
-            driver.create("VirtualGuest", "gpu-1", guest("gpu-1"))
+        for kind, wanted in (("VirtualGuest", guest("gpu-1")), ("Ledger", LEDGER)):
+            with pytest.raises(
+                Failed, match=r"nothing was ordered, as user .* lacks 'Cancel Server' \(SERVER_CANCEL\)"
+            ):
+                driver.create(kind, "gpu-1", wanted)
         assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
         emulator.restart(restricted_permissions=everything)
         driver.create("VirtualGuest", "gpu-1", guest("gpu-1"))
