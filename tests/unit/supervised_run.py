@@ -12,6 +12,7 @@ import pytest
 import sample_spec
 from sample_spec import process
 
+from agent import kill_run
 from agent.checkpoints.replica import MARK, NONE
 from agent.launch import probe
 from agent.records import run_snapshot
@@ -103,7 +104,7 @@ def folder(tmp_path, monkeypatch):
     (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
     write_job(folder)
     yield folder
-    end_run(folder)
+    kill_run.end("only", folder.name)
 
 
 def write_job(folder, last=3, pace=0.0, **changes):
