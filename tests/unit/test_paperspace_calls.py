@@ -3,12 +3,13 @@
 import json
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from providers.paperspace import views
+from providers.paperspace import api, views
 from providers.paperspace.account import AccountError, Paperspace
 from providers.paperspace.api import Api, ApiError
 from providers.paperspace.credentials import Credentials, CredentialsError, load
@@ -38,6 +39,20 @@ def test_an_order_over_tls_that_breaks_is_sent_once_and_its_fate_is_open(tmp_pat
     assert not lost.value.is_refusal
 
 
+def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(monkeypatch):
+    def dribble(connection: socket.socket) -> None:
+        for _ in range(300):
+            connection.sendall(b"H")
+            time.sleep(0.2)
+
+    monkeypatch.setattr(api, "LONGEST_CALL_S", 2.0)
+    began = time.monotonic()
+    with breaking_server(dribble) as server, pytest.raises(ApiError, match="no whole answer within 2 s") as lost:
+        api_for(server).once("POST", "/machines", {"name": "gpu-0"})
+    assert time.monotonic() - began < 30, "the whole answer takes a minute"
+    assert not lost.value.is_refusal
+
+
 def test_a_redirected_order_goes_nowhere_else(tmp_path):
     with breaking_server(answer(200, b'{"id": "x"}')) as elsewhere:
         there = f"Location: {elsewhere.endpoint('/v1/machines')}\r\n"
@@ -49,9 +64,9 @@ def test_a_redirected_order_goes_nowhere_else(tmp_path):
 
 def test_an_untrusted_certificate_never_sees_the_key(tmp_path):
     with breaking_server(answer(200, b"{}"), tmp_path) as server:
-        api = Api(Credentials(KEY, server.endpoint("/v1")), threading.Event(), 0.01)
+        without_authority = Api(Credentials(KEY, server.endpoint("/v1")), threading.Event(), 0.01)
         with pytest.raises(ApiError) as refused:
-            api.once("GET", "/auth/session")
+            without_authority.once("GET", "/auth/session")
         assert not any(KEY.encode() in request for request in server.requests)
     assert refused.value.is_refusal
 
@@ -99,9 +114,9 @@ def test_what_is_null_or_shown_as_deleted_is_gone(found):
 
 def api_of(*answers: dict[str, Any]) -> Api:
     """An API that gives these pages one after the other, and the last one for ever."""
-    queue, api = list(answers), Api(Credentials(KEY), threading.Event(), 0.001)
-    api.read = lambda path, **_: queue.pop(0) if len(queue) > 1 else queue[0]
-    return api
+    queue, made = list(answers), Api(Credentials(KEY), threading.Event(), 0.001)
+    made.read = lambda path, **_: queue.pop(0) if len(queue) > 1 else queue[0]
+    return made
 
 
 def page(*names: str, more: str | None = None) -> dict[str, Any]:
