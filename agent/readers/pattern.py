@@ -32,27 +32,30 @@ class Reader(json_lines.Reader):
         return events
 
     def values_in(self, text):
-        """Return the values of a match; in a long line of the last one. Without a step they belong to the last one seen."""
+        """Return what all matches hold, of each name the last value. Without a step they belong to the last one seen.
+
+        What a program prints may follow its progress bar on one line: the step is in one match then, and the loss in another.
+        """
         if self.slow >= MOST_SLOW:
             return {}
         try:
-            match = self._match(text)
+            values = self._found(text)
         except TooSlow:
             self.slow += 1
             return {}
-        values = dict(pair for pair in map(_number, match.groupdict().items()) if pair) if match else {}
         if values and "step" not in values:
             values["step"] = self.newest.get("step", self.step)
         return values
 
-    def _match(self, text):
+    def _found(self, text):
         # A search asks for signals now and then, and this one counts the processor's time only.
         signal.signal(signal.SIGVTALRM, _too_slow)
         signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
         try:
-            found = None
+            found = {}
             for begin in range(0, max(len(text) - OVERLAP, 1), PART - OVERLAP):
-                found = self.pattern.search(text[begin : begin + PART]) or found
+                for match in self.pattern.finditer(text[begin : begin + PART]):
+                    found.update(filter(None, map(_number, match.groupdict().items())))
             return found
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)

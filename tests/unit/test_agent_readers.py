@@ -50,11 +50,14 @@ def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> No
 
 
 def test_a_line_without_a_step_belongs_to_the_last_one_seen_also_of_a_bar_that_is_drawn_again() -> None:
-    found = reader("pattern", 0.0, 0.0, 0.3, 9.0, 9.0, pattern=r"\| (?P<step>\d+)/\d+ \[|'loss': '?(?P<loss>[\d.]+)")
+    bar_or_loss = r"\| (?P<step>\d+)/\d+ \[|'loss': '?(?P<loss>[\d.]+)"
+    found = reader("pattern", 0.0, 0.0, 0.3, 9.0, 9.0, 12.0, pattern=bar_or_loss)
     assert found.read("{'loss': 4.2}") == []
     assert found.read(" 10%|#  | 10/90 [00:01<00:09]\r") == [{"event": "train", "step": 10}]
     assert found.read(" 11%|#  | 11/90 [00:01<00:09]\r") == [], "too soon to be drawn"
     assert found.read("{'loss': '3.9', 'epoch': 0.1}")[0] == {"event": "train", "step": 11, "loss": 3.9}
+    behind = found.read(" 20%|## | 18/90 [00:03<00:09]{'loss': '3.7', 'epoch': 0.2}")
+    assert behind[0] == {"event": "train", "step": 18, "loss": 3.7}
 
 
 def test_a_loss_at_the_end_of_a_step_that_its_heading_named_leaves_the_pace_as_it_is() -> None:
