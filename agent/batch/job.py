@@ -139,8 +139,7 @@ def carry_out(folder, run, walltime, life):
     while child.poll() is None:
         if os.path.exists(os.path.join(folder, STOP)):
             raise Ended()
-        with contextlib.suppress(OSError):  # The program may just remove the checkpoint that is looked at.
-            check_time(folder, walltime, checkpoints)
+        check_time(folder, walltime, checkpoints)
         life.seen()
         time.sleep(LOOK_EVERY_S)
     return child.returncode
@@ -150,8 +149,12 @@ def check_time(folder, walltime, checkpoints):
     """End the run by what is left of the walltime."""
     phase = text_of(os.path.join(folder, "phase")) or "beginning"
     if phase == "training":
-        newest = checkpoints.newest_whole()
-        sentence = walltime.verdict(time.monotonic(), newest[0] if newest else None)
+        try:
+            newest = checkpoints.newest_whole()
+            step = newest[0] if newest else None
+        except OSError:  # The program may just remove the one that is looked at; the walltime ends all the same.
+            step = walltime.before
+        sentence = walltime.verdict(time.monotonic(), step)
         if sentence:
             raise Ended(WALLTIME, sentence)
     elif time.monotonic() >= walltime.ends_at:

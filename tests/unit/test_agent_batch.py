@@ -338,6 +338,21 @@ def test_late_in_the_walltime_the_first_new_checkpoint_ends_the_run_and_at_its_e
     assert verdict in time_left.verdict(*last)
 
 
+def test_a_log_folder_that_cannot_be_read_does_not_outlast_the_walltime(tmp_path):
+    (tmp_path / "phase").write_text("training")
+
+    def lost():
+        raise OSError("stale file handle")
+
+    def look(left_s):
+        walltime = Walltime(time.monotonic() + left_s, time.monotonic())
+        job.check_time(str(tmp_path), walltime, SimpleNamespace(newest_whole=lost))
+
+    look(left_s=1000)
+    with pytest.raises(job.Ended, match="the walltime ends"):
+        look(left_s=-1)
+
+
 def test_an_empty_queue_is_not_asked_again_at_once_and_a_host_without_its_commands_is_named_as_that(queue, monkeypatch):
     queue.has()
     assert login.listed(str(queue.folder), time.time()) == []
