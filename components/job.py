@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import pulumi
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, completed, step
+from microcluster.config.forecast import NO_FORECAST
 from microcluster.jobs.run_plan import NO_CHECKPOINTS
 
-UNPLANNED = "no prediction: this model on this hardware was never timed"
 STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"
 
 
@@ -42,8 +42,8 @@ class TrainingJob(pulumi.ComponentResource):
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
-        self.plan = "; ".join((expected.summary if expected else UNPLANNED, *plan.not_shown))
-        self.at_risk = expected.stake if expected else UNPLANNED
+        self.plan = "; ".join((expected.summary if expected else NO_FORECAST, *plan.not_shown))
+        self.at_risk = expected.stake if expected else NO_FORECAST
         if plan.checkpoints == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER
         if expected and expected.warning:

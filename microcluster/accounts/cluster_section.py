@@ -24,8 +24,6 @@ MOST_ADMIN_CIDRS = 40
 """A security group of SoftLayer takes 50 rules."""
 MOST_ADMIN_ADDRESSES = 2**24
 """The size of a /8, for all networks together."""
-MACHINE_COUNTS = (1, 2, 4)
-"""Of the clusters that are compared with each other."""
 DOCUMENTATION_CIDR = "203.0.113.7/32"
 
 
@@ -89,7 +87,7 @@ class ClusterSection(BaseModel, ABC):
             self.prices.at(Decimal(per_hour), source).lines() if self.prices and per_hour else [f"no price: {source}"]
         )
 
-    def variants(self) -> Iterable[Mapping[str, Any]]:
+    def variants(self, counts: Iterable[int]) -> Iterable[Mapping[str, Any]]:
         """Return the keys of the section that choose machines, one mapping for each choice that is sold."""
         return ()
 

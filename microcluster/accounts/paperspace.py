@@ -8,7 +8,6 @@ from pydantic import Field, StrictBool, StrictStr
 from core.catalog import paperspace as catalog
 from core.catalog.billing_rules import Prices
 from microcluster.accounts.cluster_section import (
-    MACHINE_COUNTS,
     Account,
     AdminCidrs,
     ClusterSection,
@@ -84,11 +83,11 @@ class Cluster(ClusterSection):
             self.machine_type, self.nodes, self.disk_gb, self.public_ip, self.drive_gb, keeps_drive=self.keep_drive
         )
 
-    def variants(self) -> Iterable[Mapping[str, Any]]:
+    def variants(self, counts: Iterable[int]) -> Iterable[Mapping[str, Any]]:
         """Return every type of machine with GPUs, where it is sold."""
         for kind in catalog.MACHINE_TYPES.values():
             region = self.region if self.region in kind.regions else kind.regions[0]
-            for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
+            for nodes in sorted({*counts, self.nodes}):
                 yield {"machineType": kind.label, "region": region, "nodes": nodes}
 
     def order(self) -> Mapping[str, Any]:

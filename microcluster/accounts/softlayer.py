@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 from core.catalog import softlayer as catalog
 from core.catalog.billing_rules import Prices
 from microcluster.accounts.cluster_section import (
-    MACHINE_COUNTS,
     Account,
     AdminCidrs,
     ClusterSection,
@@ -103,14 +102,14 @@ class Cluster(ClusterSection):
         """The price of each guest with its disk and its port."""
         return catalog.prices(self.flavor, (self.data_disk_gb,), self.port_speed_mbps, self.nodes)
 
-    def variants(self) -> Iterable[Mapping[str, Any]]:
+    def variants(self, counts: Iterable[int]) -> Iterable[Mapping[str, Any]]:
         """Return every flavor with a boot disk of the same size, where it is sold; one machine may have a slow port."""
         boot_gb = catalog.FLAVORS[self.flavor].boot_gb
         for flavor in catalog.FLAVORS.values():
             if not flavor.san or flavor.boot_gb != boot_gb:
                 continue
             place = self.datacenter if self.datacenter in flavor.datacenters else flavor.datacenters[0]
-            for nodes in sorted({*MACHINE_COUNTS, self.nodes}):
+            for nodes in sorted({*counts, self.nodes}):
                 for speed in (100, FAST_MBPS) if nodes == 1 else (FAST_MBPS,):
                     yield {"flavor": flavor.name, "datacenter": place, "nodes": nodes, "portSpeedMbps": speed}
 

@@ -12,6 +12,7 @@ from microcluster.planning.checkpoint_interval import MOST_DOLLARS, MOST_MINUTES
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 from microcluster.planning.run_cost import Bill
 
+NO_FORECAST = "no prediction: this model on this hardware was never timed"
 MUCH_MORE = 2.0
 """Times the default risk from which on a warning is printed."""
 
