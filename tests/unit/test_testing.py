@@ -14,11 +14,11 @@ from tools import testing
 from tools.testing import planned
 
 
-def test_all_is_every_suite_and_the_unit_tests_on_every_other_python() -> None:
-    titles = [suite.title for suite in planned(["3.12", "3.13"], fast=False, containers=True)]
-    assert titles == ["integration unit", "commands", "chaos", "unit on 3.12", "unit on 3.13", "e2e"]
+def test_all_is_every_suite_and_the_unit_tests_on_the_other_end_of_the_pythons() -> None:
+    titles = [suite.title for suite in planned(["3.13"], fast=False, containers=True)]
+    assert titles == ["integration unit", "commands", "chaos", "unit on 3.13", "e2e"]
     assert "e2e" not in [suite.title for suite in planned([], fast=False, containers=False)]
-    assert [suite.title for suite in planned(["3.12"], fast=True, containers=True)] == ["integration unit"]
+    assert [suite.title for suite in planned(["3.13"], fast=True, containers=True)] == ["integration unit"]
 
 
 def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monkeypatch, tmp_path) -> None:
