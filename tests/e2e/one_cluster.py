@@ -29,6 +29,9 @@ class Renter(Product):
         if "microcluster/torch:" in text:
             text = re.sub(r"^    requirements: .*\n", "", text, flags=re.MULTILINE)
             text = text.replace("    source:", f"    requirements: {REQUIREMENTS}\n    source:")
+            # As torchrun itself does for several ranks on one machine: two pools of waiting threads take four times the processor.
+            text = text if "environment:" in text else text.replace("    source:", "    environment: {}\n    source:")
+            text = text.replace("environment: {", "environment: {OMP_NUM_THREADS: 1, ")
         self.write(text)
 
     def write(self, text: str) -> None:
