@@ -7,6 +7,9 @@ from typing import Any
 
 from product import Product
 
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.remote.host import Host
+from microcluster.remote.steps import open_hosts
 from tools.product import ASK_LIMIT_S
 
 STACK = "lightning-local"
@@ -51,6 +54,11 @@ class Renter(Product):
         answer = self.plain(f"fab ssh --stack {STACK} {node} -- {shlex.quote(line)}", 60)
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout.strip()
+
+    def hosts(self) -> tuple[ClusterFacts, list[Host]]:
+        """Return the cluster and its machines, for what has to be quicker than a command."""
+        known = ClusterFacts.from_json(json.dumps(self.outputs(STACK)["microcluster"]))
+        return known, open_hosts(known)
 
     def events(self, run: str) -> list[dict[str, Any]]:
         shown = self.on(NODES[0], f"cat /data/runs/{run}/progress.jsonl")

@@ -10,7 +10,7 @@ import pytest
 from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
-from core.polling import wait_until
+from microcluster.remote import job
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
@@ -44,11 +44,11 @@ class Program:
 
 
 PROGRAMS = [  # Those on one image beside one another: bringing another takes longer than their training.
-    Program(stack="lightning-local", kill_at=2, last=10, checkpoint=(r"epoch={step}-step=\d+\.ckpt",)),
+    Program(stack="lightning-local", kill_at=2, last=6, checkpoint=(r"epoch={step}-step=\d+\.ckpt",)),
     Program(
         stack="huggingface-local",
         kill_at=45,
-        last=110,
+        last=90,
         checkpoint=tuple(
             rf"checkpoint-{{step}}/{name}"
             for name in (
@@ -63,25 +63,33 @@ PROGRAMS = [  # Those on one image beside one another: bringing another takes lo
     Program(
         stack="fsdp-local",
         kill_at=45,
-        last=110,
+        last=90,
         checkpoint=tuple(rf"step-{{step}}/{name}" for name in (r"\.metadata", r"__0_0\.distcp", r"__1_0\.distcp")),
     ),
-    Program(stack="jax-local", kill_at=45, last=140, checkpoint=(r"model-{step}\.npz",)),
+    Program(stack="jax-local", kill_at=45, last=90, checkpoint=(r"model-{step}\.npz",)),
     Program(
         stack="torchrun-local",
         kill_at=30,
-        last=100,
+        last=60,
         checkpoint=(r"tmodel_{step}\.pt",),
         checks=("torch", "ranks", "allreduce"),
     ),
-    Program(stack="keras-local", kill_at=3, last=16, checkpoint=(r"checkpoint-{step}\.keras",)),
+    Program(stack="keras-local", kill_at=3, last=8, checkpoint=(r"checkpoint-{step}\.keras",)),
 ]
 
 
-def kill(renter: Renter, script: str) -> bool:
-    """Kill the rank of the second machine, and say whether there was one."""
-    command = KILL_RANK.format(script=script)
-    return renter.plain(f'fab ssh --stack {STACK} gpu-1 -- "{command}"', 60).returncode == 0
+def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: int = 0) -> None:
+    """Kill the rank of the second machine as soon as the run has made a step, and wait until its `make up` has noticed."""
+    renter.wait_while(up, "the job", lambda: "==> job" in renter.said())
+    known, (first, second) = renter.hosts()
+    words = ("sh", "-c", KILL_RANK.format(script=script))
+    try:
+        renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.2)
+        renter.wait_while(up, "a rank to kill", lambda: second.run(words, accept=range(256)).exit_code == 0)
+    finally:
+        first.close()
+        second.close()
+    assert up.wait(UP_LIMIT_S) != 0
 
 
 def resumed_from(renter: Renter, run: str) -> list[int]:
@@ -93,9 +101,7 @@ def resumed_from(renter: Renter, run: str) -> list[int]:
 def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(renter, program):
     renter.take(program.stack, program.last)
     with renter.begun(f"make up STACK={STACK}") as up:
-        renter.wait_while(up, f"step {program.kill_at}", lambda: renter.shown_step() >= program.kill_at)
-        assert kill(renter, program.script)
-        assert up.wait(UP_LIMIT_S) != 0
+        lose_a_rank(renter, up, program.script, program.kill_at)
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert processes_of(broken["run"]) == []
@@ -149,8 +155,7 @@ def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter
     script.parent.mkdir(parents=True)
     script.write_text(text)
     with renter.begun(f"make up STACK={STACK}") as up:
-        wait_until("a rank to kill", lambda: up.poll() is not None or kill(renter, script.name), timeout_s=UP_LIMIT_S)
-        assert up.wait(UP_LIMIT_S) != 0
+        lose_a_rank(renter, up, script.name)
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     now = renter.brought_to_its_end()

@@ -1,6 +1,6 @@
 """Bring defects back one after the other, each in a copy of the tracked files, and demand that its test fails there.
 
-Arguments: names of defects, or parts of names; without any, all of them. Ends with 1 if one was not caught.
+Ends with 1 if one was not caught.
 """
 
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,4 +75,6 @@ def ended(root: Path, test: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = ArgumentParser("python -m tests.planted", description=__doc__)
+    parser.add_argument("name", nargs="*", help="a defect, or a part of its name; without any, all of them")
+    sys.exit(main(parser.parse_args().name))

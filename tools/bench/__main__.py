@@ -5,6 +5,7 @@ COLD=1 make bench             an empty cache: the engine and the images are buil
 """
 
 import signal
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
 from rich.console import Console
 
@@ -13,6 +14,9 @@ from tools.bench import crash_loss, fan_out, make_up, resume, scale
 
 def main() -> None:
     """Measure everything; a SIGTERM ends it as Ctrl-C does, so that nothing of it is left."""
+    ArgumentParser(
+        "python -m tools.bench", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    ).parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for figures in (scale, crash_loss, fan_out, resume, make_up):
         figures.measure(Console())
