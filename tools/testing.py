@@ -57,7 +57,7 @@ BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 WAITING = ("-n", "8", *BY_FILE)
 """More processes than cores: one waits while the other computes, and the files that wait longest come first."""
 UNIT = Suite("unit", "single modules, without network and account", 3, 12, WAITING)
-"""What the other Python runs."""
+"""What other Pythons run."""
 QUICK = Suite("integration unit", "single modules, and the providers against emulated accounts", 4, 20, WAITING)
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
@@ -114,7 +114,7 @@ def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
 
 
 def other_pythons(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the installed and working Pythons of the other supported series."""
+    """Return the installed and working Pythons of ``SERIES`` other than our own."""
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = {series: next(_running(series, environment), None) for series in SERIES if series != ours}
     return {series: program for series, program in found.items() if program}
@@ -161,7 +161,7 @@ def _prepare(suite: Suite, others: dict[str, str], home: Home, stages: Stages) -
 def _passes(suite: Suite, python: Path, home: Home, stages: Stages) -> bool:
     argv, limit_s = suite.argv(python), suite.limit_min * MINUTE_S
     with stages.stage(suite.title, f"tests (usually {suite.usual_min} min, at most {suite.limit_min} min)"):
-        code = run_in_view(argv, _environment(home), limit_s)
+        code = run_in_view(argv, suite_environment(home), limit_s)
     if code == STOPPED_BY_LIMIT:
         say(
             f"The {suite.title} tests were not over after {duration(limit_s)} and were stopped. "
@@ -170,8 +170,8 @@ def _passes(suite: Suite, python: Path, home: Home, stages: Stages) -> bool:
     return code == 0
 
 
-def _environment(home: Home) -> dict[str, str]:
-    """Return that of the suites: our programs start thousands of times, so Python keeps what it has compiled, also where it is told not to."""
+def suite_environment(home: Home) -> dict[str, str]:
+    """Return the environment of the suites, in which Python may keep what it compiles: they start it thousands of times."""
     return {name: text for name, text in child_environment(home).items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 

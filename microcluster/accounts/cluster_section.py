@@ -87,8 +87,8 @@ class ClusterSection(BaseModel, ABC):
             self.prices.at(Decimal(per_hour), source).lines() if self.prices and per_hour else [f"no price: {source}"]
         )
 
-    def variants(self, counts: Iterable[int]) -> Iterable[Mapping[str, Any]]:
-        """Return the keys of the section that choose machines, one mapping for each choice that is sold."""
+    def variants(self, counts: Collection[int]) -> Iterable[Mapping[str, Any]]:
+        """Return the keys of the section that choose machines, one mapping for each choice that is sold, of so many machines."""
         return ()
 
     def order(self) -> Mapping[str, Any]:

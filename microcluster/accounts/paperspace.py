@@ -1,6 +1,6 @@
 """Paperspace: machines on a private network with a shared drive, on which the processes run themselves."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictStr
@@ -83,7 +83,7 @@ class Cluster(ClusterSection):
             self.machine_type, self.nodes, self.disk_gb, self.public_ip, self.drive_gb, keeps_drive=self.keep_drive
         )
 
-    def variants(self, counts: Iterable[int]) -> Iterable[Mapping[str, Any]]:
+    def variants(self, counts: Collection[int]) -> Iterable[Mapping[str, Any]]:
         """Return every type of machine with GPUs, where it is sold."""
         for kind in catalog.MACHINE_TYPES.values():
             region = self.region if self.region in kind.regions else kind.regions[0]

@@ -1,6 +1,6 @@
 """SoftLayer (IBM Cloud Classic): guests with a SAN disk, billed by the hour, in which a container runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
@@ -102,7 +102,7 @@ class Cluster(ClusterSection):
         """The price of each guest with its disk and its port."""
         return catalog.prices(self.flavor, (self.data_disk_gb,), self.port_speed_mbps, self.nodes)
 
-    def variants(self, counts: Iterable[int]) -> Iterable[Mapping[str, Any]]:
+    def variants(self, counts: Collection[int]) -> Iterable[Mapping[str, Any]]:
         """Return every flavor with a boot disk of the same size, where it is sold; one machine may have a slow port."""
         boot_gb = catalog.FLAVORS[self.flavor].boot_gb
         for flavor in catalog.FLAVORS.values():

@@ -83,6 +83,7 @@ def hosts(cluster: ClusterFacts) -> list[Host]:
 def mounted(cluster: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
     """The cluster with its machines prepared and their disks in place."""
     on_all(hosts, lambda host: steps.prepare_node(host, cluster) + steps.mount_volume(host, cluster))
+    on_all(hosts, lambda host: shell(host, "echo 127.0.1.1 $(uname -n) >> /etc/hosts"))  # As Debian's installer does.
     return cluster
 
 

@@ -10,6 +10,7 @@ import pytest
 from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
+from core.polling import wait_until
 from microcluster.remote import job
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
@@ -22,6 +23,7 @@ KILL_RANK = (
     "| xargs -r grep -sLz ^launch.rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
 )
 """The rank of a machine, and neither the wrapper that waits for its end nor the preflight's."""
+NOTHING_KILLED = 123
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,19 @@ PROGRAMS = [  # Those on one image beside one another: bringing another takes lo
 ]
 
 
-def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: int = 0) -> None:
-    """Kill the rank of the second machine as soon as the run has made a step, and wait until its `make up` has noticed."""
+def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: int) -> None:
+    """Kill the rank of the second machine at a step, with 0 as soon as there is one; return once `make up` has failed."""
     renter.wait_while(up, "the job", lambda: "==> job" in renter.said())
-    known, (first, second) = renter.hosts()
+    known, (first, second) = renter.cluster_and_hosts()
     words = ("sh", "-c", KILL_RANK.format(script=script))
+
+    def is_killed() -> bool:
+        return up.poll() is not None or second.run(words, accept=(0, NOTHING_KILLED)).exit_code == 0
+
     try:
+        second.run(("true",))  # A connection takes longer than some steps.
         renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.2)
-        renter.wait_while(up, "a rank to kill", lambda: second.run(words, accept=range(256)).exit_code == 0)
+        wait_until("a rank to kill", is_killed, timeout_s=UP_LIMIT_S)
     finally:
         first.close()
         second.close()
@@ -155,7 +162,7 @@ def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter
     script.parent.mkdir(parents=True)
     script.write_text(text)
     with renter.begun(f"make up STACK={STACK}") as up:
-        lose_a_rank(renter, up, script.name)
+        lose_a_rank(renter, up, script.name, 0)
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     now = renter.brought_to_its_end()

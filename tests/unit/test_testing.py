@@ -30,6 +30,11 @@ def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monk
         testing.test(Home(tmp_path, tmp_path))
 
 
+def test_the_suites_keep_what_python_compiles_also_where_it_is_forbidden(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in testing.suite_environment(Home(tmp_path, tmp_path))
+
+
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHER = next(series for series in testing.SERIES if series != OURS)
 
@@ -76,7 +81,7 @@ def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_le
     assert testing.prepared_python(OTHER, "python", home) != first
 
 
-def test_what_the_project_declares_is_what_is_tested() -> None:
+def test_the_oldest_and_the_newest_declared_python_are_tested() -> None:
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["requires-python"]
     last = int(testing.SERIES[-1].partition(".")[2])
     assert declared == f">={testing.SERIES[0]},<3.{last + 1}"

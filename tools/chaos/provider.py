@@ -68,7 +68,8 @@ class Provider:
         address = f"127.0.0.1:{self._engine.add_insecure_port('127.0.0.1:0')}"
         self._engine.start()
         self.process = start(address)
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{int(self.process.first_line())}")
+        self.address = f"127.0.0.1:{int(self.process.first_line())}"
+        self._channel = grpc.insecure_channel(self.address)
         self.stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
         self.stub.Handshake(provider_pb2.ProviderHandshakeRequest(engine_address=address))
         arguments = to_struct({"timeScale": str(time_scale), **settings})
