@@ -56,12 +56,12 @@ BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 """An emulated account is shared by the tests of one file; files begin in the order of their names, not those of most tests."""
 WAITING = ("-n", "8", *BY_FILE)
 """More processes than cores: one waits while the other computes, and the files that wait longest come first."""
-UNIT = Suite("unit", "single modules, without network and account", 3, 12, WAITING)
+UNIT = Suite("unit", "single modules, without network and account", 2, 12, WAITING)
 """What other Pythons run."""
-QUICK = Suite("integration unit", "single modules, and the providers against emulated accounts", 4, 20, WAITING)
+QUICK = Suite("integration unit", "single modules, and the providers against emulated accounts", 3, 20, WAITING)
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
-E2E = Suite("e2e", "clusters of containers, up and down", 40, 60, ("-n", "2"))
+E2E = Suite("e2e", "clusters of containers, up and down", 32, 60, ("-n", "2"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 

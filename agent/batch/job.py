@@ -158,8 +158,7 @@ def check_time(folder, walltime, checkpoints):
         if sentence:
             raise Ended(WALLTIME, sentence)
     elif time.monotonic() >= walltime.ends_at:
-        sentence = "the walltime ended while the run was in this phase: {}; ask for more time"
-        raise Ended(WALLTIME, sentence.format(phase))
+        raise Ended(WALLTIME, "the walltime ended while the run was in this phase: " + phase + "; ask for more time")
 
 
 def fail(folder, cause, sentence):
