@@ -1,7 +1,6 @@
 """The VirtualGuest resource: adopted or ordered once, ready when it is returned, not billed any more when it is deleted."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -52,13 +51,9 @@ class Guests(Rented):
         self, op: Operation, market: SoftLayer, spec: GuestSpec, building: Readiness, *, is_new: bool
     ) -> Resource:
         """Wait until the guest is ready, and give it what no order carries."""
-        if is_new:
-            # At once, as the vendor's own client does: when all guests are ready, all of them ask at the same time.
-            with suppress(ApiError):  # Too fresh, perhaps; its tags are looked at again below.
-                _set_tags(market, spec, building.sought.id)
         guest = building.wait().row
         if views.tags(guest) != set(spec.tags):
-            _set_tags(market, spec, str(guest["id"]))
+            market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest["id"]))
         _set_port_speed(market, spec, guest)
         return views.resource(attach_groups(op, market, guest, spec))
 
@@ -92,10 +87,6 @@ def _host_key(market: SoftLayer, guest_id: str) -> str | None:
     guest = market.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {}
     values = [text_at(each, "value") for each in guest.get("userData") or []]
     return next((key for key in map(public_part, values) if key), None)
-
-
-def _set_tags(market: SoftLayer, spec: GuestSpec, guest_id: str) -> None:
-    market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest_id))
 
 
 def _set_port_speed(market: SoftLayer, spec: GuestSpec, guest: Guest) -> None:
