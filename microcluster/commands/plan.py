@@ -21,7 +21,6 @@ from microcluster.planning.alternatives import (
     CHEAPEST,
     FASTEST,
     IN_TIME,
-    MACHINE_COUNTS,
     OWN,
     Alternative,
     Marks,
@@ -51,7 +50,7 @@ def plan(
     own = config.read_file(stack)
     _refuse_unplannable(own)
     measured = newest_run(stack)
-    others = list(variants(own, MACHINE_COUNTS))
+    others = list(variants(own))
     quotes = (asked if live else listed)(own, [other for other, _ in others])
     missing = list(dict.fromkeys(quote.source for quote in quotes if quote.per_hour is None))
     sources = sorted({quote.source for quote in quotes if quote.per_hour is not None})

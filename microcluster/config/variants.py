@@ -1,24 +1,25 @@
 """The same job on other machines: every choice that the stack's account sells, each checked as a stack file of its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from microcluster.config.stack import NAMESPACE, ConfigError, Stack, parse, path_of, read_values
 
 CLUSTER, JOB = f"{NAMESPACE}:cluster", f"{NAMESPACE}:job"
+MACHINE_COUNTS = (1, 2, 4)
+"""What `fab plan` compares, beside the stack file's own."""
 Keys = dict[str, Any]
 
 
-def variants(own: Stack, counts: Sequence[int]) -> Iterator[tuple[Stack, Keys]]:
+def variants(own: Stack) -> Iterator[tuple[Stack, Keys]]:
     """Return a stack for each choice of machines, ports and precisions that its rules allow, and the keys that make it.
 
-    The keys are by their path, such as "cluster.nodes", and only those that ``own`` has otherwise; ``counts`` are numbers of machines
-    to choose from, beside its own.
+    The keys are by their path, such as "cluster.nodes", and only those that ``own`` has otherwise.
     """
     values = read_values(path_of(own.name))
     precision = type(own.job).model_fields.get("precision")
     jobs = [{"precision": each} for each in get_args(precision.annotation)] if precision else [{}]
-    for cluster in own.cluster.variants(counts):
+    for cluster in own.cluster.variants(MACHINE_COUNTS):
         for job in jobs:
             changed = {CLUSTER: values[CLUSTER] | cluster, JOB: values[JOB] | job}
             try:

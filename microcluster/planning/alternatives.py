@@ -12,8 +12,6 @@ from decimal import Decimal
 from microcluster.planning.run_cost import HOUR_S
 
 MILLION = 1_000_000
-MACHINE_COUNTS = (1, 2, 4)
-"""Numbers of machines that `fab plan` compares, beside the stack file's own."""
 WORTH_HOURS = 0.8
 """A further machine is worth its price only where it leaves at most this share of the hours."""
 OWN, CHEAPEST, FASTEST, IN_TIME = "this stack", "cheapest", "fastest within budget", "cheapest before deadline"
