@@ -1,11 +1,14 @@
 """The commands: `fab --list` lists them, `fab --help COMMAND` explains one; run `. ./env.sh` first."""
 
-from microcluster.setup import secret_env
+import sys
+
+sys.dont_write_bytecode = sys.flags.dont_write_bytecode  # Invoke sets it: each command would compile all modules again.
+
+from microcluster.setup import secret_env  # noqa: E402
 
 secret_env.withhold()  # First of all: no child process of fab may inherit the account's variables.
 
 import signal  # noqa: E402
-import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 from importlib import import_module  # noqa: E402
 

@@ -61,7 +61,7 @@ UNIT = Suite("unit", "single modules, without network and account", 2, 12, WAITI
 QUICK = Suite("integration unit", "single modules, and the providers against emulated accounts", 3, 20, WAITING)
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
-E2E = Suite("e2e", "clusters of containers, up and down", 32, 60, ("-n", "2"))
+E2E = Suite("e2e", "clusters of containers, up and down", 32, 60, ("-n", "3", "--no-loadscope-reorder"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 

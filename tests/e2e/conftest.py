@@ -10,30 +10,32 @@ from typing import Any
 import docker
 import pytest
 import requests.exceptions
-from one_cluster import Renter
-from product import install
+from one_cluster import Renter, renting
 from remote_cluster import built, cluster, hosts, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines.spec import MACHINE_IMAGE
+from tools.product import SHARED
 
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
+TWO_MACHINES = "two machines"
 GROUPS = {
-    "test_whole_way": "whole way",
-    **dict.fromkeys(("test_gallery", "test_mxnet", "test_own_program", "test_texar"), "one account"),
-    **dict.fromkeys(("test_paperspace", "test_paperspace_machines"), "paperspace"),
-    **dict.fromkeys(("test_queue", "test_queue_stack"), "queue"),
+    "gallery": ("test_gallery",),
+    "whole way": ("test_whole_way",),
+    TWO_MACHINES: (),
+    "one account": ("test_mxnet", "test_own_program", "test_texar"),
+    "paperspace": ("test_paperspace", "test_paperspace_machines"),
+    "queue": ("test_queue", "test_queue_stack"),
 }
-"""Files that share machines, an account or its networks; all others share the two machines of `remote_cluster`."""
+"""Files that share machines, an account or its networks, the longest first; all others share the two of `remote_cluster`."""
 
 
 @pytest.fixture(scope="session")
 def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
     """Return a copy of the project with an account from which several files rent, one after the other, by stacks of their own."""
-    product = install(tmp_path_factory.mktemp("product"))
-    yield Renter(product.folder, product.home, product.env)
-    product.run(".venv/bin/python -m emulator reset", 300)
+    with renting(tmp_path_factory.mktemp("product"), SHARED) as renter:
+        yield renter
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,10 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class ByMachines(LoadScopeScheduling):
-    """Give all tests of a group to one process; the group with most tests comes first."""
+    """Give all tests of a group to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return GROUPS.get(Path(nodeid.split("::", maxsplit=1)[0]).stem, "two machines")
+        return group_of(nodeid)
+
+
+def group_of(nodeid: str) -> str:
+    file = Path(nodeid.split("::", maxsplit=1)[0]).stem
+    return next((group for group, files in GROUPS.items() if file in files), TWO_MACHINES)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachines:
@@ -74,6 +81,7 @@ class Results:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: list(GROUPS).index(group_of(item.nodeid)))
     of_containers = [item for item in items if item.get_closest_marker("containers")]
     if of_containers and (reason := why_not()):
         for item in of_containers:

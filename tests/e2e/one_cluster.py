@@ -3,18 +3,22 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from product import Product
+from product import Product, install
 
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
-from tools.product import ASK_LIMIT_S
+from tools.product import ASK_LIMIT_S, Networks
 
 STACK = "lightning-local"
 NODES = ("gpu-0", "gpu-1")
 UP_LIMIT_S = 1200
+RESET_LIMIT_S = 300
 REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0, jax==0.7.2]"
 """Of all programs on the image of PyTorch, so that one serves them."""
 
@@ -69,3 +73,11 @@ class Renter(Product):
         """Return the verdicts of the preflight by what they are about."""
         shown = self.plain(f"fab status --stack {STACK} --preflight --json", ASK_LIMIT_S)
         return {row["check"]: row["verdict"] for row in json.loads(shown.stdout)["checks"]}
+
+
+@contextmanager
+def renting(folder: Path, networks: Networks) -> Iterator[Renter]:
+    """Copy the project into ``folder`` with an account on these networks, which the block's end removes with its machines."""
+    product = install(folder, networks)
+    yield Renter(product.folder, product.home, product.env)
+    product.run(".venv/bin/python -m emulator reset", RESET_LIMIT_S)

@@ -3,15 +3,17 @@
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
+from one_cluster import NODES, STACK, UP_LIMIT_S, Renter, renting
 from traces import processes_of
 
 from core.polling import wait_until
 from microcluster.remote import job
+from tools.product import OF_THE_GALLERY
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
@@ -78,6 +80,13 @@ PROGRAMS = [  # Those on one image beside one another: bringing another takes lo
     ),
     Program(stack="keras-local", kill_at=3, last=8, checkpoint=(r"checkpoint-{step}\.keras",)),
 ]
+
+
+@pytest.fixture(scope="module")
+def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
+    """Return a copy of the project with an account of its own, so that the gallery runs beside all others."""
+    with renting(tmp_path_factory.mktemp("product"), OF_THE_GALLERY) as renter:
+        yield renter
 
 
 def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: int) -> None:
