@@ -6,16 +6,8 @@ import pulumi
 
 from components.cluster import Node, TrainingCluster, TrainingClusterArgs, completed, step
 from microcluster.jobs.cluster_facts import Drive
-from providers.paperspace.specs import (
-    DriveSpec,
-    Ledger,
-    LedgerSpec,
-    Machine,
-    MachineSpec,
-    NetworkSpec,
-    PrivateNetwork,
-    SharedDrive,
-)
+from providers.paperspace.declared import Ledger, Machine, PrivateNetwork, SharedDrive
+from providers.paperspace.specs import DriveSpec, LedgerSpec, MachineSpec, NetworkSpec
 
 NETWORK, DRIVE = "private", "data"
 

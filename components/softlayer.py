@@ -9,17 +9,8 @@ import pulumi
 from components.cluster import Node, TrainingCluster, TrainingClusterArgs, completed, step
 from core.catalog import softlayer as catalog
 from core.home import Owner as Mark
-from providers.softlayer.specs import (
-    GroupSpec,
-    GuestSpec,
-    KeySpec,
-    Ledger,
-    LedgerSpec,
-    RuleSpec,
-    SecurityGroup,
-    SshKey,
-    VirtualGuest,
-)
+from providers.softlayer.declared import Ledger, SecurityGroup, SshKey, VirtualGuest
+from providers.softlayer.specs import GroupSpec, GuestSpec, KeySpec, LedgerSpec, RuleSpec
 
 
 class Cluster(TrainingCluster):

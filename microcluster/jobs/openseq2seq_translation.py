@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import sacrebleu
-
 from microcluster.jobs.rendering import render
 
 BATCH = 16
@@ -16,7 +14,6 @@ PIECES, VOCABULARY = "data/m_common.model", "data/m_common.vocab"
 """Where a fetched run has what cuts sentences into pieces, and their list."""
 BOARD = "translate.py"
 """For images/jetson, which has the run at /model and the text's pieces at /tmp/source."""
-SIGNATURE = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
 
 
 @dataclass(frozen=True)
@@ -55,5 +52,8 @@ def pointer(checkpoint: str) -> Mapping[str, str]:
 
 def score(lines: Sequence[str], reference: Sequence[str]) -> Score:
     """Compare translations with a reference, line by line."""
+    import sacrebleu  # noqa: PLC0415 - a twentieth of a second that no other command has a use for
+
     found = sacrebleu.corpus_bleu(list(lines), [list(reference)])
-    return Score("bleu", round(found.score, 2), found.format(), SIGNATURE)
+    signature = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
+    return Score("bleu", round(found.score, 2), found.format(), signature)

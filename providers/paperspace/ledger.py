@@ -7,7 +7,8 @@ from core.catalog import paperspace as catalog
 from core.home import Owner
 from providers.paperspace.account import MACHINES, Paperspace
 from providers.paperspace.api import ApiError
-from providers.paperspace.specs import Ledger, LedgerSpec
+from providers.paperspace.declared import Ledger
+from providers.paperspace.specs import LedgerSpec
 from providers.paperspace.views import MACHINE
 from providers.rental import resource
 from providers.rental.errors import ProviderError

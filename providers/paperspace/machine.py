@@ -19,15 +19,16 @@ from core.home import Home, Owner
 from providers.paperspace import views
 from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace
 from providers.paperspace.api import ApiError
+from providers.paperspace.declared import Machine
 from providers.paperspace.ledger import full_region
-from providers.paperspace.specs import Machine, MachineSpec, full_name
+from providers.paperspace.specs import MachineSpec, full_name
 from providers.paperspace.views import BOOT, MACHINE, OFF, READY, SCRIPT, STATIC, SWITCHES
 from providers.rental.account import OrderRequest, Pending, Resource
 from providers.rental.closing import close
 from providers.rental.errors import ProviderError
-from providers.rental.order import Operation, adopt_or_order
+from providers.rental.order import HostKey, Operation, adopt_or_order, public_line
 from providers.rental.readiness import Readiness
-from providers.rental.resource import HostKey, Rented, public_line
+from providers.rental.resource import Rented
 from providers.rental.spec import Values
 
 PURPOSE = "microcluster ssh host key, version 1"

@@ -4,7 +4,8 @@ from typing import Any
 
 from core.home import Owner
 from providers.paperspace.account import DRIVES, NETWORKS, Order, Paperspace
-from providers.paperspace.specs import DriveSpec, PrivateNetwork, SharedDrive, full_name
+from providers.paperspace.declared import PrivateNetwork, SharedDrive
+from providers.paperspace.specs import DriveSpec, full_name
 from providers.paperspace.views import DRIVE, NETWORK
 from providers.rental.account import OrderRequest, Resource
 from providers.rental.order import Operation

@@ -7,13 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import pulumi
 import pydantic
 
 from core.catalog import paperspace as catalog
 from core.catalog.billing_rules import Prices
 from core.home import ZONE, Owner, owner_in_domain
-from providers.rental.spec import Declared, Mark, Spec
+from providers.rental.spec import Mark, Spec
 
 KEPT = "kept-"
 """Begins the label of what stays when its stack goes: a name is all of it that can be changed."""
@@ -52,16 +51,6 @@ class LedgerSpec(InRegion):
         return catalog.prices(self.machine_type, self.nodes, self.disk_gb, self.public_ip_type, self.drive_gb)
 
 
-class Ledger(Declared):
-    """The account as this stack uses it: checked before the first order, proven clean after the last deletion."""
-
-    TOKEN, SPEC = "paperspace:index:Ledger", LedgerSpec
-    price_per_hour: pulumi.Output[str]
-    """Of the whole cluster while it is on, a decimal as text; disks, addresses, network and drive are in it."""
-    price_source: pulumi.Output[str]
-    """Which dated price list says so: the API shows no price."""
-
-
 class NetworkSpec(InRegion):
     """A private network of one region; the service chooses its addresses."""
 
@@ -69,14 +58,6 @@ class NetworkSpec(InRegion):
     """What tells it from the stack's other networks; stack and mark are added in the account."""
     keep: bool = False
     """Leave it when the stack is destroyed; a drive that is kept needs its network."""
-
-
-class PrivateNetwork(Declared):
-    """A private network, known to the machines by its ``id``."""
-
-    TOKEN, SPEC = "paperspace:index:PrivateNetwork", NetworkSpec
-    subnet: pulumi.Output[str]
-    """For example ``10.64.21.0/24``."""
 
 
 class DriveSpec(InRegion):
@@ -87,16 +68,6 @@ class DriveSpec(InRegion):
     network_id: ObjectId
     keep: bool = False
     """Leave it, with what is on it, when the stack is destroyed."""
-
-
-class SharedDrive(Declared):
-    """A shared drive. Its password is no output: ``providers.paperspace.account`` reads it when it is needed."""
-
-    TOKEN, SPEC = "paperspace:index:SharedDrive", DriveSpec
-    address: pulumi.Output[str]
-    """Of the drive's server on the private network."""
-    share: pulumi.Output[str]
-    username: pulumi.Output[str]
 
 
 class MachineSpec(InRegion):
@@ -117,17 +88,6 @@ class MachineSpec(InRegion):
         if "PRIVATE" in line or not line.startswith("ssh-ed25519 ") or not line.strip().isprintable():
             raise ValueError("is no public key line such as 'ssh-ed25519 AAAA...'")
         return line
-
-
-class Machine(Declared):
-    """A machine, ready: running, addresses known."""
-
-    TOKEN, SPEC = "paperspace:index:Machine", MachineSpec
-    public_ip: pulumi.Output[str]
-    """Absent if it was ordered without one."""
-    private_ip: pulumi.Output[str]
-    host_key: pulumi.Output[str]
-    """The public part of the ssh host key that its startup script writes."""
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,21 @@ A vendor's resource gives its inputs and outputs, what forces a replacement, its
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.catalog.billing_rules import Prices
 from core.home import Owner, owner_in_domain
 from providers.rental import sweep
 from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource
 from providers.rental.closing import close
+from providers.rental.declared import Declared
 from providers.rental.errors import PartialFailure, ProviderError, WaitError
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.readiness import GoneError, Readiness, certain, fresh_until
 from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
-from providers.rental.spec import Declared, Problem, Spec, Values, other_mark, problems
+from providers.rental.spec import Problem, Spec, Values, other_mark, problems
 
 
 @dataclass(frozen=True)
@@ -285,29 +283,3 @@ def _refuse_import(op: Operation, resource_id: str, inputs: Values) -> None:
             f"importing {op.name} ({resource_id}): nothing is imported. 'pulumi up' takes over by its mark what this stack ordered, "
             "and nothing else; leave it out of the state."
         )
-
-
-@dataclass(frozen=True)
-class HostKey:
-    """An ed25519 host key; the private part leaves this process only inside an order."""
-
-    private: str = field(repr=False)
-    public: str
-
-    @classmethod
-    def fresh(cls) -> "HostKey":
-        """Make one."""
-        return cls.of(Ed25519PrivateKey.generate())
-
-    @classmethod
-    def of(cls, key: Ed25519PrivateKey) -> "HostKey":
-        """Write both parts as OpenSSH does."""
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        )
-        return cls(private.decode(), public_line(key))
-
-
-def public_line(key: Ed25519PrivateKey) -> str:
-    """Write the public part of a key as one line."""
-    return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()

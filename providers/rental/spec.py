@@ -1,12 +1,11 @@
-"""A resource's inputs as they are declared and ordered, and what is wrong with them."""
+"""A resource's inputs, and what is wrong with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
-import pulumi
 import pydantic
-from pydantic.alias_generators import to_camel, to_snake
+from pydantic.alias_generators import to_camel
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What stands for a value that a preview cannot know yet."""
@@ -66,44 +65,3 @@ def _problem(found: Any) -> Problem:
     path = ".".join(str(step) for step in found["loc"])
     reason = {"extra_forbidden": "is no property of this resource", "missing": "is missing"}.get(found["type"])
     return Problem(path, reason or found["msg"].removeprefix("Value error, "))
-
-
-class Declared(pulumi.CustomResource):
-    """A resource whose wire names are camelCase and whose Python names are snake_case."""
-
-    TOKEN: ClassVar[str]
-    SPEC: ClassVar[type[Spec]]
-    account_id: pulumi.Output[str]
-    """Of whom it is rented: the key of another account is refused."""
-
-    def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Args:
-        spec: made by ``SPEC.declare``, as values of other resources are known only later.
-        """
-        given = {key: _plain(getattr(spec, key)) for key in self.SPEC.model_fields}
-        # Pulumi makes an attribute for each key of this dict and for nothing else, outputs included.
-        super().__init__(self.TOKEN, name, {**dict.fromkeys(self.outputs()), **given}, opts)
-
-    @classmethod
-    def outputs(cls) -> list[str]:
-        """Name the outputs, which are not inputs as well."""
-        return ["account_id", *cls.__annotations__]
-
-    @classmethod
-    def output_keys(cls) -> tuple[str, ...]:
-        """Name them as on the wire."""
-        return tuple(to_camel(name) for name in cls.outputs())
-
-    def translate_output_property(self, prop: str) -> str:
-        """Turn the wire's ``hostKey`` into ``host_key``."""
-        return to_snake(prop)
-
-    def translate_input_property(self, prop: str) -> str:
-        """Turn ``host_key`` into the wire's ``hostKey``."""
-        return to_camel(prop)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Spec):
-        return value.model_dump(by_alias=True, exclude_defaults=True)
-    return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value

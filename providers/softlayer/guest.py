@@ -11,14 +11,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from core.home import Owner
 from providers.rental.account import Pending, Resource
 from providers.rental.api_calls import at, text_at
-from providers.rental.order import Operation
+from providers.rental.order import Operation, public_line
 from providers.rental.readiness import Readiness
-from providers.rental.resource import Rented, public_line
+from providers.rental.resource import Rented
 from providers.rental.spec import Values
 from providers.softlayer import views
 from providers.softlayer.account import SoftLayer
+from providers.softlayer.declared import VirtualGuest
 from providers.softlayer.errors import ApiError
-from providers.softlayer.specs import GUEST, GuestSpec, VirtualGuest
+from providers.softlayer.specs import GUEST, GuestSpec
 from providers.softlayer.views import GUEST_MASK, Guest
 
 SIDES = {

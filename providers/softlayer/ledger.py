@@ -16,7 +16,8 @@ from providers.rental.spec import Values, problems
 from providers.softlayer import billing
 from providers.softlayer.account import SoftLayer
 from providers.softlayer.api import Api
-from providers.softlayer.specs import GUEST, Ledger, LedgerSpec
+from providers.softlayer.declared import Ledger
+from providers.softlayer.specs import GUEST, LedgerSpec
 
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"

@@ -9,8 +9,9 @@ from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
 from providers.softlayer.account import SoftLayer
+from providers.softlayer.declared import SecurityGroup
 from providers.softlayer.errors import ApiError
-from providers.softlayer.specs import GROUP, GroupSpec, SecurityGroup
+from providers.softlayer.specs import GROUP, GroupSpec
 
 SERVICE = "Network_SecurityGroup"
 RULE_KEYS = ("direction", "ethertype", "protocol", "portRangeMin", "portRangeMax", "remoteIp", "remoteGroupId")

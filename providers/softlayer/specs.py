@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-import pulumi
 import pydantic
 import yaml
 
@@ -16,8 +15,8 @@ from core.home import Owner, owner_in_domain
 from providers.rental.account import OrderRequest
 from providers.rental.api_calls import at, text_at
 from providers.rental.errors import CallError
-from providers.rental.resource import HostKey
-from providers.rental.spec import Declared, Mark, Spec
+from providers.rental.order import HostKey
+from providers.rental.spec import Mark, Spec
 
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
@@ -89,17 +88,6 @@ class GuestSpec(Hardware):
         )
 
 
-class VirtualGuest(Declared):
-    """A guest, ready: provisioned, no transaction running, addresses known."""
-
-    TOKEN, SPEC = "softlayer:index:VirtualGuest", GuestSpec
-    public_ip: pulumi.Output[str]
-    private_ip: pulumi.Output[str]
-    host_key: pulumi.Output[str]
-    """The public part of the ssh host key that its order carried."""
-    provision_date: pulumi.Output[str]
-
-
 class LedgerSpec(Hardware):
     """What the whole cluster will be, so that it can be checked and priced before the first order."""
 
@@ -123,18 +111,6 @@ class LedgerSpec(Hardware):
         ]
 
 
-class Ledger(Declared):
-    """The account as this stack uses it: checked before the first order, proven clean after the last cancellation."""
-
-    TOKEN, SPEC = "softlayer:index:Ledger", LedgerSpec
-    backend_router_id: pulumi.Output[str]
-    """The one router behind which every guest is ordered; stable once chosen."""
-    price_per_hour: pulumi.Output[str]
-    """Of the whole cluster, a decimal as text."""
-    price_source: pulumi.Output[str]
-    """Who says so: the dated catalog in a preview, else the account."""
-
-
 class KeySpec(Spec):
     """A public key for the order; only the stack's own is ever adopted or deleted."""
 
@@ -148,12 +124,6 @@ class KeySpec(Spec):
         if "PRIVATE" in line or key_material(line) is None:
             raise ValueError("is no public key line such as 'ssh-ed25519 AAAA...'")
         return line
-
-
-class SshKey(Declared):
-    """A public key of the account."""
-
-    TOKEN, SPEC = "softlayer:index:SshKey", KeySpec
 
 
 class RuleSpec(Spec):
@@ -197,12 +167,6 @@ class GroupSpec(Spec):
         """Write down a group without its rules."""
         order = Order("Network_SecurityGroup", "createObject", self.head(owner))
         return OrderRequest(GROUP, owner, self.name, order)
-
-
-class SecurityGroup(Declared):
-    """A security group with all of its rules."""
-
-    TOKEN, SPEC = "softlayer:index:SecurityGroup", GroupSpec
 
 
 def key_material(line: str) -> bytes | None:

@@ -10,7 +10,8 @@ from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
 from providers.softlayer.account import SoftLayer, claim_notes
-from providers.softlayer.specs import KEY, KeySpec, Order, SshKey, key_material
+from providers.softlayer.declared import SshKey
+from providers.softlayer.specs import KEY, KeySpec, Order, key_material
 from providers.softlayer.views import KEY_MASK, as_key
 
 

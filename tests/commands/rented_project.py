@@ -25,7 +25,8 @@ import pulumi
 from microcluster.config import stack as config
 from components.cluster import TrainingClusterArgs
 from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
-from providers.softlayer.specs import Ledger, LedgerSpec, SshKey, VirtualGuest
+from providers.softlayer.declared import Ledger, SshKey, VirtualGuest
+from providers.softlayer.specs import LedgerSpec
 
 stack = config.load()
 args = TrainingClusterArgs(stack, config.owner(stack.name))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from providers.rental.resource import HostKey
+from providers.rental.order import HostKey
 from providers.softlayer import billing, specs, views
 from tests.integration.provider_cluster import (
     KEY,

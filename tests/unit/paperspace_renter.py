@@ -15,8 +15,8 @@ from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.server import application
 from providers.paperspace.__main__ import PAPERSPACE
-from providers.rental.order import Operation
-from providers.rental.resource import Created, HostKey, Live
+from providers.rental.order import HostKey, Operation
+from providers.rental.resource import Created, Live
 from tools.chaos.accounts import Door
 from tools.chaos.wire import Wire
 

@@ -4,7 +4,7 @@ import pytest
 
 from core.home import Owner
 from providers.rental.errors import ProviderError
-from providers.rental.resource import HostKey
+from providers.rental.order import HostKey
 from providers.softlayer import specs
 from providers.softlayer.guest import public_part
 from providers.softlayer.ledger import pick, router_of

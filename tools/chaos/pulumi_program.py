@@ -5,7 +5,8 @@ import pulumi
 from components.cluster import TrainingClusterArgs
 from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
 from microcluster.config import stack as config
-from providers.softlayer.specs import Ledger, LedgerSpec, SshKey, VirtualGuest
+from providers.softlayer.declared import Ledger, SshKey, VirtualGuest
+from providers.softlayer.specs import LedgerSpec
 
 
 def main() -> None:
