@@ -1,19 +1,18 @@
 """The commands: `fab --list` lists them, `fab --help COMMAND` explains one; run `. ./env.sh` first."""
 
-import sys
-
-sys.dont_write_bytecode = sys.flags.dont_write_bytecode  # Invoke sets it: each command would compile all modules again.
-
-from microcluster.setup import secret_env  # noqa: E402
+from microcluster.setup import secret_env
 
 secret_env.withhold()  # First of all: no child process of fab may inherit the account's variables.
 
 import signal  # noqa: E402
+import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 from importlib import import_module  # noqa: E402
 
 from fabric.main import program  # noqa: E402
 from invoke import Collection, ParseError  # noqa: E402
+
+sys.dont_write_bytecode = sys.flags.dont_write_bytecode  # Invoke sets it, and each command compiled all modules again.
 
 MISTAKE, INTERRUPTED = 2, 130
 ALONE = (

@@ -33,7 +33,7 @@ SHOW = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
 @dataclass(frozen=True)
 class Suite:
-    """One folder of tests, or two with a blank between their names; the limit is what remains of CI's time beside the other stages."""
+    """One folder of tests, or several with blanks between their names; the limit is what remains of CI's time beside the other stages."""
 
     name: str
     what: str
@@ -59,9 +59,11 @@ WAITING = ("-n", "8", *BY_FILE)
 UNIT = Suite("unit", "single modules, without network and account", 2, 12, WAITING)
 """What other Pythons run."""
 QUICK = Suite("integration unit", "single modules, and the providers against emulated accounts", 3, 20, WAITING)
-COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
+WHOLE = Suite(
+    "commands integration unit", "single modules, providers against emulated accounts, whole commands", 4, 30, WAITING
+)
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
-E2E = Suite("e2e", "clusters of containers, up and down", 32, 60, ("-n", "3", "--no-loadscope-reorder"))
+E2E = Suite("e2e", "clusters of containers, up and down", 29, 60, ("-n", "3"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
@@ -102,13 +104,13 @@ def planned(series: Iterable[str], *, fast: bool, containers: bool) -> list[Suit
     if fast:
         return [QUICK]
     others = [replace(UNIT, series=each) for each in series]
-    return [QUICK, COMMANDS, CHAOS, *others, *([E2E] if containers else [])]
+    return [WHOLE, CHAOS, *others, *([E2E] if containers else [])]
 
 
 def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
     """Return the table of what runs, with its usual minutes on two quiet cores."""
     whole = sum(suite.usual_min for suite in suites)
-    lines = [f"  {suite.title:<16} {suite.usual_min:>3} min  {suite.what}" for suite in suites]
+    lines = [f"  {suite.title:<25} {suite.usual_min:>3} min  {suite.what}" for suite in suites]
     hint = [] if fast else ["`make test FAST=1` runs unit and integration tests alone."]
     return [f"Tests that run now, usually {whole} min in all, and what they use:", *lines, *hint]
 

@@ -1,6 +1,7 @@
 """A machine on its way from its order to ready, and everything that can stop it there."""
 
 import time
+from collections.abc import Callable
 from functools import cached_property
 
 from providers.rental.account import Market, OrderStatus, Pending, Resource
@@ -9,6 +10,8 @@ from providers.rental.order import Operation, pause_s, unsettled_s
 
 IDLE_S = 30 * 60.0
 """An approved order on which nobody has worked for so long is lost; between two transactions there are seconds."""
+ALL_ORDERED_S = 3.0
+"""So long after its own order the orders of sixty-four machines are out, and until the first is ready no call has to wait."""
 REFRESH = "Run 'pulumi up --refresh'."
 
 
@@ -31,13 +34,25 @@ class Readiness:
         self._began = self._seen_at = self._worked_on = time.monotonic()
         self._order: OrderStatus | None = None
 
-    def wait(self) -> Resource:
+    def wait(self, meanwhile: Callable[[Resource], None] | None = None) -> Resource:
         """Return the machine once it is ready.
+
+        Args:
+            meanwhile: what is done to it once while it is built; not where it is ready sooner than all are ordered.
 
         Raises:
             ProviderError: it will never be, or the time is over.
         """
-        return self._op.wait_until(f"{self.what} ready", self.look)
+
+        def look() -> Resource | Pending:
+            nonlocal meanwhile
+            found = self.look()
+            if meanwhile and self.seen and isinstance(found, Pending) and self._since(self._began) >= ALL_ORDERED_S:
+                meanwhile(self.seen)
+                meanwhile = None
+            return found
+
+        return self._op.wait_until(f"{self.what} ready", look)
 
     def look(self) -> Resource | Pending:
         """Look once.

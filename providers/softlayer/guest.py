@@ -52,9 +52,14 @@ class Guests(Rented):
         self, op: Operation, market: SoftLayer, spec: GuestSpec, building: Readiness, *, is_new: bool
     ) -> Resource:
         """Wait until the guest is ready, and give it what no order carries."""
-        guest = building.wait().row
-        if views.tags(guest) != set(spec.tags):
-            market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest["id"]))
+
+        def tag(machine: Resource) -> None:
+            if views.tags(machine.row) != set(spec.tags):
+                market.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(machine.id))
+
+        ready = building.wait(meanwhile=tag)
+        tag(ready)
+        guest = ready.row
         _set_port_speed(market, spec, guest)
         return views.resource(attach_groups(op, market, guest, spec))
 

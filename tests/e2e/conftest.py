@@ -57,6 +57,7 @@ def group_of(nodeid: str) -> str:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachines:
+    config.option.loadscopereorder = False  # Groups begin in their order above, not with the one that has most tests.
     return ByMachines(config, log)
 
 

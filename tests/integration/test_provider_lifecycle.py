@@ -90,6 +90,14 @@ def test_a_guest_that_is_late_is_a_partial_failure_in_create_and_read_and_the_ne
     assert len(onlooker.guests()) == 1
 
 
+def test_a_guest_has_its_tags_while_it_is_built(emulator_with):
+    never_ready = emulator_with(provisioning_s=1e6)
+    with Driver(never_ready.config_file) as driver, pytest.raises(Failed, match="is ordered and billed"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=8)
+    [found] = Onlooker(never_ready.config_file).guests()
+    assert {each["tag"]["name"] for each in found["tagReferences"]} == set(TAGS)
+
+
 def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator_with):
     slow = emulator_with(provisioning_s=1e6)
     onlooker = Onlooker(slow.config_file)

@@ -232,9 +232,9 @@ def count_calls(place: Place) -> dict[tuple[Place, Verb], int]:
 
 
 def whole(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
-    """Return all cases."""
-    cases = [item for cases in sweeps.values() for item in cases.items()]
-    return _slow_first(sweeps, dict(Random(seed).sample(cases, len(cases))))
+    """Return all cases; the slow ones come first, so that no worker is left alone with one at the end."""
+    quick = [item for name, cases in sweeps.items() if name != "command line" for item in cases.items()]
+    return {**sweeps["command line"], **dict(Random(seed).sample(quick, len(quick)))}
 
 
 def sample(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
@@ -248,13 +248,7 @@ def sample(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
         others = [number for number in order if number not in chosen]
         chosen += others[: max(size - len(chosen), 0)]
         drawn |= {number: cases[number] for number in chosen}
-    return _slow_first(sweeps, drawn)
-
-
-def _slow_first(sweeps: Sweeps, cases: Mapping[int, workers.Case]) -> dict[int, workers.Case]:
-    """Return the cases with the slow ones first, so that no worker is left alone with one at the end."""
-    slow = sweeps["command line"].keys() | sweeps["queue"].keys()
-    return {number: cases[number] for number in sorted(cases, key=lambda number: number not in slow)}
+    return drawn
 
 
 def _covering(cases: Mapping[int, Case], order: Sequence[int]) -> list[int]:
