@@ -147,6 +147,15 @@ def test_fab_withholds_before_it_imports_or_starts_anything_else() -> None:
     )
 
 
+@pytest.mark.parametrize("forbidden", ["", "1"])
+def test_a_command_keeps_what_python_compiles_unless_the_user_forbids_it(forbidden: str) -> None:
+    as_invoke = "import sys; sys.dont_write_bytecode = True; import fabfile; print(bool(sys.dont_write_bytecode))"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": forbidden}
+    argv = [sys.executable, "-c", as_invoke]
+    said = subprocess.run(argv, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == str(bool(forbidden))
+
+
 def test_what_fab_starts_does_not_see_the_key(tmp_path: Path) -> None:
     spy = tmp_path / "pulumi"
     spy.write_text(f"#!/bin/sh\ncat /proc/self/environ > {tmp_path}/seen\necho '{{}}'\n")
