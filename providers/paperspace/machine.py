@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Home, Owner
+from core.ssh_key import KeyPair, public_line
 from providers.paperspace import views
 from providers.paperspace.account import MACHINES, SCRIPTS, Order, Paperspace
 from providers.paperspace.api import ApiError
@@ -26,7 +27,7 @@ from providers.paperspace.views import BOOT, MACHINE, OFF, READY, SCRIPT, STATIC
 from providers.rental.account import OrderRequest, Pending, Resource
 from providers.rental.closing import close
 from providers.rental.errors import ProviderError
-from providers.rental.order import HostKey, Operation, adopt_or_order, public_line
+from providers.rental.order import Operation, adopt_or_order
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values
@@ -154,7 +155,7 @@ def body(spec: MachineSpec, owner: Owner, script_id: str) -> dict[str, Any]:
     }
 
 
-def script_text(spec: MachineSpec, owner: Owner, key: HostKey) -> str:
+def script_text(spec: MachineSpec, owner: Owner, key: KeyPair) -> str:
     """Write the startup script; it holds the private host key and goes nowhere but into its order."""
     return SCRIPT_TEXT.format(
         owner=owner,
@@ -165,7 +166,7 @@ def script_text(spec: MachineSpec, owner: Owner, key: HostKey) -> str:
     )
 
 
-def host_key(owner: Owner, hostname: str, public_key: str) -> HostKey:
+def host_key(owner: Owner, hostname: str, public_key: str) -> KeyPair:
     """Compute the host key of a machine: HMAC-SHA256 of the stack's private ssh key over stack, mark and host name.
 
     Args:
@@ -185,7 +186,7 @@ def host_key(owner: Owner, hostname: str, public_key: str) -> HostKey:
         serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()
     )
     about = "\0".join([PURPOSE, owner.stack, owner.mark, hostname]).encode()
-    return HostKey.of(Ed25519PrivateKey.from_private_bytes(hmac.digest(seed, about, hashlib.sha256)))
+    return KeyPair.of(Ed25519PrivateKey.from_private_bytes(hmac.digest(seed, about, hashlib.sha256)))
 
 
 def _private_key(path: Path, hostname: str) -> Ed25519PrivateKey:
@@ -201,7 +202,7 @@ def _private_key(path: Path, hostname: str) -> Ed25519PrivateKey:
     return key
 
 
-def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: HostKey) -> str:
+def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: KeyPair) -> str:
     """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it."""
     label = f"{BOOT}{spec.hostname}"
     content = {"name": full_name(label, owner), "script": script_text(spec, owner, key), "isRunOnce": True}

@@ -15,9 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from core.home import Owner
 from core.plain_text import duration
 from providers.rental.account import Claim, Found, Market, OrderRequest, OrderStatus, Pending, Resource
@@ -400,29 +397,3 @@ def unsettled_s(intents: Sequence[Intent], settle_s: float, time_scale: float) -
 def _fits(request: OrderRequest, thing: Resource) -> bool:
     """Filters of the account are checked again here: one that it ignores returns everybody's things."""
     return thing.is_alive and thing.called == request.name and thing.owner == request.owner
-
-
-@dataclass(frozen=True)
-class HostKey:
-    """An ed25519 host key; the private part leaves this process only inside an order."""
-
-    private: str = field(repr=False)
-    public: str
-
-    @classmethod
-    def fresh(cls) -> "HostKey":
-        """Make one."""
-        return cls.of(Ed25519PrivateKey.generate())
-
-    @classmethod
-    def of(cls, key: Ed25519PrivateKey) -> "HostKey":
-        """Write both parts as OpenSSH does."""
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        )
-        return cls(private.decode(), public_line(key))
-
-
-def public_line(key: Ed25519PrivateKey) -> str:
-    """Write the public part of a key as one line."""
-    return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()

@@ -9,9 +9,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Owner
+from core.ssh_key import public_line
 from providers.rental.account import Pending, Resource
 from providers.rental.api_calls import at, text_at
-from providers.rental.order import Operation, public_line
+from providers.rental.order import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.resource import Rented
 from providers.rental.spec import Values

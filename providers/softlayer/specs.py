@@ -12,10 +12,10 @@ import yaml
 from core.catalog import softlayer as catalog
 from core.catalog.billing_rules import Prices
 from core.home import Owner, owner_in_domain
+from core.ssh_key import KeyPair
 from providers.rental.account import OrderRequest
 from providers.rental.api_calls import at, text_at
 from providers.rental.errors import CallError
-from providers.rental.order import HostKey
 from providers.rental.spec import Mark, Spec
 
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
@@ -73,7 +73,7 @@ class GuestSpec(Hardware):
 
     def request(self, owner: Owner) -> OrderRequest:
         """Write down what the order of a guest asks for, with a fresh host key."""
-        key = HostKey.fresh()
+        key = KeyPair.fresh()
         template = guest_template(self, cloud_config(key, owner, self.hostname))
         return OrderRequest(
             GUEST,
@@ -178,7 +178,7 @@ def key_material(line: str) -> bytes | None:
         return None
 
 
-def cloud_config(key: HostKey, owner: Owner, hostname: str) -> str:
+def cloud_config(key: KeyPair, owner: Owner, hostname: str) -> str:
     """Write the user data: the mark first, then the host key.
 
     ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:

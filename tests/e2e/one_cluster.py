@@ -79,5 +79,7 @@ class Renter(Product):
 def renting(folder: Path, networks: Networks) -> Iterator[Renter]:
     """Copy the project into ``folder`` with an account on these networks, which the block's end removes with its machines."""
     product = install(folder, networks)
-    yield Renter(product.folder, product.home, product.env)
-    product.run(".venv/bin/python -m emulator reset", RESET_LIMIT_S)
+    try:
+        yield Renter(product.folder, product.home, product.env)
+    finally:
+        product.run(".venv/bin/python -m emulator reset", RESET_LIMIT_S)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from providers.rental.order import HostKey
+from core.ssh_key import KeyPair
 from providers.softlayer import billing, specs, views
 from tests.integration.provider_cluster import (
     KEY,
@@ -58,7 +58,7 @@ def test_an_untouched_cluster_shows_no_drift_and_no_private_key_in_inputs_output
 
 
 def test_an_active_guest_that_differs_is_refused_and_not_changed(driver, onlooker):
-    data = specs.cloud_config(HostKey.fresh(), OWNER, "gpu-0")
+    data = specs.cloud_config(KeyPair.fresh(), OWNER, "gpu-0")
     onlooker.order("gpu-0", user_data=data, blockDevices=[])
     until(lambda: is_ready(onlooker.account.guest_list.under(OWNER)[0]))
     with pytest.raises(Failed, match=r"dataDisksGb is \[\] there and \[2000\] here"):

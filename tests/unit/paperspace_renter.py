@@ -9,13 +9,14 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import Owner, owner_mark
+from core.ssh_key import KeyPair
 from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.server import application
 from providers.paperspace.__main__ import PAPERSPACE
-from providers.rental.order import HostKey, Operation
+from providers.rental.order import Operation
 from providers.rental.resource import Created, Live
 from tools.chaos.accounts import Door
 from tools.chaos.wire import Wire
@@ -74,7 +75,7 @@ def make_keys(home: Path, stack: str = STACK) -> str:
     """Make a stack's keys, and return the public one."""
     folder = home / "keys" / stack
     folder.mkdir(parents=True, exist_ok=True)
-    key = HostKey.of(Ed25519PrivateKey.generate())
+    key = KeyPair.of(Ed25519PrivateKey.generate())
     (folder / "id_ed25519").write_text(key.private)
     return key.public
 

@@ -3,8 +3,8 @@
 import pytest
 
 from core.home import Owner
+from core.ssh_key import KeyPair
 from providers.rental.errors import ProviderError
-from providers.rental.order import HostKey
 from providers.softlayer import specs
 from providers.softlayer.guest import public_part
 from providers.softlayer.ledger import pick, router_of
@@ -123,11 +123,11 @@ def test_a_vlan_brings_its_router_and_one_in_which_the_guests_cannot_stand_is_re
 
 
 def test_the_user_data_carries_the_mark_and_a_fresh_host_key_whose_public_part_is_read_back():
-    key = HostKey.fresh()
+    key = KeyPair.fresh()
     data = cloud_config(key, "local-1f3a9c42", "gpu-0")
     assert data.splitlines()[:2] == ["#cloud-config", "# microcluster local-1f3a9c42 gpu-0"]
     assert public_part(data) == key.public
-    assert key.public.startswith("ssh-ed25519 AAAA") and key.public != HostKey.fresh().public
+    assert key.public.startswith("ssh-ed25519 AAAA") and key.public != KeyPair.fresh().public
     assert "PRIVATE" not in repr(key)
 
 
