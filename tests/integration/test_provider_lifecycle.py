@@ -92,10 +92,14 @@ def test_a_guest_that_is_late_is_a_partial_failure_in_create_and_read_and_the_ne
 
 def test_a_guest_has_its_tags_while_it_is_built(emulator_with):
     never_ready = emulator_with(provisioning_s=1e6)
-    with Driver(never_ready.config_file) as driver, pytest.raises(Failed, match="is ordered and billed"):
-        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=8)
-    [found] = Onlooker(never_ready.config_file).guests()
-    assert {each["tag"]["name"] for each in found["tagReferences"]} == set(TAGS)
+    onlooker = Onlooker(never_ready.config_file)
+    with Driver(never_ready.config_file) as driver, ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
+        until(lambda: {each["tag"]["name"] for found in onlooker.guests() for each in found["tagReferences"]} == set(TAGS))
+        driver.cancel()
+        with pytest.raises(Failed, match="stopped on request"):
+            creating.result(30)
+        driver.leave()
 
 
 def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator_with):
