@@ -6,7 +6,7 @@ from functools import cached_property
 
 from providers.rental.account import Market, OrderStatus, Pending, Resource
 from providers.rental.errors import ProviderError
-from providers.rental.order import Operation, pause_s, unsettled_s
+from providers.rental.order import SHORTEST_PAUSE_S, Operation, pause_s, unsettled_s
 
 IDLE_S = 30 * 60.0
 """An approved order on which nobody has worked for so long is lost; between two transactions there are seconds."""
@@ -43,6 +43,10 @@ class Readiness:
         Raises:
             ProviderError: it will never be, or the time is over.
         """
+
+        if self.is_machine and self._fresh_until:
+            # The list that all share can show it by then; sooner each of sixty-four would be asked for by itself.
+            self._op.pause(SHORTEST_PAUSE_S)
 
         def look() -> Resource | Pending:
             nonlocal meanwhile

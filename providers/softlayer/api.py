@@ -60,6 +60,8 @@ RIGHTS = {
 The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
 Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
 """
+RIGHTS_KNOWN_FOR_S = 2.0
+"""The checks before the orders of many machines share one look."""
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 SEEING = (VIEW, BILLS, ALL_DEVICES)
 PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
@@ -147,7 +149,7 @@ class Api(Wire):
 
     def lacking(self, needed: Iterable[str]) -> str | None:
         """Say which rights the user lacks now, as one may be taken away while a command runs; the master user has all."""
-        user, username = self._users.under("the key's user")[0], self.credentials.username
+        user, username = self._users.under("the key's user", RIGHTS_KNOWN_FOR_S * self._time_scale)[0], self.credentials.username
         has = {str(each.get("keyName")) for each in user.get("permissions") or []}
         if user.get("hasFullVirtualGuestAccessFlag"):
             has.add(ALL_DEVICES)

@@ -99,16 +99,15 @@ def test_a_guest_has_its_tags_while_it_is_built(emulator_with):
         driver.cancel()
         with pytest.raises(Failed, match="stopped on request"):
             creating.result(30)
-        driver.leave()
 
 
 def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator_with):
     slow = emulator_with(provisioning_s=1e6)
     onlooker = Onlooker(slow.config_file)
-    driver = Driver(slow.config_file, time_scale=20)  # The shortest pause is ten seconds.
+    driver = Driver(slow.config_file, time_scale=20)  # The shortest pause is twenty seconds.
     with ThreadPoolExecutor(1) as pool:
         creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
-        until(lambda: "in transaction" in driver.said())
+        until(onlooker.guests)
         began = time.monotonic()
         driver.cancel()
         with pytest.raises(Failed, match="stopped on request") as stopped:
