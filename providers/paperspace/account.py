@@ -76,7 +76,7 @@ class Paperspace(Market):
                 )
         return None
 
-    def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
+    def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
         """List what bears stack and mark, or any mark. A static address has no name: it goes with its machine."""
         self.check_sees_all("listing what bears a mark")
         kinds = [kind] if kind else [MACHINE, DRIVE, NETWORK, SCRIPT]
@@ -118,7 +118,12 @@ class Paperspace(Market):
         return made_id(self.api.once("POST", order.path, order.body), f"POST {order.path}")
 
     def standing(
-        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
+        self,
+        owner: Owner,
+        hostname: str | None,
+        since: datetime | None,
+        numbers: Sequence[str],
+        max_age_s: float = 0.0,
     ) -> OrderStatus | None:
         """Find a machine that the startup script of this host name is assigned to; read by its id, a script does not lag."""
         for script in self.scripts_of(owner, hostname) if hostname else ():

@@ -47,7 +47,7 @@ class Queue(Account):
         return Identity(where, self.login.facts.name, self.login.user, where, self._is_emulated)
 
     @_doing("reading the queue")
-    def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
+    def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
         """List the living jobs of a stack, or of every stack of this person's."""
         found = []
         for job, record in queue.jobs_of(self.login, str(owner or "")):

@@ -233,8 +233,14 @@ class Account(ABC):
         """Ask once who we are; the first proof that the key is valid."""
 
     @abstractmethod
-    def resources(self, owner: Owner | None = None, kind: str | None = None) -> Sequence[Resource]:
-        """List what bears the mark, or any mark of microcluster; cancelled things included."""
+    def resources(
+        self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0
+    ) -> Sequence[Resource]:
+        """List what bears the mark, or any mark of microcluster; cancelled things included.
+
+        Args:
+            max_age_s: how old the list of one stack's machines may be.
+        """
 
     @abstractmethod
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> Sequence[Charge]:
@@ -335,7 +341,12 @@ class Market(Account):
 
     @abstractmethod
     def standing(
-        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
+        self,
+        owner: Owner,
+        hostname: str | None,
+        since: datetime | None,
+        numbers: Sequence[str],
+        max_age_s: float = 0.0,
     ) -> OrderStatus | None:
         """Find what shows that something was ordered although no list shows the thing itself; each is read by its id.
 
@@ -343,6 +354,7 @@ class Market(Account):
             hostname: of a machine.
             since: when an order was sent whose answer got lost, by this computer's clock; None if there was none.
             numbers: the account's own, of orders that it accepted.
+            max_age_s: how old the lists may be that say what to read.
         """
 
     @abstractmethod

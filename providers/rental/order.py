@@ -26,6 +26,8 @@ PAUSE_S = 5.0
 """Between two attempts, so that a rate limit has passed."""
 CLAIM_KNOWN_FOR_S = 10.0
 """Orders that are sent within so long of each other share one look at the claim."""
+LISTS_KNOWN_FOR_S = 1.0
+"""And these share the lists, unless an earlier order may have made what they show; the wait for another computer's orders allows for it."""
 NOT_ARRIVED = "not arrived"
 STANDING_S = 600.0
 """So much longer than lists may lag is waited for a machine of which the account shows the order or the charge alone."""
@@ -264,8 +266,8 @@ def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Clai
     """Write our journal's name, and wait until whatever another computer ordered is in the lists."""
     newest = market.claim(request.owner, key_ids=[claim.object_id]) or claim
     market.write_claim(replace(newest, journal=ours), request.owner)
-    # Who looked at the claim just before may send its order until then.
-    settle_s = op.scaled(CLAIM_KNOWN_FOR_S + market.settled_s)
+    # Who looked at the claim just before may send its order until then, and our next look may be at a list of before.
+    settle_s = op.scaled(CLAIM_KNOWN_FOR_S + market.settled_s + LISTS_KNOWN_FOR_S)
     op.log.info(
         f"The account has this stack's claim {claim.object_id}, and this computer's journal did not order with it last: "
         f"another computer did, or the journal was lost. Waits {settle_s:.0f} s, once, until whatever was ordered is in the "
@@ -313,17 +315,18 @@ def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up:
     journal, scale = op.journal(request.owner.mark), op.session.time_scale
     earlier = journal.unresolved(op.name, request.kind)
     ends = time.monotonic() + op.scaled(unsettled_s(earlier, market.settled_s, scale) + STANDING_S)
+    max_age_s = 0.0 if earlier else op.scaled(LISTS_KNOWN_FOR_S)
 
     def look() -> tuple[Resource | None] | Pending:
         is_settled = unsettled_s(earlier, market.settled_s, scale) == 0
-        found = look_once(op, market, request)
+        found = look_once(op, market, request, max_age_s)
         if found is not None:
             return found if isinstance(found, Pending) else (found,)
         if not is_settled:
             return Pending(
                 f"the answer to the order of {earlier[-1].at[:19]} UTC got lost; looking whether it was accepted"
             )
-        trace = evidence(market, request.owner, request.hostname, earlier)
+        trace = evidence(market, request.owner, request.hostname, earlier, max_age_s)
         if trace is None:
             return (None,)
         if time.monotonic() > ends:
@@ -339,7 +342,7 @@ def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up:
     return found
 
 
-def look_once(op: Operation, market: Market, request: OrderRequest) -> Found:
+def look_once(op: Operation, market: Market, request: OrderRequest, max_age_s: float = 0.0) -> Found:
     """Return the living thing that is requested; ``Pending`` while one may exist that the account does not show.
 
     Lists lag behind orders and cancellations: which ids to look at comes from list and journal, what they are from themselves.
@@ -350,7 +353,7 @@ def look_once(op: Operation, market: Market, request: OrderRequest) -> Found:
     accepted = journal.accepted(request.kind)
     # What the journal does not know, another computer may have ordered only now.
     settled = set(journal.made(request.kind)) - set(within_lag(op, market, accepted))
-    ids = {each.id for each in market.resources(request.owner, request.kind) if _fits(request, each)}
+    ids = {each.id for each in market.resources(request.owner, request.kind, max_age_s) if _fits(request, each)}
     for made, intent in accepted.items():
         is_for_it = intent.hostname == request.hostname if request.hostname else intent.name == op.name
         if is_for_it:
@@ -370,10 +373,12 @@ def look_once(op: Operation, market: Market, request: OrderRequest) -> Found:
     return next(iter([*living, *uncertain]), None)
 
 
-def evidence(market: Market, owner: Owner, hostname: str | None, intents: Sequence[Intent]) -> OrderStatus | None:
+def evidence(
+    market: Market, owner: Owner, hostname: str | None, intents: Sequence[Intent], max_age_s: float = 0.0
+) -> OrderStatus | None:
     """Find what shows that one of these orders was accepted, or that a machine of this name is billed; None if nothing does."""
     oldest = min((datetime.fromisoformat(each.at) for each in intents), default=None)
-    return market.standing(owner, hostname, oldest, [each.order_id for each in intents if each.order_id])
+    return market.standing(owner, hostname, oldest, [each.order_id for each in intents if each.order_id], max_age_s)
 
 
 def standing(what: str, trace: OrderStatus) -> str:

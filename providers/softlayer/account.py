@@ -70,10 +70,10 @@ class SoftLayer(Market):
         lacking = self.api.lacking(SEEING)
         return f"machines that this user does not see may run and be billed, as {lacking}" if lacking else None
 
-    def resources(self, owner: Owner | None = None, kind: str | None = None) -> list[Resource]:
+    def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
         """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
         if owner is not None and kind == GUEST:
-            return self._believed([views.resource(row) for row in self.guest_list.under(owner)])
+            return self._believed([views.resource(row) for row in self.guest_list.under(owner, max_age_s)])
         kinds = [kind] if kind else [*LISTS, views.ITEM]
         found = [each for listed in at_once(self._list, kinds) for each in listed]
         return [each for each in found if each.owner is not None and owner in (None, each.owner)]
@@ -143,22 +143,27 @@ class SoftLayer(Market):
         return [billing.as_status(each, shown) for each in rows]
 
     def standing(
-        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str]
+        self,
+        owner: Owner,
+        hostname: str | None,
+        since: datetime | None,
+        numbers: Sequence[str],
+        max_age_s: float = 0.0,
     ) -> OrderStatus | None:
         """Find an open billing item of this host name that no listed guest has, or an order that stands.
 
         The lists say what to look at, and each is read by its id, as lists lag behind cancellations too.
         """
-        bill = self.bill_list.under(owner)
+        bill = self.bill_list.under(owner, max_age_s)
         numbered = self._standing_order([{"id": each} for each in numbers], bill)
         if numbered is not None or hostname is None:
             return numbered
         named = [each for each in bill if each.get("hostName") == hostname]
-        for item_id in billing.open_without_guest(named, self.guest_list.under(owner)) if named else ():
+        for item_id in billing.open_without_guest(named, self.guest_list.under(owner, max_age_s)) if named else ():
             item = self.api.find("Billing_Item", item_id, BILL_MASK)
             if item and not item.get("cancellationDate"):
                 return OrderStatus(item_id, f"billing item {item_id} of {hostname} is open")
-        listed = self.order_list.under(owner) if since else []
+        listed = self.order_list.under(owner, max_age_s) if since else []
         return self._standing_order([each for each in listed if billing.may_be_of(each, hostname, since)], bill)
 
     def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:

@@ -61,7 +61,7 @@ The key names, and what the vendor's console calls them (sldn.softlayer.com, "Pe
 Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
 """
 RIGHTS_KNOWN_FOR_S = 2.0
-"""The checks before the orders of many machines share one look."""
+"""The checks before the orders of many machines share one look; whoever believes that a machine is gone looks himself."""
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 SEEING = (VIEW, BILLS, ALL_DEVICES)
 PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
@@ -143,13 +143,13 @@ class Api(Wire):
         Raises:
             ProviderError: the text names what is missing, and where it is granted.
         """
-        lacking = self.lacking(RIGHTS)
+        lacking = self.lacking(RIGHTS, max_age_s=RIGHTS_KNOWN_FOR_S * self._time_scale)
         if lacking:
             raise ProviderError(f"checking the rights of the key: nothing was ordered, as {lacking}")
 
-    def lacking(self, needed: Iterable[str]) -> str | None:
+    def lacking(self, needed: Iterable[str], max_age_s: float = 0.0) -> str | None:
         """Say which rights the user lacks now, as one may be taken away while a command runs; the master user has all."""
-        user, username = self._users.under("the key's user", RIGHTS_KNOWN_FOR_S * self._time_scale)[0], self.credentials.username
+        user, username = self._users.under("the key's user", max_age_s)[0], self.credentials.username
         has = {str(each.get("keyName")) for each in user.get("permissions") or []}
         if user.get("hasFullVirtualGuestAccessFlag"):
             has.add(ALL_DEVICES)

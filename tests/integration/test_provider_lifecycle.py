@@ -95,7 +95,9 @@ def test_a_guest_has_its_tags_while_it_is_built(emulator_with):
     onlooker = Onlooker(never_ready.config_file)
     with Driver(never_ready.config_file) as driver, ThreadPoolExecutor(1) as pool:
         creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
-        until(lambda: {each["tag"]["name"] for found in onlooker.guests() for each in found["tagReferences"]} == set(TAGS))
+        until(
+            lambda: {each["tag"]["name"] for found in onlooker.guests() for each in found["tagReferences"]} == set(TAGS)
+        )
         driver.cancel()
         with pytest.raises(Failed, match="stopped on request"):
             creating.result(30)

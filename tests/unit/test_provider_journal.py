@@ -177,10 +177,10 @@ class Orders(SoftLayer):
     def __init__(self, status: str | None) -> None:
         self.api, self._status = self, status
         self.waiting: list[dict] = []
-        self.order_list = SimpleNamespace(under=lambda owner: self.waiting)
+        self.order_list = SimpleNamespace(under=lambda owner, max_age_s: self.waiting)
         self.bills: list[dict] = []
-        self.guest_list = SimpleNamespace(under=lambda owner: [])
-        self.bill_list = SimpleNamespace(under=lambda owner: self.bills)
+        self.guest_list = SimpleNamespace(under=lambda owner, max_age_s: [])
+        self.bill_list = SimpleNamespace(under=lambda owner, max_age_s: self.bills)
 
     def find(self, service: str, object_id: str, mask: str) -> dict[str, str] | None:
         return {"id": object_id, "status": self._status} if self._status else None
