@@ -100,7 +100,7 @@ def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: 
 
     try:
         second.run(("true",))  # A connection takes longer than some steps.
-        renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.2)
+        renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.5)
         wait_until("a rank to kill", is_killed, timeout_s=UP_LIMIT_S)
     finally:
         first.close()
