@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,8 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.home import Owner
 from providers.rental import journal, sweep
 from providers.rental import order as orders
+from providers.rental.account import Identity, OrderRequest, Resource
+from providers.rental.api_calls import SharedList
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Instant, Intent, Journal
 from providers.softlayer.account import SoftLayer
@@ -169,6 +173,29 @@ def test_an_outcome_is_dated_by_the_clock_that_nobody_sets(book, steady):
     book.ordered(made.attempt, "101")
     assert [each.ended for each in book.unresolved()] == [steady[0], None]
     assert book.accepted("guest")["101"].ended == steady[0]
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_looks_before_orders_share_a_list_of_a_moment_ago_but_none_after_a_lost_answer(book, is_lost):
+    owner, there = Owner("dev", MARK), []
+    listed = SharedList(lambda _: list(there))
+    account = SimpleNamespace(
+        secrets=(),
+        settled_s=SETTLED_S,
+        whoami=lambda: Identity("278444", "", "", ""),
+        resources=lambda owner, kind, max_age_s: listed.under(owner, max_age_s),
+        find=lambda *_, fresh: there[0],
+        standing=lambda *_: None,
+    )
+    session = orders.Session(lambda: account, 1.0, threading.Event())
+    session.stop.set()  # One look has to do.
+    op = orders.Operation("urn:pulumi:dev::x::y::gpu-0", session, orders.Log(*[lambda _: None] * 3), limit_s=5)
+    if is_lost:
+        book.lost(book.intend(INTENT).attempt)
+    listed.under(owner)
+    there.append(Resource("guest", "101", "gpu-0", owner))
+    found = orders.reconcile(op, account, OrderRequest("guest", owner, "gpu-0", None, hostname="gpu-0"))
+    assert found == (there[0] if is_lost else None)
 
 
 class Orders(SoftLayer):

@@ -27,8 +27,14 @@ BREAKS = {
     "reset": reset,
     "half an answer": lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n<?xml"),
 }
-MADE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n" + b'{"id": 101}'
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n" + b'{"id": 7}'
+MADE = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\nConnection: close\r\n\r\n"
+    + b'{"id": 101}'
+)
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"
+    + b'{"id": 7}'
+)
 
 
 def api(server, path: str = PATHS[0], timeout_s: float = 20, **more) -> Api:
