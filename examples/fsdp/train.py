@@ -67,6 +67,7 @@ def main():
             model_state, optimizer_state = get_state_dict(model, optimizer)
             state = {"model": model_state, "optimizer": optimizer_state, "step": step}
             dcp.save(state, checkpoint_id=os.path.join(args.folder, f"step-{step}"))
+    dist.barrier()  # By its end gloo's threads have let go of tensors that a Python which ends cannot free any more.
     dist.destroy_process_group()
 
 

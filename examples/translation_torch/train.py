@@ -54,6 +54,7 @@ def main():
             if rank == 0:
                 save(options.model_folder, model, optimizer, step)
         time.sleep(max(0.0, options.pace - (time.monotonic() - started)))
+    distributed.barrier()  # By its end gloo's threads have let go of tensors that a Python which ends cannot free any more.
     distributed.destroy_process_group()
 
 
