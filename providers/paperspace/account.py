@@ -118,12 +118,7 @@ class Paperspace(Market):
         return made_id(self.api.once("POST", order.path, order.body), f"POST {order.path}")
 
     def standing(
-        self,
-        owner: Owner,
-        hostname: str | None,
-        since: datetime | None,
-        numbers: Sequence[str],
-        max_age_s: float = 0.0,
+        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str], max_age_s: float = 0.0
     ) -> OrderStatus | None:
         """Find a machine that the startup script of this host name is assigned to; read by its id, a script does not lag."""
         for script in self.scripts_of(owner, hostname) if hostname else ():

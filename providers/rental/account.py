@@ -341,12 +341,7 @@ class Market(Account):
 
     @abstractmethod
     def standing(
-        self,
-        owner: Owner,
-        hostname: str | None,
-        since: datetime | None,
-        numbers: Sequence[str],
-        max_age_s: float = 0.0,
+        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str], max_age_s: float = 0.0
     ) -> OrderStatus | None:
         """Find what shows that something was ordered although no list shows the thing itself; each is read by its id.
 

@@ -143,12 +143,7 @@ class SoftLayer(Market):
         return [billing.as_status(each, shown) for each in rows]
 
     def standing(
-        self,
-        owner: Owner,
-        hostname: str | None,
-        since: datetime | None,
-        numbers: Sequence[str],
-        max_age_s: float = 0.0,
+        self, owner: Owner, hostname: str | None, since: datetime | None, numbers: Sequence[str], max_age_s: float = 0.0
     ) -> OrderStatus | None:
         """Find an open billing item of this host name that no listed guest has, or an order that stands.
 

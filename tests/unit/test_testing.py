@@ -35,6 +35,19 @@ def test_the_suites_keep_what_python_compiles_also_where_it_is_forbidden(monkeyp
     assert "PYTHONDONTWRITEBYTECODE" not in testing.suite_environment(Home(tmp_path, tmp_path))
 
 
+def test_small_files_of_tests_without_machines_are_in_memory_for_as_long_as_they_run_if_it_has_room(
+    monkeypatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(testing, "MEMORY", tmp_path)
+    monkeypatch.setattr(testing, "ROOM_BYTES", 0)
+    with testing._small_files(testing.WHOLE) as place, testing._small_files(testing.E2E) as of_machines:
+        assert (Path(place["TMPDIR"]).parent, of_machines) == (tmp_path, {})
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(testing, "ROOM_BYTES", 1 << 60)
+    with testing._small_files(testing.WHOLE) as place:
+        assert place == {}
+
+
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHER = next(series for series in testing.SERIES if series != OURS)
 
