@@ -222,9 +222,9 @@ def _join(members: Sequence[Host], place: int, container: Container, rank_key_fi
         host.put(f"{FOLDER}/known_machines", f"{each.facts.private_address} {each.pinned_key}\n", "0600")
     if place == 0:
         return
-    host.put(f"{FOLDER}/{CHAIN_COPY.name}", CHAIN_COPY.read_text())
-    way = ["sh", f"{FOLDER}/machine_ssh", "-l", host.user]
-    inputs = {"folder": FOLDER, "sink": json.dumps(LOAD), "way": json.dumps(way)}
+    if onward:
+        host.put(f"{FOLDER}/{CHAIN_COPY.name}", CHAIN_COPY.read_text())
+    inputs = {"folder": FOLDER, "sink": LOAD, "way": ("sh", f"{FOLDER}/machine_ssh", "-l", host.user)}
     host.put(RECEIVE, render("receive_image.sh.j2", **inputs, onward=[each.facts.private_address for each in onward]))
     before = members[place - 1].facts.private_address
     host.put(KEYS, one_use_key(rank_public_key(rank_key_file), before), "0600")

@@ -25,6 +25,8 @@ QUEUE = ("queue",)  # of the emulated site with a queue
 ALL = (*IMAGES, TORCH, MXNET, *PAPERSPACE, *QUEUE)
 PARENTS = {
     BASE: (),
+    "machine-base": (),
+    "machine": ("machine-base",),
     "torch-base": (),
     TORCH: ("torch-base", TRAINING),
     "ml-in-a-box": ("torch-base", "machine", TRAINING),
@@ -32,8 +34,8 @@ PARENTS = {
 }
 """What an image stands on, and what it copies from; every other one stands on the base."""
 USUAL_S = {
-    **{"base": 30, "machine": 60, "training": 300, "torch-base": 60, "torch": 10, "ml-in-a-box": 60, "drive": 30},
-    **{"queue": 90, "mxnet": 90},
+    **{"base": 30, "machine-base": 60, "machine": 10, "training": 300, "torch-base": 60, "torch": 10},
+    **{"ml-in-a-box": 60, "drive": 30, "queue": 90, "mxnet": 90},
 }
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
 FAILURES = (CommandFailed, docker.errors.DockerException, requests.exceptions.RequestException)
