@@ -51,8 +51,8 @@ PROGRAMS = [  # Those on one image beside one another: bringing another takes lo
     Program(stack="lightning-local", kill_at=2, last=6, checkpoint=(r"epoch={step}-step=\d+\.ckpt",)),
     Program(
         stack="huggingface-local",
-        kill_at=45,
-        last=90,
+        kill_at=25,
+        last=50,
         checkpoint=tuple(
             rf"checkpoint-{{step}}/{name}"
             for name in (
@@ -66,11 +66,11 @@ PROGRAMS = [  # Those on one image beside one another: bringing another takes lo
     ),
     Program(
         stack="fsdp-local",
-        kill_at=45,
-        last=90,
+        kill_at=25,
+        last=50,
         checkpoint=tuple(rf"step-{{step}}/{name}" for name in (r"\.metadata", r"__0_0\.distcp", r"__1_0\.distcp")),
     ),
-    Program(stack="jax-local", kill_at=45, last=90, checkpoint=(r"model-{step}\.npz",)),
+    Program(stack="jax-local", kill_at=25, last=50, checkpoint=(r"model-{step}\.npz",)),
     Program(
         stack="torchrun-local",
         kill_at=30,

@@ -134,7 +134,8 @@ class Case:
 
     def play(self, theatre: Theatre) -> Verdict:
         """Play it in a folder of its own."""
-        with tempfile.TemporaryDirectory(prefix="microcluster-chaos-") as folder:
+        # The daemon of a job that was killed may still write its last words.
+        with tempfile.TemporaryDirectory(prefix="microcluster-chaos-", ignore_cleanup_errors=True) as folder:
             site = _Site(self, Path(folder))
             try:
                 site.play()
