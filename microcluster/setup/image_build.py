@@ -25,10 +25,8 @@ HASH_DIGITS = 12
 HOST_FOLDER = ".host"  # Settings of the building machine; only builder stages may copy it.
 NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 BASE_LIMIT_S = 1800
-LEFT_OUT = (
-    'p="$1"/usr/lib/python3/dist-packages; rm -rf "$1"/etc/ssh/ssh_host_* "$p"/*/tests "$p"/*/*/tests "$p"/*/*/*/tests'
-)
-"""Host keys, since every machine makes its own, and the tests of Python's packages, thousands of files."""
+NO_HOST_KEYS = 'rm -f "$1"/etc/ssh/ssh_host_*'
+"""Every machine makes its own."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple
     options = ["--variant=minbase", f"--include={','.join((folder / 'packages').read_text().split())}"]
     options += [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
     options += [f"--aptopt={option}" for option in apt_options(tool_output(("apt-config", "dump")))]
-    argv = ["mmdebstrap", *options, f"--customize-hook={LEFT_OUT}", suite, str(archive)]
+    argv = ["mmdebstrap", *options, f"--customize-hook={NO_HOST_KEYS}", suite, str(archive)]
     if sources:  # By default mmdebstrap uses Debian's own.
         sources_list.write_text("".join(f"{line}\n" for line in sources))
         argv.append(str(sources_list))

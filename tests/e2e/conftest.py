@@ -11,7 +11,7 @@ import docker
 import pytest
 import requests.exceptions
 from one_cluster import Renter, renting
-from remote_cluster import built, cluster, hosts, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
+from remote_cluster import cluster, hosts, imported, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 

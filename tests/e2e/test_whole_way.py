@@ -111,7 +111,7 @@ def test_the_run_outlives_every_ctrl_c_with_one_supervisor(product: Product, int
 
 
 def test_what_was_interrupted_left_nothing_on_the_machines(product: Product, up: str) -> None:
-    look = "ls -d /run/microcluster-login.* /root/.ssh/authorized_keys2 2>/dev/null; docker ps -aq --no-trunc --format {{.Names}}"
+    look = "ls -d /run/microcluster-login.* /root/.ssh/authorized_keys2 2>/dev/null; docker ps -a --no-trunc --format {{.Names}}"
     for host in ("gpu-0", "gpu-1"):
         assert product.plain(f"fab ssh --stack local {host} -- '{look}'").stdout.split() == ["openseq2seq"]
     assert not runs(product, "docker save", "microcluster/openseq2seq")
