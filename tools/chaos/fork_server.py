@@ -13,9 +13,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 PROVIDER = "providers.softlayer.__main__"
-IMPORTED_ONCE = [PROVIDER, "providers.paperspace.__main__", "emulator.cli", "tools.chaos.queue"]
+IMPORTED_ONCE = [PROVIDER, "providers.paperspace.__main__", "emulator.cli", "tools.chaos.cases"]
 """Nothing of gRPC's may be made by an import, for its threads would not survive a fork."""
 CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(IMPORTED_ONCE)
 
 
 class Process:
@@ -62,7 +63,6 @@ class Process:
 
 def fork(module: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
     """Start a module's ``main`` with a process group, a standard input and a standard output of its own, as the engine does."""
-    CONTEXT.set_forkserver_preload(IMPORTED_ONCE)
     stdin, held = CONTEXT.Pipe(duplex=False)
     heard, stdout = CONTEXT.Pipe(duplex=False)
     given = (module, list(arguments), {**environment}, (stdin, stdout), log)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from tools.chaos.accounts import AccountServer
 from tools.chaos.checker import Verdict
 from tools.chaos.command_line import CommandLineStage, Copy
-from tools.chaos.fork_server import CONTEXT, IMPORTED_ONCE
+from tools.chaos.fork_server import CONTEXT
 from tools.chaos.market import Market
 from tools.chaos.stage import EngineStage, Stage
 
@@ -67,7 +67,6 @@ class Played:
 @contextmanager
 def workers(count: int = WORKERS) -> Iterator[ProcessPoolExecutor]:
     """Start worker processes; what has not begun when the block ends never does."""
-    CONTEXT.set_forkserver_preload(["tools.chaos.cases", *IMPORTED_ONCE])
     pool = ProcessPoolExecutor(count, mp_context=CONTEXT)
     try:
         yield pool
