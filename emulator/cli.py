@@ -136,7 +136,7 @@ def run_reset(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def run_publish(settings: Settings, arguments: argparse.Namespace) -> int:
     """Put a local image into the account's registry."""
-    changed = publish(settings.state, arguments.image, arguments.name)
+    changed = publish(settings.state, arguments.image, arguments.name, arguments.cache)
     print(f"{arguments.name} {'is published' if changed else 'was published already'} from {arguments.image}.")
     return DONE
 
@@ -177,6 +177,7 @@ _JSON = {"--json": {"action": "store_true", "help": "as one JSON document"}}
 _IMAGE = {
     "image": {"help": "image of this computer's Docker"},
     "name": {"help": "NAME[:TAG] in the registry"},
+    "--cache": {"type": Path, "help": "folder for what Docker saved of its images, which accounts may share"},
 }
 COMMANDS = {
     "serve": Command(run_serve),

@@ -4,16 +4,20 @@ They go straight into the files of docker-registry (distribution's registry/stor
 they are: a push over loopback spends half a minute on compressing a gigabyte that the next machine unpacks again.
 """
 
+import errno
 import hashlib
 import json
 import shutil
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import docker
+from docker.models.images import Image
 from filelock import FileLock
 
 from emulator.machines.host_tools import connect, docker_doing
@@ -26,25 +30,26 @@ LAYER = "application/vnd.docker.image.rootfs.diff.tar"
 PIECE = 1 << 20
 
 
-def publish(state: Path, image: str, name: str) -> bool:
-    """Publish ``image`` as ``name``, which may have a tag; False when the registry already has it."""
+def publish(state: Path, image: str, name: str, cache: Path | None = None) -> bool:
+    """Publish ``image`` as ``name``, which may have a tag; False when the registry already has it.
+
+    Args:
+        cache: where what Docker says of its images is kept for other names and accounts, otherwise with the registry.
+    """
     repository, _, tag = name.partition(":")
     tag = tag or "latest"
     folder = storage_of(state).parent
     storage_of(state).mkdir(mode=0o700, parents=True, exist_ok=True)
     client = connect()
     with docker_doing(f"Publishing {image} as {repository}:{tag}"), FileLock(folder / "publishing.lock"):
-        found = client.images.get(image).id
+        found = client.images.get(image)
         record = folder / "published" / repository / tag
-        if record.exists() and record.read_text() == found:
+        if record.exists() and record.read_text() == found.id:
             return False
-        saved = folder / "saved"
-        shutil.rmtree(saved, ignore_errors=True)  # One that a killed publication left behind.
-        _save(client, image, saved)
-        Repository(storage_of(state) / "docker/registry/v2", repository).take(saved, tag)
-        shutil.rmtree(saved)
+        with _saved(client, found, cache or folder / "saved") as saved:
+            Repository(storage_of(state) / "docker/registry/v2", repository).take(saved, tag)
         record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(found)
+        record.write_text(found.id)
     return True
 
 
@@ -56,16 +61,17 @@ class Repository:
     name: str
 
     def take(self, saved: Path, tag: str) -> None:
-        """Take an image in from the unpacked output of ``docker save``, whose files have to be on the same disk."""
+        """Take an image in from the unpacked output of ``docker save``, which stays as it is."""
         [image] = json.loads((saved / "manifest.json").read_text())
         parts = [
             self._part(saved / path, media_type)
             for path, media_type in [(image["Config"], CONFIG), *((layer, LAYER) for layer in image["Layers"])]
         ]
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": parts[0], "layers": parts[1:]}
-        file = saved / "manifest"
+        file = self.root / "manifest"
         file.write_text(json.dumps(manifest))
         digest, tags = self._blob(file), f"_manifests/tags/{tag}"
+        file.unlink()
         self._link("_manifests/revisions", digest)
         self._link(f"{tags}/index", digest)
         self._write(f"{tags}/current/link", digest)
@@ -81,7 +87,7 @@ class Repository:
         data = self.root / "blobs/sha256" / found[:2] / found / "data"
         if not data.exists():
             data.parent.mkdir(parents=True, exist_ok=True)
-            data.hardlink_to(file.resolve())  # Equal layers are links to one another.
+            _link_or_copy(file.resolve(), data)  # Equal layers are links to one another.
         return f"sha256:{found}"
 
     def _link(self, folder: str, digest: str) -> None:
@@ -93,12 +99,40 @@ class Repository:
         file.write_text(digest)
 
 
-def _save(client: docker.DockerClient, image: str, folder: Path) -> None:
-    """Unpack what ``docker save`` gives into a folder."""
-    pieces = client.api.get_image(image)
+@contextmanager
+def _saved(client: docker.DockerClient, image: Image, cache: Path) -> Iterator[Path]:
+    """Give the folder with what ``docker save`` says of an image, which the cache has for as long as Docker has the image."""
+    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with FileLock(cache / "lock"):
+        known = {each.removeprefix("sha256:") for each in client.api.images(quiet=True, all=True)}
+        for folder in cache.iterdir():
+            if folder.is_dir() and folder.name not in known:
+                shutil.rmtree(folder)  # Also one that a killed publication left behind.
+        saved = cache / image.id.removeprefix("sha256:")
+        if not saved.exists():
+            _unpack(image, cache / "part")
+            (cache / "part").rename(saved)
+        yield saved
+
+
+def _unpack(image: Image, folder: Path) -> None:
+    pieces = image.save()
     stream = SimpleNamespace(read=lambda _: next(pieces, b""))
     try:
         with tarfile.open(fileobj=stream, mode="r|", bufsize=PIECE) as saved:
             saved.extractall(folder, filter="data")
     except (OSError, tarfile.TarError) as error:
-        raise MachineError(f"Publishing {image}: unpacking it into {folder} failed: {error}. Run it again.") from error
+        names = " ".join(image.tags)
+        raise MachineError(f"Publishing {names}: unpacking it into {folder} failed: {error}. Run it again.") from error
+
+
+def _link_or_copy(file: Path, new: Path) -> None:
+    """Have a file in a second place too, on another disk as a copy that is whole or absent."""
+    try:
+        new.hardlink_to(file)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = new.with_name("part")
+        shutil.copyfile(file, part)
+        part.rename(new)

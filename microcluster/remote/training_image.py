@@ -211,7 +211,11 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
         links.append([first.facts.private_address, f"exit code {done.exit_code} ({reason})"])
     for address, reason in links:
         note(f"the chain broke at {names.get(address, address)} ({reason})")
-    return dict(links)
+    broken = dict(links)
+    for host in targets:
+        if host.facts.private_address in broken:  # Docker's containerd store also lists what it had no room to unpack.
+            host.run(("docker", "rmi", container.tag), accept=range(256))
+    return broken
 
 
 def _join(members: Sequence[Host], place: int, container: Container, rank_key_file: str) -> None:

@@ -2,9 +2,9 @@
 
 import json
 import re
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +51,18 @@ class Renter(Product):
         assert done.returncode == 0, done.stdout + done.stderr
         return self.status(STACK)
 
+    @cached_property
+    def hosts(self) -> dict[str, Host]:
+        """The machines: what they are asked by an open connection costs a tenth of a command."""
+        return dict(zip(NODES, open_hosts(self.cluster()), strict=True))
+
     def on(self, node: str, line: str) -> str:
         """Return what a line of shell that has to succeed prints on a machine."""
-        answer = self.plain(f"fab ssh --stack {STACK} {node} -- {shlex.quote(line)}", 60)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        return answer.stdout.strip()
+        return self.hosts[node].run(("sh", "-c", line)).stdout.strip()
 
-    def cluster_and_hosts(self) -> tuple[ClusterFacts, list[Host]]:
-        """Return the cluster and its machines, for what has to be quicker than a command."""
-        known = ClusterFacts.from_json(json.dumps(self.outputs(STACK)["microcluster"]))
-        return known, open_hosts(known)
+    def cluster(self) -> ClusterFacts:
+        """Return the cluster as the run that was declared last has it."""
+        return ClusterFacts.from_json(json.dumps(self.outputs(STACK)["microcluster"]))
 
     def events(self, run: str) -> list[dict[str, Any]]:
         shown = self.on(NODES[0], f"cat /data/runs/{run}/progress.jsonl")

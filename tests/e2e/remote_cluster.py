@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from image_containers import TRAINING, need
 
+from core.home import Home
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
@@ -91,7 +92,7 @@ def offered(mounted: ClusterFacts) -> ClusterFacts:
     """The cluster with the image of its stack in the registry, and a plain one on which nothing can be built."""
     need(TRAINING)
     for name in (NAME, PLAIN):
-        publish(STATE, TRAINING, name)
+        publish(STATE, TRAINING, name, Home.of().cache / "saved")
     return mounted
 
 

@@ -92,19 +92,15 @@ def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
 def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: int) -> None:
     """Kill the rank of the second machine at a step, with 0 as soon as there is one; return once `make up` has failed."""
     renter.wait_while(up, "the job", lambda: "==> job" in renter.said())
-    known, (first, second) = renter.cluster_and_hosts()
+    known, (first, second) = renter.cluster(), renter.hosts.values()
     words = ("sh", "-c", KILL_RANK.format(script=script))
 
     def is_killed() -> bool:
         return up.poll() is not None or second.run(words, accept=(0, NOTHING_KILLED)).exit_code == 0
 
-    try:
-        second.run(("true",))  # A connection takes longer than some steps.
-        renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.5)
-        wait_until("a rank to kill", is_killed, timeout_s=UP_LIMIT_S)
-    finally:
-        first.close()
-        second.close()
+    second.run(("true",))  # A connection takes longer than some steps.
+    renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.5)
+    wait_until("a rank to kill", is_killed, timeout_s=UP_LIMIT_S)
     assert up.wait(UP_LIMIT_S) != 0
 
 

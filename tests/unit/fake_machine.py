@@ -119,9 +119,9 @@ class FakeMachine(Host):
         door = target.files.pop("/root/.ssh/authorized_keys2", "")
         if f'from="{self.facts.private_address}"' not in door:
             return 255, "Permission denied (publickey)"
-        if self.way_ends:
-            return self.way_ends, "write /layer.tar: no space left on device"
         target.images[image], target.labels[image] = self.images[image], self.labels.get(image, "")
+        if self.way_ends:  # Docker's containerd store lists what it could not unpack.
+            return self.way_ends, "write /layer.tar: no space left on device"
         self.changes.append(f"hand {image} to {target.facts.name}")
         return target._pass_on(image) if RECEIVE in door else ""
 
@@ -205,6 +205,9 @@ class FakeMachine(Host):
         known = self.labels if "Labels" in words[4] else self.images
         there = words[-1] in self.images
         return (0, known.get(words[-1], "") + "\n") if there else (1, "\n", f"Error: No such image: {words[-1]}\n")
+
+    def _docker_rmi(self, words):
+        return "" if self.images.pop(words[-1], None) else (1, "", f"Error: No such image: {words[-1]}\n")
 
     def _docker_container(self, words):
         found = self.containers.get(words[-1])
