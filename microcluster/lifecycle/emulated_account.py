@@ -73,7 +73,7 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
         if not status["registry"]:
             return
         names = BUILT_AS.format(image), OFFERED_AS.format(image)
-        argv = _argv("publish", account, *names, "--cache", str(home.cache / "saved"))
+        argv = (*_argv("publish", account, *names), "--cache", str(home.cache / "saved"))
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
         what = f"putting the {image} image into the emulated registry"
         run_logged(Step(what, "15 s the first time", argv, home.logs / "publish.log", hint), child_environment(home))
