@@ -2,14 +2,15 @@
 
 import json
 import os
+from collections.abc import Mapping
 
 from core.home import Home
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.lifecycle import pulumi
+from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
-from microcluster.setup.environment import settings
+from microcluster.setup.environment import BACKEND, settings
 from microcluster.setup.errors import CommandFailed, UserMistake
 
 LIMIT_S = 60
@@ -47,10 +48,13 @@ def host_named(cluster: ClusterFacts, node: str) -> Host:
     raise UserMistake(f"Stack {cluster.stack} has no machine {node} to log in to; it has {names}.")
 
 
-def _outputs(stack: str) -> dict[str, object]:
+def _outputs(stack: str) -> Mapping[str, object]:
     home = Home.of()
-    # What the person has set holds: another backend that a team shares, for example.
-    environment = settings(home) | os.environ
+    ours = settings(home)
+    environment = ours | os.environ
+    if environment[BACKEND] == ours[BACKEND]:
+        return pulumi_state.known(stack, home).outputs
+    # What the person has set holds: a backend that a team shares.
     done = pulumi.answer(home, "stack", "output", "--json", "-s", stack, limit_s=LIMIT_S, environment=environment)
     if done.returncode == 0:
         return json.loads(done.stdout or "{}")

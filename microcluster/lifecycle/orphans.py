@@ -10,12 +10,11 @@ from pathlib import Path
 from core.home import Home
 from core.polling import NotReadyError, wait_until
 from microcluster.accounts.registry import ACCOUNTS
-from microcluster.setup.environment import child_environment
+from microcluster.setup.environment import BACKEND, child_environment
 
 ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
 PROVIDERS = {f"providers.{name}": f"{name} provider" for name in ACCOUNTS}
-BACKEND = "PULUMI_BACKEND_URL"
 TERM_S = 8.0
 """The provider saves its journal within four seconds."""
 KILL_S = 10.0

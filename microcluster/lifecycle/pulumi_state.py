@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Snapshot:
     resources: int
     held: tuple[Held, ...]
     pending_creates: int = 0
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    """The stack's, of which secrets are encrypted."""
 
     @property
     def machines(self) -> set[str]:
@@ -109,14 +111,14 @@ def parse(content: bytes) -> Snapshot:
         latest = json.loads(content)["checkpoint"].get("latest") or {}
         resources, under_way = latest.get("resources") or [], latest.get("pending_operations") or []
         held = [_held(each) for each in resources]
+        outputs = next((each.get("outputs") or {} for each in resources if each["type"] == pulumi.STACK), {})
         pending = [_held(each["resource"]) for each in under_way if each["type"] == CREATING]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenStateError(f"it is no Pulumi state ({type(error).__name__}: {error})") from error
     known = {each.name for each in held}
     new = [each for each in pending if each.name not in known]
-    return Snapshot(
-        len(resources), tuple(each for each in (*held, *new) if each.kind.startswith(ACCOUNT_TYPES)), len(pending)
-    )
+    of_account = tuple(each for each in (*held, *new) if each.kind.startswith(ACCOUNT_TYPES))
+    return Snapshot(len(resources), of_account, len(pending), outputs)
 
 
 def older_copies(stack: str, home: Home) -> tuple[Path, ...]:

@@ -18,6 +18,8 @@ PULUMI = VENV / "bin" / "pulumi"
 ARTIFACTS = PROJECT / "artifacts"
 """The folder of fetched runs."""
 SETTINGS = PROJECT / "microcluster" / "setup" / "environment.env"
+BACKEND = "PULUMI_BACKEND_URL"
+"""Names where Pulumi's states are."""
 
 
 def fetched_folder(stack: str, run: str | None, word: str | None) -> Path:

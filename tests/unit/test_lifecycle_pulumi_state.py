@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.home import Home
-from microcluster.lifecycle import pulumi_state
+from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from microcluster.setup.errors import CommandFailed
 
@@ -26,7 +26,8 @@ def content(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()
     return json.dumps({"version": 3, "checkpoint": {"latest": latest}}).encode()
 
 
-ONE = content(resource("pulumi:pulumi:Stack", "stack"), resource(GUEST, "gpu-0", "1031"))
+STACK = resource(pulumi.STACK, "stack") | {"outputs": {"run": "f29e"}}
+ONE = content(STACK, resource(GUEST, "gpu-0", "1031"))
 
 
 @pytest.fixture
@@ -52,9 +53,9 @@ def back_up(home: Home, text: bytes, at: int) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (ONE, Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))),
+        (ONE, Snapshot(2, (Held(GUEST, "gpu-0", "1031"),), outputs={"run": "f29e"})),
         (
-            content(resource("pulumi:pulumi:Stack", "stack"), pending=(resource(GUEST, "gpu-1"),)),
+            content(resource(pulumi.STACK, "stack"), pending=(resource(GUEST, "gpu-1"),)),
             Snapshot(1, (Held(GUEST, "gpu-1", None),), pending_creates=1),
         ),
         (
@@ -65,7 +66,7 @@ def back_up(home: Home, text: bytes, at: int) -> None:
     ],
     ids=["whole", "an order under way counts as held", "a repeated one once", "a new stack"],
 )
-def test_a_state_lists_its_objects_of_the_account(text: bytes, found: Snapshot) -> None:
+def test_a_state_lists_its_objects_of_the_account_and_the_outputs_of_its_stack(text: bytes, found: Snapshot) -> None:
     assert pulumi_state.parse(text) == found
 
 

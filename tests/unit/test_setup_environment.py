@@ -95,12 +95,13 @@ def test_a_command_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(
     for name in [name for name in os.environ if name.startswith("PULUMI_")]:
         monkeypatch.delenv(name)
     stack_outputs.find_cluster("local")
-    assert asked[0].items() >= {
-        (name, value) for name, value in child_environment(Home.of(), {}).items() if name.startswith("PULUMI_")
-    }
-    monkeypatch.setenv("PULUMI_PARALLEL", "3")
+    assert asked == [], "its own states are read without Pulumi"
+    theirs = {"PULUMI_BACKEND_URL": "s3://shared", "PULUMI_PARALLEL": "3"}
+    for name, value in theirs.items():
+        monkeypatch.setenv(name, value)
     stack_outputs.find_cluster("local")
-    assert asked[1]["PULUMI_PARALLEL"] == "3"
+    settings = {name: value for name, value in child_environment(Home.of(), {}).items() if name.startswith("PULUMI_")}
+    assert asked[0].items() >= (settings | theirs).items()
 
 
 def test_a_program_of_ours_gets_the_environment_and_no_key_of_an_account(tmp_path: Path) -> None:
@@ -164,7 +165,8 @@ def test_what_fab_starts_does_not_see_the_key(tmp_path: Path) -> None:
         "import sys, fabfile; from microcluster.lifecycle import pulumi; pulumi.PULUMI = sys.argv[1]; "
         "fabfile.commands(['status'])['status'].body(None)"
     )
-    environment = {**os.environ, "SL_API_KEY": "c0ffee-key", "NGC_API_KEY": "c0ffee-key"}
+    keys = {"SL_API_KEY": "c0ffee-key", "NGC_API_KEY": "c0ffee-key"}
+    environment = {**os.environ, **keys, "PULUMI_BACKEND_URL": "s3://shared"}
     argv = [sys.executable, "-c", script, str(spy)]
     subprocess.run(argv, cwd=PROJECT, env=environment, capture_output=True, check=False)
     seen = (tmp_path / "seen").read_bytes()
