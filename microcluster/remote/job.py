@@ -82,9 +82,9 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     for job, record in queue.jobs_of(login):
         if owner_of(record) != owner_of(request):  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
-        elif record["folder"] != request["folder"]:
+        elif record["folder"] != request["folder"] or queue.is_leaving(login, record):
             earlier.append(record)
-    queue.leave(login, earlier)  # A stack carries one run.
+    queue.leave(login, earlier)  # A stack carries one run, and what a command that was cut off wanted to end is none to follow.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))

@@ -20,6 +20,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 
+from agent.batch import STOP
 from agent.batch.records import SEEN_EVERY_S
 from agent.kill_run import find
 from core.home import Owner
@@ -194,7 +195,8 @@ class _Site:
         self._succeeds(case.then)
         (self.queue / "fault").write_text("")
         if case.then is Verb.UP:
-            self._succeeds(Verb.UP)
+            if case.fault:
+                self._succeeds(Verb.UP)
             self._settles(1)
             self._succeeds(Verb.DESTROY)
         self._settles(0)
@@ -238,9 +240,15 @@ class _Site:
             kind.append(f"jobs {found} live where {wanted} should")
         elif len(found) < wanted and not self.case.fault:
             self.verdict.orphans.append("no job lives after an up")
+        if wanted and (self._run_folder / STOP).exists():
+            self.verdict.orphans.append("the job that lives after an up was asked to end")
 
     def _jobs(self) -> list[Path]:
         return [job for job in (self.queue / "jobs").iterdir() if job != self.stranger]
+
+    @property
+    def _run_folder(self) -> Path:
+        return self.folder / "site" / "runs" / self.run_id
 
     def _living(self) -> list[str]:
         return [job.name for job in self._jobs() if played_queue.text(job / "state") in "QR"]
@@ -256,8 +264,8 @@ class _Site:
     def _judge_jobs(self) -> None:
         """Judge who carried out the run, whether two did at once, and what is left."""
         verdict = self.verdict
-        carried_out = self.folder / "site" / "runs" / self.run_id / "carried_out"
-        for number, times in Counter(played_queue.text(carried_out).split()).items():
+        carried_out = played_queue.text(self._run_folder / "carried_out").split()
+        for number, times in Counter(carried_out).items():
             if times > 1:
                 verdict.duplicates.append(f"job {number} carried the run out twice")
         verdict.orphans += [f"process {pid} of the run is left" for pid, _ in find("only", self.run_id)]
