@@ -183,10 +183,8 @@ def test_the_model_translates_where_it_is_and_once_fetched(product: Product, up:
 
 def test_tensorboard_is_seen_through_its_tunnel_alone_and_leaves_nothing(product: Product, up: str) -> None:
     port, launcher = free_port(), product.outputs()["microcluster"]["hosts"][0]["public_address"]
-    argv = ["bash", "-c", f". ./env.sh && exec fab tensorboard --stack local --port {port}"]
-    with subprocess.Popen(argv, cwd=product.folder, env=product.env, stdout=subprocess.PIPE, text=True) as shown:
-        assert shown.stdout
-        assert f"http://127.0.0.1:{port}/" in shown.stdout.readline()
+    with product.begun(f".venv/bin/fab tensorboard --stack local --port {port}") as shown:
+        product.wait_while(shown, "its address", lambda: f"http://127.0.0.1:{port}/" in product.said())
         with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/data/runs", timeout=60) as answer:
             assert json.load(answer)
         assert open_ports(launcher) == [22]
