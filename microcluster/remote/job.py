@@ -84,7 +84,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
             _refuse_shared(login, cluster, job.number, record)
         elif record["folder"] != request["folder"] or queue.is_leaving(login, record):
             earlier.append(record)
-    queue.leave(login, earlier)  # A stack carries one run, and what a command that was cut off wanted to end is none to follow.
+    queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))

@@ -1,9 +1,11 @@
 """What the machines read and write as plain text, their packet filter among it."""
 
+import errno
 import hashlib
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -83,7 +85,10 @@ def test_a_slow_port_still_lets_a_whole_segment_through():
     assert int(argv[argv.index("burst") + 1]) >= 64 * 1024
 
 
-def test_an_image_stands_in_the_registrys_files_with_every_part_under_its_digest(tmp_path):
+@pytest.mark.parametrize("is_one_disk", [True, False])
+def test_an_image_stands_in_the_registrys_files_with_every_part_under_its_digest(tmp_path, monkeypatch, is_one_disk):
+    if not is_one_disk:
+        monkeypatch.setattr(Path, "hardlink_to", Mock(side_effect=OSError(errno.EXDEV, "")))
     saved, root = tmp_path / "saved", tmp_path / "storage"
     (saved / "one").mkdir(parents=True)
     (saved / "two").mkdir()
