@@ -14,6 +14,7 @@ from typing import Any
 
 import agent
 from agent import spec
+from agent.batch import STOP
 from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
 from core.plain_text import count, note
@@ -82,7 +83,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     for job, record in queue.jobs_of(login):
         if owner_of(record) != owner_of(request):  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
-        elif record["folder"] != request["folder"] or queue.is_leaving(login, record):
+        elif record["folder"] != request["folder"] or _was_asked_to_end(login, record):
             earlier.append(record)
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
@@ -97,6 +98,10 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     note(f"run {cluster.run}: {queue.submit(login, cluster)}")
     queue.wait_until_granted(login, cluster)
     return "running" if before.state in ALIVE else "started"
+
+
+def _was_asked_to_end(login: Host, record: Mapping[str, Any]) -> bool:
+    return login.run(("test", "-e", f"{record['folder']}/{STOP}"), accept=(0, 1)).exit_code == 0
 
 
 def _finished_before(cluster: ClusterFacts, found: Outcome) -> str:

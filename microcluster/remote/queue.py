@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from agent.batch import SECRETS, STOP, commands
+from agent.batch import SECRETS, commands
 from agent.batch.login import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
 from agent.batch.records import FOLDER, owner_of
 from core.plain_text import count, duration, note
@@ -114,11 +114,6 @@ def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """End the jobs of runs with their processes, and see them leave the queue; return {node: reason} for what is not proved."""
     answers = [_agent(host, "leave", request, CHANGE_LIMIT_S) for request in requests]
     return {node: why for answer in answers for node, why in answer.items() if why}
-
-
-def is_leaving(host: Host, record: Mapping[str, Any]) -> bool:
-    """Return whether a run's job was asked to end."""
-    return host.run(("test", "-e", f"{record['folder']}/{STOP}"), accept=(0, 1)).exit_code == 0
 
 
 def records(host: Host) -> list[dict[str, Any]]:
