@@ -34,7 +34,7 @@ def publish(state: Path, image: str, name: str, cache: Path | None = None) -> bo
     """Publish ``image`` as ``name``, which may have a tag; False when the registry already has it.
 
     Args:
-        cache: where what Docker says of its images is kept for other names and accounts, otherwise with the registry.
+        cache: where what ``docker save`` gives is kept for other names and accounts; without it, beside the registry.
     """
     repository, _, tag = name.partition(":")
     tag = tag or "latest"
@@ -101,7 +101,7 @@ class Repository:
 
 @contextmanager
 def _saved(client: docker.DockerClient, image: Image, cache: Path) -> Iterator[Path]:
-    """Give the folder with what ``docker save`` says of an image, which the cache has for as long as Docker has the image."""
+    """Give the folder with what ``docker save`` gives of an image; the cache keeps it for as long as Docker has the image."""
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(cache / "lock"):
         known = {each.removeprefix("sha256:") for each in client.api.images(quiet=True, all=True)}

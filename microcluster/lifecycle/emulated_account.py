@@ -72,8 +72,8 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
         _command("start", account, home)
         if not status["registry"]:
             return
-        names = BUILT_AS.format(image), OFFERED_AS.format(image)
-        argv = (*_argv("publish", account, *names), "--cache", str(home.cache / "saved"))
+        words = ("--cache", str(home.cache / "saved"), BUILT_AS.format(image), OFFERED_AS.format(image))
+        argv = _argv("publish", account, *words)
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
         what = f"putting the {image} image into the emulated registry"
         run_logged(Step(what, "15 s the first time", argv, home.logs / "publish.log", hint), child_environment(home))

@@ -86,7 +86,7 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
     assert {path: Home.of().expand(path) for path in places} == places
 
 
-def test_a_command_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(monkeypatch) -> None:
+def test_a_command_reads_its_own_states_and_asks_pulumi_for_a_teams_where_nothing_was_sourced(monkeypatch, tmp_path):
     asked: list[dict[str, str]] = []
     empty = subprocess.CompletedProcess((), 0, "{}", "")
     monkeypatch.setattr(
@@ -94,6 +94,7 @@ def test_a_command_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(
     )
     for name in [name for name in os.environ if name.startswith("PULUMI_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     stack_outputs.find_cluster("local")
     assert asked == [], "its own states are read without Pulumi"
     theirs = {"PULUMI_BACKEND_URL": "s3://shared", "PULUMI_PARALLEL": "3"}

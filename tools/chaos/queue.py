@@ -195,7 +195,7 @@ class _Site:
         self._succeeds(case.then)
         (self.queue / "fault").write_text("")
         if case.then is Verb.UP:
-            if case.fault:
+            if case.fault:  # Only what the queue itself does wrong may take a second one.
                 self._succeeds(Verb.UP)
             self._settles(1)
             self._succeeds(Verb.DESTROY)
