@@ -34,6 +34,7 @@ RECORD, NEWEST, BEST, VOCABULARY, EVENTS = "record", "newest checkpoint", "best 
 KEPT, SMALL, LARGE = "kept", "small file", "above the limits"
 SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
 """What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
+MOST_LINKS = 1000
 OURS = (".git", "__pycache__", shared_folder.WORD)
 
 
@@ -48,6 +49,15 @@ def names_below(folder):
             if os.path.isfile(path) and not leads_inside:
                 found.append(os.path.relpath(path, folder))
     return sorted(found)
+
+
+def links_below(folder, below):
+    """Return the first links below a folder, each with where it leads; whoever fetches makes none."""
+    found = []
+    for where, folders, names in os.walk(folder):
+        paths = (os.path.join(where, name) for name in folders + names)
+        found += [(os.path.relpath(path, folder), os.readlink(path)) for path in paths if os.path.islink(path)]
+    return [{"path": below + name, "target": target} for name, target in sorted(found)[:MOST_LINKS]]
 
 
 def is_kept(name, patterns):
@@ -160,6 +170,7 @@ def inventory(folder, asked):
         "step": newest,
         "files": sorted(files, key=path),
         "left": sorted(left, key=path),
+        "links": links_below(os.path.join(folder, "logdir"), "logdir/"),
         "silent": silent,
     }
 

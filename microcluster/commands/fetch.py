@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,14 +13,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from agent.records.inventory import KEPT, LARGE, SMALL
 from core.files import write_whole
-from core.plain_text import count, note, say
+from core.plain_text import count, note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.file_transfer import Inventory, RemoteFile, download, inventory, results, runs_on
+from microcluster.remote.file_transfer import Fetched, fetch_files
 from microcluster.remote.host import Host
+from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
 from microcluster.remote.steps import open_hosts
 from microcluster.setup.environment import fetched_folder
 
@@ -49,7 +50,7 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         translates = RunFolder(cluster).plan.translator
         use = f"`fab translate FILE --stack {stack}` translates with it, " if translates else ""
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
-    return FAILED if any(one.silent for one in found) else 0
+    return FAILED if any(one.silent for one in found) or any(one["failed"] for one in brought) else 0
 
 
 def unfetched_runs(stack: str) -> list[dict[str, Any]]:
@@ -72,17 +73,23 @@ def _fetch(
 ) -> dict[str, Any]:
     """Download one training; return where it is, and what is new of it."""
     folder = fetched_folder(stack, found.run, found.word)
-    downloaded = _download_all({host.facts.name: host for host in hosts}, found.files, folder)
-    _write_manifest(stack, found, folder)
+    done = _download_all({host.facts.name: host for host in hosts}, found.files, folder)
+    found = replace(found, files=tuple(done.files))
+    _write_manifest(stack, found, folder, done.failed)
     plan = RunFolder(cluster).plan
     if plan.translator and found.run == cluster.run:
-        for name, text in plan.translator.board_files((folder / plan.config_file).read_text()).items():
-            (folder / name).write_text(text)
+        config = folder / plan.config_file
+        for name, text in plan.translator.board_files(config.read_text()).items() if config.is_file() else ():
+            write_whole(folder / name, text)
     for why in found.silent:
         note(f"What this machine alone has was not fetched: {why}")
+    for path, why in list(done.failed.items())[:LEFT_SHOWN]:
+        note(f"not fetched: {printable(path)}: {why}")
+    if len(done.failed) > LEFT_SHOWN:
+        note(f"not fetched: {len(done.failed) - LEFT_SHOWN} more; {folder / MANIFEST} names each")
     if not as_json:
         for file in () if is_part() else found.files:
-            say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
+            say(f"  {file.what:<17} {decimal(file.size):>9}  {file.local}")
         for file in found.left[:LEFT_SHOWN]:
             say(f"  not fetched: {_shown(file)}")
         if found.left:
@@ -90,9 +97,10 @@ def _fetch(
             say(
                 f"  `fab fetch --everything --stack {stack}` brings what was left ({all_left}); `job.keep` names what always comes"
             )
-        new = f"{count(len(found.files), 'file')}, {len(downloaded)} of them new; all hashes agree"
+        missing = f"; {count(len(done.failed), 'file')} did not come" if done.failed else ""
+        new = f"{count(len(found.files), 'file')}, {len(done.new)} of them new; all hashes agree{missing}"
         say(f"run {found.run} is in {folder}: {new}")
-    return {"folder": folder, "brought": downloaded, "files": asdict(found)["files"]}
+    return {"folder": folder, "brought": done.new, "files": asdict(found)["files"], "failed": done.failed}
 
 
 def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: bool) -> int:
@@ -133,18 +141,14 @@ def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]
 
 
 def _shown(file: RemoteFile) -> str:
-    return f"{file.path} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
+    return f"{printable(file.path)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
 
 
-def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> list[str]:
+def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> Fetched:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
         whole = progress.add_task("fetching", total=sum(file.size for file in files))
-
-        def is_new(file: RemoteFile) -> bool:
-            return download(hosts[file.node], file, folder, lambda size: progress.advance(whole, size))
-
-        return [file.path for file in files if is_new(file)]
+        return fetch_files(hosts, files, folder, lambda size: progress.advance(whole, size))
 
 
 def manifest_in(folder: Path) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def manifest_in(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _write_manifest(stack: str, found: Inventory, folder: Path) -> None:
+def _write_manifest(stack: str, found: Inventory, folder: Path, failed: Mapping[str, str]) -> None:
     paths = {file.path for file in found.files}
     before = manifest_in(folder).get("files", ())
     still_here = [one for one in before if one["what"] in (KEPT, SMALL, LARGE) and one["path"] not in paths]
@@ -163,4 +167,5 @@ def _write_manifest(stack: str, found: Inventory, folder: Path) -> None:
     facts["stack"] = stack
     facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
     facts["files"] = [*facts["files"], *still_here]
+    facts["failed"] = dict(failed)
     write_whole(folder / MANIFEST, json.dumps(facts, indent=1, sort_keys=True) + "\n")

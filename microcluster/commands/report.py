@@ -77,7 +77,7 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     folder = fetched_folder(stack, cluster.run, outcome.word)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / FACTS, json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
-    (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill))
+    write_whole(folder / PAGE, page(cluster, outcome, records, found, answers, cost, bill))
     if records.malformed:
         note(run_text.left_out(records.malformed))
     if as_json:

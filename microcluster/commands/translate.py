@@ -4,14 +4,14 @@ from pathlib import Path
 
 from core.plain_text import count, note, one_line, say
 from microcluster.commands.command_line import STACK, UserMistake, command, print_json
-from microcluster.commands.fetch import manifest_in
+from microcluster.commands.fetch import MANIFEST, manifest_in
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
-from microcluster.remote.file_transfer import inventory
 from microcluster.remote.host import Host
+from microcluster.remote.inventory import inventory
 from microcluster.remote.translation import Model, model_of, place_fetched
 from microcluster.remote.translation import translate as translate_lines
 
@@ -85,7 +85,10 @@ def model_for(launcher: Host, cluster: ClusterFacts, fetched: str, plan: Plan) -
                 f"{fetched} is no fetched run. Name a folder that `fab fetch` made, for example artifacts/local/<run>."
             )
         note(f"copying the model in {fetched} to {launcher.facts.name} ...")
-        files = place_fetched(launcher, Path(fetched), manifest, cluster.mount_point, plan.config_file)
+        try:
+            files = place_fetched(launcher, Path(fetched), manifest, cluster.mount_point, plan.config_file)
+        except (LookupError, TypeError, ValueError) as odd:
+            raise UserMistake(f"{fetched}/{MANIFEST} is not what `fab fetch` writes. Fetch the run again.") from odd
         return model_of(files, plan)
     found = inventory([launcher], cluster)
     return model_of(found.files if found else (), plan)

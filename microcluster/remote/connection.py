@@ -97,14 +97,14 @@ def without_login(host: str, address: str, port: int) -> Iterator[paramiko.Trans
 
 
 class _Remote(fabric.runners.Remote):
-    """Ends at a Ctrl-C, where Fabric's own runner waits for the remote command; takes output of any length."""
+    """Ends at a Ctrl-C, where Fabric's own runner waits for the remote command; takes no more output than its input says."""
 
     read_chunk_size = 1 << 15
     """A message of ssh holds no more."""
 
     def send_start_message(self, command: str) -> None:
         with answered(self.context.transport):
-            super().send_start_message(command)
+            self.channel.exec_command(command_bytes(command))
 
     def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
         self.channel.close()
@@ -112,8 +112,11 @@ class _Remote(fabric.runners.Remote):
 
     def read_proc_output(self, reader: Callable[[int], bytes | None]) -> Iterator[str]:
         """Yield the output; Invoke decodes each piece for itself, and spoils a character that lies in two."""
-        decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+        decoder, left = codecs.getincrementaldecoder(self.encoding)("replace"), self.opts["in_stream"].answer_bytes
         while data := reader(self.read_chunk_size):
+            left -= len(data)
+            if left < 0:
+                raise AnswerTooLongError
             yield decoder.decode(data)
         yield decoder.decode(b"", final=True)
 
@@ -124,11 +127,28 @@ class _Remote(fabric.runners.Remote):
 SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Remote}}
 
 
+class AnswerTooLongError(Exception):
+    """A command has printed more than its caller takes."""
+
+
 class WholeText(io.StringIO):
-    """Standard input that is read whole: invoke reads one character every 10 ms from what is no terminal."""
+    """Standard input that is read whole: invoke reads one character every 10 ms from what is no terminal.
+
+    Attributes:
+        answer_bytes: the most that the command may print on each of its streams; invoke hands on no argument of ours.
+    """
+
+    def __init__(self, text: str, answer_bytes: int) -> None:
+        super().__init__(text)
+        self.answer_bytes = answer_bytes
 
     def read(self, size: int | None = -1, /) -> str:
         return super().read()
+
+
+def command_bytes(command: str) -> bytes:
+    """Return a line as the machine gets it: a file's name may be no UTF-8 there."""
+    return command.encode("utf-8", "surrogateescape")
 
 
 def reason(error: BaseException) -> str:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-TAIL_LINES = 15
+TAIL_LINES, TAIL_CHARACTERS = 15, 4000
 
 
 class RemoteError(Exception):
@@ -34,7 +34,7 @@ class CommandError(RemoteError):
     def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
         # Secrets are sent on stdin only, so the output contains none.
         printed = (completed.stdout + completed.stderr).strip().splitlines()
-        tail = "\n".join(printed[-TAIL_LINES:])
+        tail = "\n".join(printed[-TAIL_LINES:])[-TAIL_CHARACTERS:]
         super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{tail}".rstrip())
 
 

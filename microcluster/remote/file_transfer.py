@@ -1,183 +1,115 @@
 """Files of a run between this computer and its machines: only missing ones, continued, each checked by its hash."""
 
 import hashlib
-import json
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
-from agent.records.inventory import EVENTS, RECORD, VOCABULARY
-from core.plain_text import note
+from core.files import locked
+from core.plain_text import note, printable
 from core.polling import SAY_EVERY_S
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import SentFile
 from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder, sent_folder
-from microcluster.remote.errors import RemoteError
+from microcluster.remote.connection import reason
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
+from microcluster.remote.inventory import RANK, RemoteFile
 from microcluster.remote.parallel import on_all
 
-INVENTORY = """run=$1; [ -e "$run/job.json" ] || exec echo null
-[ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" records.inventory "$run" "$2"
-echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
-RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/job.json}"; done'
-INVENTORY_TIMEOUT_S = 3600.0
-"""A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
-LISTED = ("source", "path", "size", "sha256", "what")
-TRIES = 2
+TRIES = 3
 HASH_TIMEOUT_S = 900.0
 """Reading 2 GB takes seconds, longer on a busy disk."""
 MB = 10**6
+SPARE_BYTES = 1000 * MB
+"""What a fetch leaves free on this computer's disk: the guard and Pulumi write there too."""
+DESCRIBE = 'size=$(stat -L -c %s "$1") && echo "$size $(head -c "$size" "$1" | sha256sum)"'
 IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
 
 
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file worth bringing: where it lies there and where it belongs here, its length in bytes and its SHA-256.
+@dataclass
+class Fetched:
+    """What came of a fetch: the files that are here, the paths of those that are new, and why each other one is not."""
 
-    Attributes:
-        there: for each node that has the same file, when it was written, in seconds since 1970.
-    """
-
-    source: str
-    path: str
-    size: int
-    sha256: str
-    what: str
-    there: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def node(self) -> str:
-        """The node from which it is brought."""
-        return next(iter(self.there), "")
+    files: list[RemoteFile] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Inventory:
-    """What the nodes have of one training: ``files`` are fetched, ``left`` are too large for files that nobody has named.
+def fetch_files(
+    hosts: Mapping[str, Host], files: Iterable[RemoteFile], folder: Path, report: Callable[[int], None]
+) -> Fetched:
+    """Download files into a folder, the most wanted first; each that fails is named, and the others come.
 
-    Attributes:
-        step: of the newest whole checkpoint.
-        silent: why the files of a node are not known, one sentence each.
-    """
-
-    run: str
-    word: str
-    step: int | None = None
-    files: tuple[RemoteFile, ...] = ()
-    left: tuple[RemoteFile, ...] = ()
-    silent: tuple[str, ...] = ()
-
-
-def runs_on(launcher: Host, cluster: ClusterFacts) -> list[str]:
-    """Return the runs whose folders go with the machines, the stack's own first; those on a site's disk stay there."""
-    own = str(cluster.run)
-    if cluster.queue:
-        return [own]
-    found = launcher.run(("sh", "-c", RUNS, "runs", str(PurePosixPath(RunFolder(cluster).path).parent))).stdout.split()
-    return [own, *(run for run in found if run != own)]
-
-
-def inventory(
-    hosts: Sequence[Host],
-    cluster: ClusterFacts,
-    run: str | None = None,
-    *,
-    hashed: bool = True,
-    everything: bool = False,
-) -> Inventory | None:
-    """Return what the nodes have of a run, by default the stack's own; None if it never started.
-
-    Args:
-        hashed: whether to read every file; without it the hashes are empty.
-        everything: whether large files that nobody has named come too.
-    """
-    data = RunFolder(cluster).plan.data if run in (None, cluster.run) else None
-    folder = RunFolder(replace(cluster, run=run or cluster.run)).path
-    request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
-    request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}
-    first = _asked(hosts[0], folder, request)
-    if first is None:
-        return None
-    request |= {"first": False, "step": first["step"], "names": []}
-
-    def ask(host: Host) -> dict[str, Any]:
-        try:
-            return _asked(host, folder, request) or {}
-        except RemoteError as error:
-            return {"silent": str(error)}
-
-    answers = {hosts[0].facts.name: first}
-    for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True):
-        answers[host.facts.name] = answer
-    silent = tuple(f"{name}: {one['silent']}" for name, one in answers.items() if one.get("silent"))
-    files, left = _union(answers, "files"), _union(answers, "left")
-    return Inventory(str(run or cluster.run), first["word"], first["step"], files, left, silent)
-
-
-def _asked(host: Host, folder: str, request: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what one node has."""
-    argv = ("sh", "-c", INVENTORY, "inventory", folder, json.dumps(request))
-    answer = json.loads(host.run(argv, timeout_s=INVENTORY_TIMEOUT_S).stdout)
-    for one in (*answer["files"], *answer["left"]) if answer else ():
-        if not _stays_inside(one["path"]):  # The machine's answer is not trusted.
-            raise RemoteError(
-                f"listing what {host} has: {one['path']!r} is outside the target folder. "
-                "Nothing was downloaded from it. Check who else uses that machine, or make down."
-            )
-    return answer
-
-
-def _union(answers: Mapping[str, Mapping[str, Any]], key: str) -> tuple[RemoteFile, ...]:
-    """Return the files of all nodes; what several have alike comes once, and another file of the same name below its node's name."""
-    union: dict[str, RemoteFile] = {}
-    for node, answer in answers.items():
-        for one in answer.get(key, ()):
-            facts = {key: one[key] for key in LISTED}  # An earlier version, which has begun the run, lists more.
-            file = RemoteFile(**facts, there={node: one["written"]})
-            known = union.get(file.path)
-            if known and (known.size, known.sha256) == (file.size, file.sha256):
-                known.there.update(file.there)
-                continue
-            path = f"nodes/{node}/{file.path}" if known else file.path
-            union[path] = replace(file, path=path)
-    return tuple(union.values())
-
-
-def results(found: Inventory) -> list[RemoteFile]:
-    """Return what would be missed: not the records and curves of how it went, and not the data that it learned from."""
-    return [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
-
-
-def _stays_inside(path: str) -> bool:
-    parts = PurePosixPath(path).parts
-    return bool(parts) and parts[0] != "/" and ".." not in parts
-
-
-def download(host: Host, file: RemoteFile, folder: Path, report: Callable[[int], None]) -> bool:
-    """Download the file into ``folder`` and check it; return whether it was missing.
+    One at a time fetches into a folder; another waits for it.
 
     Args:
         report: called with each number of new bytes.
     """
-    target = folder / file.path
+    done, silent = Fetched(), dict[str, str]()
+
+    def waits(_: str) -> None:
+        note(f"another fetch writes to {folder}; waiting until it is over ...")
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_name(f".{folder.name}.lock"), waits):
+        for file in sorted(files, key=lambda each: (RANK.index(each.what), each.path)):
+            try:
+                if file.node in silent:
+                    raise RemoteError(silent[file.node])
+                arrived, is_new = download(hosts[file.node], file, folder, report)
+            except UnreachableError as error:
+                silent[file.node] = done.failed[file.path] = str(error)
+            except (RemoteError, OSError) as error:
+                done.failed[file.path] = str(error) if isinstance(error, RemoteError) else f"{reason(error)}."
+            else:
+                done.files.append(arrived)
+                done.new += [file.path] if is_new else []
+        if not done.failed:
+            shutil.rmtree(_partials(folder), ignore_errors=True)
+    done.files.sort(key=lambda each: each.path)
+    return done
+
+
+def _partials(folder: Path) -> Path:
+    """Return the folder of what has not arrived whole; the next fetch continues it."""
+    return folder.with_name(f".{folder.name}.partial")
+
+
+def download(host: Host, file: RemoteFile, folder: Path, report: Callable[[int], None]) -> tuple[RemoteFile, bool]:
+    """Download the file into ``folder`` and check it; return it as it arrived, and whether it was missing.
+
+    A file that the program rewrites meanwhile is described anew and read again.
+
+    Args:
+        report: called with each number of new bytes.
+
+    Raises:
+        RemoteError: there is no room for it, a link leads out of the folder, or it arrived otherwise each time.
+    """
+    target = folder / file.local
+    if target.is_symlink() or not target.resolve().is_relative_to(folder.resolve()):
+        raise RemoteError(f"writing {target}: a link leads out of the folder. Remove the link, then fetch again.")
     if _is_whole(target, file):
         report(file.size)
-        return False
+        return file, False
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.part")
+    partial = _partials(folder) / hashlib.sha256(file.local.encode()).hexdigest()[:32]
+    partial.parent.mkdir(exist_ok=True)
     for _ in range(TRIES):
         _complete(host, file, partial, report)
         if _is_whole(partial, file):
             partial.replace(target)
-            return True
+            return file, True
         report(-partial.stat().st_size)
         partial.unlink()
+        file = _described(host, file)
     raise RemoteError(
-        f"downloading {file.source} of {host}: it arrived {TRIES} times with a wrong hash. "
-        "Check the machine's disk, then run the same command again."
+        f"downloading {printable(file.source)} of {host}: it arrived {TRIES} times with a wrong hash. Fetch again when the program does "
+        "not write it; if that never helps, check the machine's disk."
     )
 
 
@@ -186,10 +118,27 @@ def _complete(host: Host, file: RemoteFile, partial: Path, report: Callable[[int
     with partial.open("ab") as sink:
         if sink.tell() > file.size:
             sink.truncate(0)
-        report(sink.tell())
-        for piece in host.pieces(file.source, sink.tell(), file.size):
+        here = sink.tell()
+        free = shutil.disk_usage(partial.parent).free - SPARE_BYTES
+        if file.size - here > free:
+            raise RemoteError(
+                f"downloading {printable(file.source)} of {host}: it needs {(file.size - here) // MB:,} MB more, and {max(free, 0) // MB:,} MB "
+                f"are free in {partial.parent} beside {SPARE_BYTES // MB:,} MB that stay free. Make room there, then fetch again."
+            )
+        report(here)
+        for piece in host.pieces(file.source, here, file.size):
             sink.write(piece)
             report(len(piece))
+
+
+def _described(host: Host, file: RemoteFile) -> RemoteFile:
+    """Return the file with the length and the hash that it has now."""
+    words = host.run(("sh", "-c", DESCRIBE, "describe", file.source), timeout_s=HASH_TIMEOUT_S).stdout.split()
+    if len(words) < 2 or not words[0].isdecimal() or len(words[0]) > 15:
+        raise RemoteError(
+            f"looking at {printable(file.source)} of {host} again: no answer. Run the same command again."
+        )
+    return replace(file, size=int(words[0]), sha256=words[1][:64])
 
 
 def _is_whole(path: Path, file: RemoteFile) -> bool:

@@ -12,6 +12,7 @@ import fabric
 import invoke
 import paramiko
 
+from core.plain_text import printable
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
@@ -19,8 +20,10 @@ from microcluster.remote.connection import (
     CONNECT_TIMEOUT_S,
     MACHINE_SSH_PORT,
     REQUEST_TIMEOUT_S,
+    AnswerTooLongError,
     WholeText,
     answered,
+    command_bytes,
     pinned_connection,
     reason,
     without_login,
@@ -38,6 +41,12 @@ COMMAND_TIMEOUT_S = 300.0
 READY_TIMEOUT_S, USUALLY_READY_S = 600.0, 20.0
 NO_EXIT_CODE = -1
 PIECE_BYTES = 1 << 18
+ANSWER_BYTES = 4 << 20
+"""The most that a command may print; whoever expects more says so."""
+SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
+"""The least that a file may bring on average over so long; below it nobody waits."""
+PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
+NO_FILE = 66
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
 """Without a question; sshd's variable says from where we log in."""
@@ -120,12 +129,14 @@ class Host:
         stdin: str = "",
         timeout_s: float = COMMAND_TIMEOUT_S,
         accept: Sequence[int] = (0,),
+        answer_bytes: int = ANSWER_BYTES,
     ) -> Completed:
         """Run ``argv`` and return how it ended.
 
         Args:
             stdin: its standard input; the only way to send a secret.
             accept: exit codes that do not raise CommandError.
+            answer_bytes: the most that it may print on each stream.
 
         Raises:
             KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
@@ -134,10 +145,10 @@ class Host:
         began = time.monotonic()
         try:
             result = self._connection.run(
-                shlex.join((*self._before, *argv)),
+                self._line(argv),
                 hide=True,
                 warn=True,
-                in_stream=WholeText(stdin),
+                in_stream=WholeText(stdin, answer_bytes),
                 encoding="utf-8",
                 timeout=timeout_s,
             )
@@ -147,6 +158,8 @@ class Host:
             self.close()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
+            if any(each.type is AnswerTooLongError for each in getattr(error, "exceptions", ())):
+                raise self._too_long(argv, answer_bytes) from error
             raise self._lost(f"running `{argv[0]}` on {self}", f"the connection was lost ({reason(error)})") from error
         if result.exited == NO_EXIT_CODE and timeout_s and time.monotonic() - began >= timeout_s:
             raise self._late(argv[0], timeout_s)  # Its timer was still at work when invoke looked whether it had been.
@@ -157,11 +170,11 @@ class Host:
             raise CommandError(str(self), argv, completed)
         return completed
 
-    def read(self, path: str) -> str | None:
+    def read(self, path: str, answer_bytes: int = ANSWER_BYTES) -> str | None:
         """Return the text of a file, or None if it does not exist."""
         if self.run(("test", "-f", path), accept=(0, 1)).exit_code:
             return None
-        return self.run(("cat", path)).stdout
+        return self.run(("cat", path), answer_bytes=answer_bytes).stdout
 
     def put(self, path: str, text: str, mode: str = "0644") -> bool:
         """Replace a file atomically if its text or mode differ; return whether they did."""
@@ -171,13 +184,62 @@ class Host:
         return True
 
     def pieces(self, path: str, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes of a file from ``start`` up to ``end``; fewer only when the file has become shorter."""
-        with self._sftp(f"reading {path} of {self}") as transfer, transfer.open(path, "rb") as file:
-            file.seek(start)
-            file.prefetch(end)
-            while start < end and (piece := file.read(min(PIECE_BYTES, end - start))):
-                start += len(piece)
-                yield piece
+        """Yield the bytes of a file from ``start`` up to ``end``; fewer only when the file has become shorter.
+
+        Raises:
+            RemoteError: it is gone, or arrives slower than SLOWEST_BYTES_S.
+        """
+        doing, left = f"reading {printable(path)} of {self}", end - start
+        began, taken = time.monotonic(), 0
+        # Not by SFTP: whoever answers it decides how much memory an answer takes.
+        argv = ("sh", "-c", PIECES, "pieces", path, str(start + 1), str(left))
+        for piece in self.output(argv, doing):
+            yield piece[:left]
+            left, taken, now = left - len(piece), taken + len(piece), time.monotonic()
+            if left <= 0:
+                return
+            if now - began > SLOWEST_OVER_S:
+                if taken < SLOWEST_BYTES_S * (now - began):
+                    raise self._lost(doing, f"it brought {taken} bytes in {now - began:.0f} s")
+                began, taken = now, 0
+
+    def output(self, argv: Sequence[str], doing: str, silent_s: float | None = None) -> Iterator[bytes]:
+        """Yield what ``argv`` prints, in pieces of any size, as it comes; whoever has enough stops asking.
+
+        Args:
+            silent_s: for how long it may print nothing; REQUEST_TIMEOUT_S where none is given.
+        """
+        self.connect()
+        try:
+            with answered(self._connection.transport):
+                channel = self._connection.transport.open_session()
+                channel.exec_command(command_bytes(self._line(argv)))
+                channel.shutdown_write()
+            with contextlib.closing(channel):
+                channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
+                while piece := channel.recv(PIECE_BYTES):
+                    yield piece
+                channel.settimeout(REQUEST_TIMEOUT_S)
+                said = channel.recv_stderr(PIECE_BYTES).decode("utf-8", "replace")
+                code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
+        if code == NO_FILE:
+            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
+        if code == NO_EXIT_CODE:
+            raise self._lost(doing, "it ended without an exit code")
+        if code:
+            raise CommandError(str(self), argv, Completed(code, "", said))
+
+    def _line(self, argv: Sequence[str]) -> str:
+        return shlex.join((*self._before, *argv))
+
+    def _too_long(self, argv: Sequence[str], most: int) -> RemoteError:
+        self.close()
+        return RemoteError(
+            f"running `{shown(argv)}` on {self}: its answer is longer than {most:,} bytes and was not read. "
+            f"Look at the machine: fab ssh {self.facts.name}"
+        )
 
     def extend(self, local: Path, path: str) -> Iterator[int]:
         """Continue the upload of a file to ``path``; yield the bytes sent so far.
@@ -207,8 +269,6 @@ class Host:
             channel = transfer.get_channel()
             channel.settimeout(REQUEST_TIMEOUT_S)
             yield transfer
-        except FileNotFoundError as error:
-            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
 

@@ -8,16 +8,20 @@ from types import ModuleType
 from typing import Any
 
 import agent
+from core.local_name import local_name
 from core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.file_transfer import RemoteFile, send
-from microcluster.remote.host import Host
+from microcluster.remote.file_transfer import send
+from microcluster.remote.host import ANSWER_BYTES, Host
+from microcluster.remote.inventory import RemoteFile
 
 PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0
+LONGEST_BYTES = 16 * ANSWER_BYTES
+"""Of the translation of the longest text."""
 MODELS = ("best model", "newest checkpoint")
 NEEDED = (*MODELS, "vocabulary")
 
@@ -68,7 +72,7 @@ def translate(
         launcher.put(f"{folder}/model/{name}", text)
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     _in_container(launcher, cluster, argv)
-    translated = (launcher.read(f"{folder}/translated") or "").split("\n")[:-1]
+    translated = (launcher.read(f"{folder}/translated", LONGEST_BYTES) or "").split("\n")[:-1]
     if len(translated) != len(sentences):
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: {count(len(sentences), 'line')} went in and {len(translated)} came "
@@ -89,7 +93,7 @@ def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str,
 def _in_container(launcher: Host, cluster: ClusterFacts, argv: Sequence[str], stdin: str = "") -> str:
     where = ("-w", RunFolder(cluster).plan.program_folder, cluster.container.name)
     marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", *where)
-    return launcher.run((*marked, *argv), stdin=stdin, timeout_s=TIMEOUT_S).stdout
+    return launcher.run((*marked, *argv), stdin=stdin, timeout_s=TIMEOUT_S, answer_bytes=LONGEST_BYTES).stdout
 
 
 def place_fetched(
@@ -100,7 +104,8 @@ def place_fetched(
     placed = []
     for one in manifest["files"]:
         if one["what"] in NEEDED or one["path"] == config_file:
-            file = RemoteFile(**{**one, "source": f"{there}/{one['path']}"})
-            send(launcher, folder / file.path, file, file.source)
+            # Wherever the folder comes from, it names files in it and no others.
+            file = RemoteFile(**{**one, "source": f"{there}/{one['path']}", "here": local_name(one["path"])})
+            send(launcher, folder / file.local, file, file.source)
             placed.append(file)
     return placed

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -42,12 +43,30 @@ def execute(channel: paramiko.Channel, command: bytes) -> None:
     if command == b"no-exit-code":  # As when the machine goes down.
         channel.close()
         return
-    done = subprocess.run(["sh", "-c", command], input=given, capture_output=True, check=False)
-    with contextlib.suppress(OSError, EOFError):  # Whoever asked may have gone meanwhile.
-        channel.sendall(done.stdout)
-        channel.sendall_stderr(done.stderr)
-        channel.send_exit_status(done.returncode)
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(["sh", "-c", command], **streams, process_group=0) as child:
+        sending = [(child.stdout, channel.sendall), (child.stderr, channel.sendall_stderr)]
+        threads = [threading.Thread(target=hand_on, args=(child, *pair), daemon=True) for pair in sending]
+        for thread in threads:
+            thread.start()
+        with contextlib.suppress(OSError):
+            child.stdin.write(given)
+            child.stdin.close()
+        for thread in threads:
+            thread.join()
+    with contextlib.suppress(OSError, EOFError):
+        channel.send_exit_status(child.returncode & 0xFF)
         channel.close()
+
+
+def hand_on(child: subprocess.Popen, stream, send) -> None:
+    """Send what a command prints as it comes; end the command when whoever asked has gone."""
+    try:
+        while data := stream.read1(1 << 15):
+            send(data)
+    except (OSError, EOFError):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 class Opened(paramiko.SFTPHandle):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from microcluster.commands import fetch
-from microcluster.remote.file_transfer import Inventory, RemoteFile
+from microcluster.remote.inventory import Inventory, RemoteFile
 from microcluster.setup import environment
 
 FILES = {
@@ -21,7 +21,7 @@ FOUND = Inventory("abcdef012345", "0a1b2c", 9, tuple(FILES.values()))
 
 
 def after_fetching(folder: Path, found: Inventory, then: Inventory) -> dict[str, Any]:
-    fetch._write_manifest("v100", found, folder)
+    fetch._write_manifest("v100", found, folder, {})
     return fetch.unfetched_of(then, fetch.manifest_in(folder))
 
 
@@ -65,7 +65,7 @@ def test_a_file_of_one_node_that_came_under_a_name_of_its_own_is_known_again(tmp
     found = replace(FOUND, files=(*FOUND.files, own))
     then = replace(FOUND, left=(LARGE,))
     assert after_fetching(tmp_path, found, then)["unfetched"] == []
-    fetch._write_manifest("v100", replace(FOUND, files=(*FOUND.files, LARGE)), tmp_path)
+    fetch._write_manifest("v100", replace(FOUND, files=(*FOUND.files, LARGE)), tmp_path, {})
     assert after_fetching(tmp_path, FOUND, then)["unfetched"] == [], "though this fetch did not ask for it"
 
 
@@ -77,7 +77,7 @@ def test_two_trainings_of_one_run_have_two_folders_and_no_machine_chooses_where(
 
 
 def test_the_list_that_a_fetch_leaves_is_the_one_that_translating_reads(tmp_path: Path) -> None:
-    fetch._write_manifest("v100", FOUND, tmp_path)
+    fetch._write_manifest("v100", FOUND, tmp_path, {})
     manifest = json.loads((tmp_path / fetch.MANIFEST).read_text())
     assert (manifest["run"], manifest["word"], manifest["step"]) == ("abcdef012345", "0a1b2c", 9)
     assert {"path", "size", "sha256", "what", "there"} <= set(manifest["files"][0])

@@ -14,7 +14,7 @@ from microcluster.commands.command_line import UserMistake
 from microcluster.commands.translate import lines_of, model_for
 from microcluster.jobs import openseq2seq_translation
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.file_transfer import RemoteFile
+from microcluster.remote.inventory import RemoteFile
 from microcluster.remote.translation import model_of
 
 ROOT = Path(__file__).parents[2]

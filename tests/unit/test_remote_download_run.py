@@ -6,20 +6,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pytest
 import sample_spec
 from fake_machine import FakeMachine
+from hypothesis import given
+from hypothesis import strategies as st
 from test_jobs_run_spec import CLUSTER
 from test_remote_job import Losing
 
 from agent.records.inventory import is_kept
+from core.local_name import local_name
+from core.polling import wait_until
 from microcluster.remote.errors import RemoteError, UnreachableError
-from microcluster.remote.file_transfer import Inventory, RemoteFile, download, inventory, results, runs_on
+from microcluster.remote.file_transfer import download, fetch_files
+from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
 from microcluster.remote.job import AGENT, place
 from tools.tiny_checkpoint import DATA, INDEX
 
@@ -28,11 +35,11 @@ FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sh
 
 
 class Source(FakeMachine):
-    """A machine whose one file may be garbled on the way, or whose connection may be lost in the middle."""
+    """A machine whose one file may be garbled on the way or rewritten, or whose connection may be lost in the middle."""
 
     def __init__(self, *ways: bytes, lost_at: int | None = None) -> None:
         super().__init__()
-        self.ways, self.lost_at, self.starts = list(ways), lost_at, []
+        self.ways, self.lost_at, self.starts, self.there = list(ways), lost_at, [], CONTENT
 
     def pieces(self, path: str, start: int, end: int) -> Iterator[bytes]:
         self.starts.append(start)
@@ -43,16 +50,37 @@ class Source(FakeMachine):
             raise UnreachableError("lost")
         yield content[start:end]
 
+    def _sh(self, words, stdin):
+        assert words[3] == "describe"
+        return f"{len(self.there)} {hashlib.sha256(self.there).hexdigest()}  -\n"
 
-class Machine(FakeMachine):
-    """Answers its inventory."""
 
-    def __init__(self, answer: str) -> None:
-        super().__init__()
-        self.answer = answer
+class Machine(Losing):
+    """This computer with a folder whose agent gives a canned answer."""
 
-    def _sh(self, words, stdin):  # noqa: ARG002 - as every command of a machine
-        return self.answer
+    def __init__(self, folder: Path, answer: object, name: str = "gpu-0") -> None:
+        super().__init__(0)
+        self.facts, self.folder = replace(self.facts, name=name), folder / name
+        (self.folder / "agent").mkdir(parents=True)
+        (self.folder / "job.json").write_text("{}")
+        (self.folder / "agent" / "__main__.py").write_text(f"print({json.dumps(answer)!r})")
+
+    def run(self, argv, **options):
+        return super().run([*argv[:3], str(self.folder), *argv[4:]], **options)
+
+
+RUN = replace(CLUSTER, run="0123456789ab")
+
+
+def row(path: str, **facts: object) -> dict[str, object]:
+    known = {"source": "/data/x", "path": path, "size": 1, "sha256": "0" * 64, "what": "record", "written": 3}
+    return known | facts
+
+
+def answered(folder: Path, *rows: dict[str, object], left: Sequence[object] = (), **options: bool) -> Inventory:
+    found = inventory([Machine(folder, {"word": "0", "step": 9, "files": rows, "left": left})], RUN, **options)
+    assert found
+    return found
 
 
 ASKED = {"first": True, "step": None, "hashed": True, "everything": False, "data": "", "names": []}
@@ -116,7 +144,7 @@ def test_large_files_are_left_and_named_until_everything_is_asked_for(tmp_path: 
     write(tmp_path, "logdir/one.bin", size=10**7 + 1)
     found = described(tmp_path, {"hashed": False}, **OWN)
     assert sorted(one["path"] for one in found["left"]) == ["logdir/9.bin", "logdir/one.bin"]
-    answered = inventory([Machine(json.dumps(found))], replace(CLUSTER, run="5bd3d71a0f02"))
+    answered = inventory([Machine(tmp_path / "machine", found)], RUN)
     assert [file.path for file in answered.left] == ["logdir/9.bin", "logdir/one.bin"]
     assert len(found["files"]) == 10
     everything = described(tmp_path, {"hashed": False, "everything": True}, **OWN)
@@ -160,7 +188,7 @@ class Node(Losing):
     def run(self, argv, **options):
         if self.lost:
             raise UnreachableError(f"connecting to {self.facts.name}: no answer.")
-        return super().run([*argv[:4], str(self.folder), *argv[5:]], **options)
+        return super().run([*argv[:3], str(self.folder), *argv[4:]], **options)
 
 
 def nodes(tmp_path: Path, *folders: str, **lost: bool) -> Inventory:
@@ -198,66 +226,209 @@ def test_every_run_on_the_machines_is_known_the_stacks_own_first(tmp_path: Path)
     assert runs_on(Losing(0), known) == ["0123456789ab", "00aa00aa00aa"]
 
 
-@pytest.mark.parametrize("path", ["../../.ssh/authorized_keys", "/etc/passwd", "logdir/../../x", ""])
-def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(path: str) -> None:
-    file = {"source": "/data/x", "path": path, "size": 1, "sha256": "0", "what": "record", "written": 0}
-    machine = Machine(json.dumps({"run": "0", "word": "0", "step": None, "files": [], "left": [file]}))
-    with pytest.raises(RemoteError, match="is outside the target folder"):
-        inventory([machine], replace(CLUSTER, run="0123456789ab"))
+OUTSIDE = ["../../.ssh/authorized_keys", "/etc/passwd", "//etc/cron.d/x", "logdir/../../x", "logdir//x", "./x", ""]
 
 
-def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_keeps_nobody_from_what_the_others_have():
-    file = {"source": "/data/x", "path": "logdir/x", "size": 1, "sha256": "0", "what": "record", "written": 0}
-    answers = [
-        {"word": "0", "step": None, "files": [{**file, "path": path}], "left": []} for path in ("logdir/x", "/etc/x")
-    ]
-    machines = [Machine(json.dumps(answer)) for answer in answers]
-    machines[1].facts = replace(machines[1].facts, name="gpu-1")
-    found = inventory(machines, replace(CLUSTER, run="0123456789ab"))
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_a_name_outside_of_the_runs_folder_is_left_out_and_the_others_come(tmp_path: Path, path: str) -> None:
+    found = answered(tmp_path, row(path), row("logdir/x"), left=[row(path)])
+    assert [one.path for one in (*found.files, *found.left)] == ["logdir/x"]
+    assert "2 of the files that it lists were left out" in found.silent[0]
+    assert "is outside the run's folder" in found.silent[0]
+
+
+ODD = [
+    {"size": -1},
+    {"size": 1 << 60},
+    {"size": "1"},
+    {"size": 1.5},
+    {"sha256": "x"},
+    {"what": "everything"},
+    {"written": None},
+]
+
+
+@pytest.mark.parametrize("facts", ODD)
+def test_a_row_of_another_shape_is_left_out_and_the_others_come(tmp_path: Path, facts: dict[str, object]) -> None:
+    found = answered(tmp_path, row("logdir/y", **facts), row("logdir/x"))
+    assert [one.path for one in found.files] == ["logdir/x"]
+    assert "1 of the files that it lists were left out" in found.silent[0]
+
+
+class Raw(Machine):
+    """A machine that answers with these bytes instead of rows."""
+
+    def __init__(self, folder: Path, *pieces: bytes, name: str = "gpu-0") -> None:
+        super().__init__(folder, {}, name)
+        self.answer = pieces
+
+    def output(self, argv, doing, silent_s=None):  # noqa: ARG002
+        yield from self.answer
+
+
+HEADS = [b"[]", b"5", b'{"word": 7}', b'{"step": -1}', b'{"step": NaN}', b'{"word": "%s"}' % (b"0" * 99), b"\xff", b"{"]
+
+
+@pytest.mark.parametrize("head", [*HEADS, b"[" * 10**5, b'{"step": 1%s}' % (b"0" * 10**4)])
+def test_an_answer_that_is_no_list_of_files_is_a_sentence(tmp_path: Path, head: bytes) -> None:
+    with pytest.raises(RemoteError, match="listing what gpu-0"):
+        inventory([Raw(tmp_path, head)], RUN)
+
+
+def test_a_node_with_an_odd_answer_keeps_nobody_from_what_the_others_have(tmp_path: Path) -> None:
+    whole = {"word": "0", "step": None, "files": [row("logdir/x")], "left": []}
+    found = inventory([Machine(tmp_path, whole), Raw(tmp_path, b"{]", name="gpu-1")], RUN)
     assert found and [one.path for one in found.files] == ["logdir/x"]
-    assert "is outside the target folder" in found.silent[0]
+    assert found.silent[0].startswith("gpu-1: listing what gpu-1")
 
 
-def test_the_files_of_a_run_that_an_earlier_version_has_begun_come_home_whatever_else_it_lists_of_them():
-    file = {
-        "source": "/data/x",
-        "path": "logdir/x",
-        "size": 1,
-        "sha256": "0",
-        "what": "newest checkpoint",
-        "written": 3,
-    }
-    machine = Machine(json.dumps({"word": "0", "step": 9, "files": [{**file, "step": 9}], "left": []}))
-    found = inventory([machine], replace(CLUSTER, run="0123456789ab"))
-    assert found and [(one.path, list(one.there.values())) for one in found.files] == [("logdir/x", [3])]
+def test_the_limits_of_small_files_are_this_computers(tmp_path: Path) -> None:
+    small = [row(f"logdir/{number}", what="small file") for number in range(1005)]
+    found = answered(tmp_path, *small, row("logdir/big", what="small file", size=10**7 + 1))
+    assert (len(found.files), len(found.left)) == (1000, 6)
+    again = answered(tmp_path / "again", *small, everything=True)
+    assert len(again.files) == 1005
+
+
+def test_more_files_than_anybody_reads_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microcluster.remote.inventory.MOST_ROWS", 10)
+    with pytest.raises(RemoteError, match="it lists more than 10 files"):
+        answered(tmp_path, *(row(f"logdir/{number}") for number in range(11)))
+
+
+def test_a_line_without_an_end_is_given_up(tmp_path: Path) -> None:
+    with pytest.raises(RemoteError, match="has no end"):
+        inventory([Raw(tmp_path, *[b"x" * 65536] * 10**4)], RUN)
+
+
+def test_the_files_of_a_run_that_an_earlier_version_has_begun_come_home_whatever_else_it_lists_of_them(tmp_path):
+    found = answered(tmp_path, row("logdir/x", what="newest checkpoint", step=9))
+    assert [(one.path, list(one.there.values())) for one in found.files] == [("logdir/x", [3])]
+
+
+def test_links_are_listed_with_where_they_lead(tmp_path: Path) -> None:
+    write(tmp_path, "logdir/step-9.pt")
+    (tmp_path / "logdir" / "last.pt").symlink_to("step-9.pt")
+    assert described(tmp_path, **OWN)["links"] == [{"path": "logdir/last.pt", "target": "step-9.pt"}]
+
+
+def fetched(source: Source, folder: Path, report: Callable[[int], None] = lambda count: None) -> bool:
+    return download(source, FILE, folder, report)[1]
 
 
 def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now_and_does_not_travel_again(tmp_path: Path) -> None:
     growing = CONTENT + b" and more since"
-    assert download(Source(growing), FILE, tmp_path, lambda count: None)
+    assert fetched(Source(growing), tmp_path)
     assert (tmp_path / FILE.path).read_bytes() == CONTENT
-    assert download(Source(), FILE, tmp_path, lambda count: None) is False
+    assert fetched(Source(), tmp_path) is False
 
 
 def test_a_lost_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
     source = Source(CONTENT, CONTENT, lost_at=300)
     with pytest.raises(UnreachableError):
-        download(source, FILE, tmp_path, lambda count: None)
-    assert not (tmp_path / FILE.path).exists()
-    assert download(source, FILE, tmp_path, lambda count: None)
+        fetched(source, tmp_path / "run")
+    assert not (tmp_path / "run" / FILE.path).exists()
+    assert fetched(source, tmp_path / "run")
     assert source.starts == [0, 300]
 
 
-def test_a_file_that_was_garbled_on_the_way_is_brought_once_more_and_never_taken_for_a_whole_one(
-    tmp_path,
-):
+def test_a_file_that_was_garbled_on_the_way_is_brought_again_and_never_taken_for_a_whole_one(tmp_path):
     there, garbled = [], CONTENT[:-1] + b"X"
-    with pytest.raises(RemoteError, match="with a wrong hash"):
-        download(Source(garbled, garbled), FILE, tmp_path, lambda count: None)
+    with pytest.raises(RemoteError, match="3 times with a wrong hash"):
+        fetched(Source(garbled, garbled, garbled), tmp_path)
     assert list((tmp_path / "logdir").iterdir()) == []
-    assert download(Source(garbled, CONTENT), FILE, tmp_path, there.append)
+    assert fetched(Source(garbled, CONTENT), tmp_path, there.append)
     assert (tmp_path / FILE.path).read_bytes() == CONTENT
     assert sum(there) == FILE.size
+
+
+def test_a_file_that_is_rewritten_meanwhile_comes_as_it_is_now(tmp_path: Path) -> None:
+    source = Source(b"another" * 50, b"another" * 50)
+    source.there = b"another" * 50
+    arrived, is_new = download(source, FILE, tmp_path, lambda count: None)
+    assert is_new and (arrived.size, (tmp_path / FILE.path).read_bytes()) == (350, source.there)
+
+
+def test_a_file_that_fails_is_named_and_the_others_come(tmp_path: Path) -> None:
+    other = replace(FILE, path="logdir/other", here="", there={"gpu-0": 1})
+    bad = replace(FILE, path="logdir/bad", there={"gpu-0": 1}, what="newest checkpoint")
+    source = Source(*[CONTENT[1:]] * 3, CONTENT)
+    done = fetch_files({"gpu-0": source}, [bad, replace(other, what="kept")], tmp_path / "run", lambda count: None)
+    assert (done.new, list(done.failed)) == (["logdir/other"], ["logdir/bad"])
+    assert (tmp_path / "run" / "logdir" / "other").read_bytes() == CONTENT
+
+
+def test_what_has_no_room_is_named_and_leaves_the_disk_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microcluster.remote.file_transfer.SPARE_BYTES", 1 << 60)
+    file = replace(FILE, there={"gpu-0": 1})
+    done = fetch_files({"gpu-0": Source(CONTENT)}, [file], tmp_path / "run", lambda count: None)
+    assert "Make room there, then fetch again" in done.failed[FILE.path]
+
+
+def test_a_link_on_this_computer_is_not_followed_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run" / "logdir").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RemoteError, match="a link leads out of the folder"):
+        fetched(Source(CONTENT), tmp_path / "run")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_second_fetch_waits_for_the_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(Source):
+        def pieces(self, path, start, end):
+            began.set()
+            go_on.wait(20)
+            return super().pieces(path, start, end)
+
+    file, ends = replace(FILE, there={"gpu-0": 1}), []
+
+    def fetch(source: Source) -> None:
+        ends.append(fetch_files({"gpu-0": source}, [file], tmp_path / "run", lambda count: None).failed)
+
+    first = threading.Thread(target=fetch, args=(Slow(CONTENT),))
+    second = threading.Thread(target=fetch, args=(Source(),))
+    first.start()
+    began.wait(20)
+    second.start()
+    wait_until("the second fetch to say that it waits", lambda: "another fetch" in capfd.readouterr().err, timeout_s=20)
+    go_on.set()
+    first.join(20)
+    second.join(20)
+    assert ends == [{}, {}], "the second finds the file whole and reads nothing"
+
+
+NAMES = st.lists(
+    st.text(st.characters(blacklist_characters="/\0", blacklist_categories=["Cs"]), min_size=1), min_size=1
+)
+
+
+@given(NAMES.map("/".join), st.binary(max_size=300))
+def test_every_name_stays_below_its_folder_and_can_be_read_back(path: str, raw: bytes) -> None:
+    for name in (path, os.fsdecode(raw.replace(b"\0", b"").replace(b"/", b"_")), f"{path}%41", path + "x" * 300):
+        try:
+            local = local_name(name)
+        except ValueError:
+            assert set(name.split("/")) & {"", ".", ".."}
+            continue
+        assert Path("/run", local).resolve().is_relative_to("/run") and local.isprintable()
+        assert all(len(part.encode()) <= 255 for part in local.split("/"))
+        assert "%~" in local or unquote_to_bytes(local) == os.fsencode(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "Report.html", ".git/hooks/x", "a/.GIT/config", "tab\there", "a\u202eb"]
+)
+def test_names_that_mean_something_here_are_escaped(name: str) -> None:
+    assert local_name(name) != name
+    assert unquote_to_bytes(local_name(name)).decode() == name
+
+
+@pytest.mark.parametrize("name", ["logdir/model.ckpt-9.index", "a/report.html", "50%_done", "é/模型.pt", "a b", "..."])
+def test_usual_names_stay_as_they_are(name: str) -> None:
+    assert local_name(name) == name
 
 
 def test_what_a_program_wrote_in_a_container_that_is_not_running_is_said_not_to_be_known(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import fabric.runners
 import paramiko
 import pytest
+import ssh_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ssh_server import Opened, Server, SshServer
@@ -110,8 +111,23 @@ def test_a_host_that_nobody_has_any_more_leaves_no_connection_open(server, keys)
 def test_an_output_of_megabytes_arrives_whole_and_in_seconds(host, tmp_path):
     (tmp_path / "output").write_text("gr\u00fcn" * 4_000_000)
     began = time.process_time()
-    assert host.read(str(tmp_path / "output")) == "gr\u00fcn" * 4_000_000
+    done = host.run(("cat", str(tmp_path / "output")), answer_bytes=1 << 25)
+    assert done.stdout == "gr\u00fcn" * 4_000_000
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_an_endless_answer_is_given_up_at_its_limit(host, stream):
+    with pytest.raises(RemoteError, match=r"longer than 4,194,304 bytes.*fab ssh gpu-0"):
+        host.run(("sh", "-c", f"yes x >&{stream}"))
+    assert host.run(("echo", "again")).stdout == "again\n"
+
+
+def test_a_file_that_arrives_too_slowly_is_given_up(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(hosts, "PIECES", "while :; do printf x; sleep 0.05; done")
+    monkeypatch.setattr(hosts, "SLOWEST_OVER_S", 0.3)
+    with pytest.raises(UnreachableError, match=r"it brought \d+ bytes in \d s"):
+        list(host.pieces(str(tmp_path), 0, 10**6))
 
 
 def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_nothing_of_the_input(host):
@@ -236,8 +252,8 @@ def test_a_file_is_read_from_where_it_was_left_off_to_where_it_ended_when_it_was
     [
         ((Server, "check_channel_request"), lambda one, file: one.run(("true",))),
         ((Server, "check_channel_exec_request"), lambda one, file: one.run(("true",))),
-        ((Server, "check_channel_subsystem_request"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
-        ((Opened, "read"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
+        ((Server, "check_channel_subsystem_request"), lambda one, file: list(one.extend(file, f"{file}.part"))),
+        ((ssh_server, "execute"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
         ((Opened, "write"), lambda one, file: list(one.extend(file, f"{file}.part"))),
     ],
     ids=["a channel", "a command", "a file transfer", "a file that is read", "a file that is sent"],

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +17,7 @@ from microcluster.jobs.cluster_facts import Guard, Queue
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
-from microcluster.remote.host import Host
+from microcluster.remote.host import ANSWER_BYTES, Host
 
 
 class Losing(Host):
@@ -27,13 +27,16 @@ class Losing(Host):
         super().__init__(FACTS, "root", "/nowhere")
         self.losses = losses
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 30.0, accept: Sequence[int] = (0,)):
+    def run(self, argv, *, stdin="", timeout_s=30.0, accept: Sequence[int] = (0,), answer_bytes=ANSWER_BYTES):  # noqa: ARG002
         if self.losses:
             self.losses -= 1
             raise UnreachableError("running `python3` on gpu-0: no answer after 30.0 s.")
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
         assert done.returncode in accept, done.stderr
         return Completed(done.returncode, done.stdout, done.stderr)
+
+    def output(self, argv: Sequence[str], doing: str, silent_s: float | None = None) -> Iterator[bytes]:  # noqa: ARG002
+        yield self.run(argv).stdout.encode()
 
 
 def here(folder, **changes):

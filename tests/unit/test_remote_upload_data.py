@@ -88,7 +88,7 @@ def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp
     send_data([Launcher(garbled=1)], cluster(tmp_path, local))
     assert set(arrived(tmp_path).values()) == {CONTENT}
     other = tmp_path / "other"
-    with pytest.raises(RemoteError, match="arrived 2 times with a wrong hash"):
+    with pytest.raises(RemoteError, match="arrived 3 times with a wrong hash"):
         send_data([Launcher(garbled=99)], cluster(other, local))
     assert not list((other / "data" / "staging").glob("*/sent/*"))
 

@@ -1,0 +1,58 @@
+"""Names of files on other machines, as this computer can hold them: escaped reversibly, always below one folder.
+
+A name here is read back by ``urllib.parse.unquote_to_bytes``; one that was too long ends in a hash and is read from the manifest.
+"""
+
+import hashlib
+import os
+import re
+from urllib.parse import quote
+
+LONGEST_PART, KEPT_OF_PART = 240, 150
+"""Bytes of one name: file systems take 255, and encrypted ones fewer."""
+LONGEST_PATH, DEEPEST = 2000, 64
+"""Bytes and parts of a path; the kernel takes 4,096 bytes with the folder before it."""
+OURS = ("manifest.json", "report.html", "report.json")
+"""What microcluster itself writes beside the files of a run."""
+READ_BY_OTHERS = (".git",)
+"""What makes another program run the files in it, at any depth."""
+ESCAPED_ALREADY = re.compile("%(?=[0-9A-Fa-f]{2})")
+
+
+def local_name(path: str) -> str:
+    """Return the relative path of a machine's file as one that stays below a folder here.
+
+    Args:
+        path: as `os.fsdecode` gives it.
+
+    Raises:
+        ValueError: it leads out of every folder, or is none.
+    """
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise ValueError(path)
+    here = [
+        _part(part, reserved=READ_BY_OTHERS if depth else READ_BY_OTHERS + OURS) for depth, part in enumerate(parts)
+    ]
+    name = "/".join(here)
+    if len(name.encode()) > LONGEST_PATH or len(parts) > DEEPEST:
+        return f"long%~/{_digest(path)}-{here[-1]}"
+    return name
+
+
+def _part(part: str, reserved: tuple[str, ...]) -> str:
+    escaped = "".join(c if c.isprintable() else _escape(c) for c in ESCAPED_ALREADY.sub("%25", part))
+    if part.lower() in reserved:
+        escaped = f"%{ord(part[0]):02X}{part[1:]}"
+    if len(escaped.encode()) > LONGEST_PART:
+        kept = escaped.encode()[:KEPT_OF_PART].decode(errors="ignore")
+        return f"{kept}%~{_digest(part)}"
+    return escaped
+
+
+def _escape(character: str) -> str:
+    return quote(os.fsencode(character), safe="")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]

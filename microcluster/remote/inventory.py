@@ -1,0 +1,289 @@
+"""What the nodes have of a run: their answers, each row judged by itself within limits of ours, as one list."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote_to_bytes
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from agent.records import inventory_rows
+from agent.records.inventory import (
+    BEST,
+    EVENTS,
+    KEPT,
+    LARGE,
+    NEWEST,
+    RECORD,
+    SMALL,
+    SMALL_BYTES,
+    SMALL_FILES,
+    SMALL_TOTAL_BYTES,
+    VOCABULARY,
+)
+from core.local_name import local_name
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
+from microcluster.remote.parallel import on_all
+
+RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/job.json}"; done'
+RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
+INVENTORY_TIMEOUT_S = 3600.0
+"""A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
+MOST_RUNS, MOST_ROWS, ROW_BYTES = 1000, 100_000, 32 << 10
+RANK = (BEST, NEWEST, KEPT, RECORD, VOCABULARY, EVENTS, SMALL, LARGE)
+"""What a file is, the most wanted first."""
+Kind = Literal[
+    "best model", "newest checkpoint", "kept", "record", "vocabulary", "events", "small file", "above the limits"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """One file worth bringing: where it lies there and where it belongs here, its length in bytes and its SHA-256.
+
+    Attributes:
+        there: for each node that has the same file, when it was written, in seconds since 1970.
+        here: its path below the folder here, where that is another than ``path``: not every name can stand on this computer.
+    """
+
+    source: str
+    path: str
+    size: int
+    sha256: str
+    what: str
+    there: dict[str, int] = field(default_factory=dict)
+    here: str = ""
+
+    @property
+    def node(self) -> str:
+        """The node from which it is brought."""
+        return next(iter(self.there), "")
+
+    @property
+    def local(self) -> str:
+        """The path below the folder on this computer."""
+        return self.here or self.path
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What the nodes have of one training: ``files`` are fetched, ``left`` are too large for files that nobody has named.
+
+    Attributes:
+        step: of the newest whole checkpoint.
+        silent: why the files of a node are not known, or not all of them, one sentence each.
+        links: links in the log folder, with where they lead; none is made here.
+    """
+
+    run: str
+    word: str
+    step: int | None = None
+    files: tuple[RemoteFile, ...] = ()
+    left: tuple[RemoteFile, ...] = ()
+    silent: tuple[str, ...] = ()
+    links: dict[str, str] = field(default_factory=dict)
+
+
+class Head(BaseModel, strict=True):
+    """The first row of an answer."""
+
+    word: Annotated[str, Field(max_length=64)] | None = ""
+    step: Annotated[int, Field(ge=0, lt=10**18)] | None = None
+    silent: Annotated[str, Field(max_length=1000)] | None = ""
+
+
+class Row(BaseModel, strict=True):
+    """Every other row."""
+
+    list: Literal["files", "left"]
+    path: Annotated[str, Field(max_length=ROW_BYTES)]
+    source: Annotated[str, Field(max_length=ROW_BYTES)]
+    size: Annotated[int, Field(ge=0, lt=1 << 50)]
+    sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
+    what: Kind
+    written: Annotated[int, Field(gt=-(10**11), lt=10**11)]
+
+
+class Link(BaseModel, strict=True):
+    """A link, which is only noted."""
+
+    list: Literal["links"]
+    path: Annotated[str, Field(max_length=ROW_BYTES)]
+    target: Annotated[str, Field(max_length=ROW_BYTES)]
+
+
+HEAD, ROW = TypeAdapter(Head | None), TypeAdapter(Annotated[Row | Link, Field(discriminator="list")])
+
+
+@dataclass
+class _Answer:
+    """What one node has said."""
+
+    head: Head | None = None
+    rows: list[tuple[str, RemoteFile]] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    odd: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+
+    @property
+    def silent(self) -> str:
+        if self.odd:
+            return f"{len(self.odd)} of the files that it lists were left out; the first: {self.odd[0]}"
+        return (self.head.silent if self.head else "") or ""
+
+
+def runs_on(launcher: Host, cluster: ClusterFacts) -> list[str]:
+    """Return the runs whose folders go with the machines, the stack's own first; those on a site's disk stay there."""
+    own = str(cluster.run)
+    if cluster.queue:
+        return [own]
+    found = launcher.run(("sh", "-c", RUNS, "runs", str(PurePosixPath(RunFolder(cluster).path).parent))).stdout.split()
+    return [own, *(run for run in found if run != own and RUN.fullmatch(run))][:MOST_RUNS]
+
+
+def inventory(
+    hosts: Sequence[Host],
+    cluster: ClusterFacts,
+    run: str | None = None,
+    *,
+    hashed: bool = True,
+    everything: bool = False,
+) -> Inventory | None:
+    """Return what the nodes have of a run, by default the stack's own; None if it never started.
+
+    Args:
+        hashed: whether to read every file; without it the hashes are empty.
+        everything: whether large files that nobody has named come too.
+    """
+    data = RunFolder(cluster).plan.data if run in (None, cluster.run) else None
+    folder = RunFolder(replace(cluster, run=run or cluster.run)).path
+    request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
+    request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}
+    first = _asked(hosts[0], folder, request)
+    if first.head is None:
+        return None
+    request |= {"first": False, "step": first.head.step, "names": []}
+
+    def ask(host: Host) -> _Answer:
+        try:
+            return _asked(host, folder, request)
+        except RemoteError as error:
+            return _Answer(Head(silent=str(error)[:1000]))
+
+    answers = {hosts[0].facts.name: first}
+    for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True):
+        answers[host.facts.name] = answer
+    silent = tuple(f"{name}: {one.silent}" for name, one in answers.items() if one.silent)
+    files, left = _union(answers, "files"), _union(answers, "left")
+    links = {path: target for answer in answers.values() for path, target in answer.links.items()}
+    return Inventory(str(run or cluster.run), first.head.word or "", first.head.step, files, left, silent, links)
+
+
+def _asked(host: Host, folder: str, request: Mapping[str, Any]) -> _Answer:
+    """Return what one node has."""
+    program = Path(inventory_rows.__file__).read_text()
+    argv = ("python3", "-c", program, folder, json.dumps(request))
+    doing, answer = f"listing what {host} has of a run", _Answer()
+    lines = _lines(host.output(argv, doing, INVENTORY_TIMEOUT_S), doing)
+    for number, line in enumerate(lines):
+        if number > MOST_ROWS:
+            raise RemoteError(
+                f"{doing}: it lists more than {MOST_ROWS:,} files, which are not read. Let the program pack them, "
+                f"or move them out of its log folder: fab ssh {host.facts.name}"
+            )
+        if number == 0:
+            answer.head = _checked(HEAD, line, doing)
+        else:
+            _judge(line, answer, host.facts.name)
+    if not request["everything"]:
+        _limit_small(answer)
+    return answer
+
+
+def _lines(pieces: Iterator[bytes], doing: str) -> Iterator[bytes]:
+    """Yield the lines of a stream; one that has no end ends the answer."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
+        if len(rest) > 3 * ROW_BYTES:
+            raise RemoteError(f"{doing}: a line of the answer has no end. Look at the machine: fab status")
+    if rest:
+        yield rest
+
+
+def _checked(kind: TypeAdapter[Any], line: bytes, doing: str) -> Any:
+    try:
+        return kind.validate_json(line)
+    except ValidationError as error:
+        raise RemoteError(
+            f"{doing}: the answer is no such list ({reason_of(error)}). Look at it: fab status"
+        ) from error
+
+
+def reason_of(error: ValidationError) -> str:
+    """Return the first reason, without what was found."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'/'.join(map(str, first['loc']))[:80]}: {first['msg'][:200]}".removeprefix(": ")
+
+
+def _judge(line: bytes, answer: _Answer, node: str) -> None:
+    """Take one row, or note why it is left out."""
+    try:
+        row = ROW.validate_json(line)
+        path = _decoded(row.path)
+        if isinstance(row, Link):
+            answer.links[path] = _decoded(row.target)
+            return
+        here = local_name(path)
+    except ValidationError as error:
+        answer.odd.append(reason_of(error))
+    except ValueError:
+        answer.odd.append(f"{path[:100]!r} is outside the run's folder")
+    else:
+        facts = (row.size, row.sha256, row.what, {node: row.written}, here if here != path else "")
+        answer.rows.append((row.list, RemoteFile(_decoded(row.source), path, *facts)))
+
+
+def _decoded(name: str) -> str:
+    return unquote_to_bytes(name).decode("utf-8", "surrogateescape")
+
+
+def _limit_small(answer: _Answer) -> None:
+    """Leave small files above the limits, whatever the node says: nobody has named them."""
+    total, number, rows = 0, 0, []
+    for name, file in sorted(answer.rows, key=lambda row: row[1].size):
+        if file.what == SMALL:
+            total, number = total + file.size, number + 1
+            if file.size > SMALL_BYTES or total > SMALL_TOTAL_BYTES or number > SMALL_FILES:
+                name, file = "left", replace(file, what=LARGE)  # noqa: PLW2901
+        rows.append((name, file))
+    answer.rows = rows
+
+
+def _union(answers: Mapping[str, _Answer], key: str) -> tuple[RemoteFile, ...]:
+    """Return the files of all nodes; what several have alike comes once, and another file of the same name below its node's name."""
+    union: dict[str, RemoteFile] = {}
+    for node, answer in answers.items():
+        for file in (file for name, file in answer.rows if name == key):
+            known = union.get(file.path)
+            if known and (known.size, known.sha256) == (file.size, file.sha256):
+                known.there.update(file.there)
+            elif known:
+                path = f"nodes/{node}/{file.path}"
+                union[path] = replace(file, path=path, here=f"nodes/{node}/{file.here}" if file.here else "")
+            else:
+                union[file.path] = file
+    return tuple(sorted(union.values(), key=attrgetter("path")))
+
+
+def results(found: Inventory) -> list[RemoteFile]:
+    """Return what would be missed: not the records and curves of how it went, and not the data that it learned from."""
+    return [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
