@@ -3,12 +3,15 @@
 import hashlib
 import json
 import shlex
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
 from core.plain_text import note
 from core.polling import wait_until
 from microcluster.jobs import cluster_facts
+from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_mesh import FOLDER
@@ -29,6 +32,7 @@ LIMITS = {"memlock": -1, "stack": 64 << 20}
 SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "$2" && {
   mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
 """Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
+INSPECTED = TypeAdapter(Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1)])
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
 
@@ -134,7 +138,7 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
 
 def _inspect(host: Host, name: str) -> dict[str, Any] | None:
     text = inspected(host, ("docker", "container", "inspect", name))
-    return json.loads(text)[0] if text else None
+    return read_answer(INSPECTED, text, f"asking Docker on {host} for {name}")[0] if text else None
 
 
 def _label(found: dict[str, Any]) -> str:

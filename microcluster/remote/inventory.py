@@ -28,6 +28,7 @@ from agent.records.inventory import (
 from core.local_name import local_name
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder
+from microcluster.remote.answers import read_answer, reason_of
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -199,7 +200,7 @@ def _asked(host: Host, folder: str, request: Mapping[str, Any]) -> _Answer:
                 f"or move them out of its log folder: fab ssh {host.facts.name}"
             )
         if number == 0:
-            answer.head = _checked(HEAD, line, doing)
+            answer.head = read_answer(HEAD, line, doing)
         else:
             _judge(line, answer, host.facts.name)
     if not request["everything"]:
@@ -217,21 +218,6 @@ def _lines(pieces: Iterator[bytes], doing: str) -> Iterator[bytes]:
             raise RemoteError(f"{doing}: a line of the answer has no end. Look at the machine: fab status")
     if rest:
         yield rest
-
-
-def _checked(kind: TypeAdapter[Any], line: bytes, doing: str) -> Any:
-    try:
-        return kind.validate_json(line)
-    except ValidationError as error:
-        raise RemoteError(
-            f"{doing}: the answer is no such list ({reason_of(error)}). Look at it: fab status"
-        ) from error
-
-
-def reason_of(error: ValidationError) -> str:
-    """Return the first reason, without what was found."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{'/'.join(map(str, first['loc']))[:80]}: {first['msg'][:200]}".removeprefix(": ")
 
 
 def _judge(line: bytes, answer: _Answer, node: str) -> None:

@@ -10,7 +10,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import FailFast, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 import agent
 from agent import spec
@@ -19,10 +22,11 @@ from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
 from core.plain_text import count, note
 from core.polling import NotReadyError, wait_until
-from microcluster.analysis.run_state import Outcome, judge
+from microcluster.analysis.run_state import Outcome, Snapshot, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
+from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.file_transfer import send_data
 from microcluster.remote.host import Host, wait_for_ssh
@@ -41,6 +45,7 @@ READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
 WORD = re.compile(r"[0-9a-f]{6}")
+SNAPSHOT = TypeAdapter(Snapshot)
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -48,6 +53,17 @@ STOP_TIMEOUT_S = 40.0
 STOP_ROLE_S = 10.0
 STOP_ALL_S = 50.0
 """Stopping delays a cancellation no longer; hosts that did not answer are named."""
+
+
+class Killed(TypedDict):
+    """What `kill_run` prints: how many processes have ended, and which would not."""
+
+    ended: int
+    left: Annotated[list[int], FailFast(), Field(max_length=10_000)]
+    unseen: Annotated[str, Field(max_length=10_000)]
+
+
+KILLED = TypeAdapter(Killed)
 
 
 def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
@@ -165,15 +181,21 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
         found = look(launcher, cluster)
     except UnreachableError:
         found = look(launcher, cluster)
+    doing = f"looking at run {cluster.run} on {launcher}"
     try:
         return judge(found)
     except spec.SpecError as error:
-        raise RemoteError(f"looking at run {cluster.run} on {launcher}: {error}.") from error
+        raise RemoteError(f"{doing}: {error}.") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as odd:
+        raise RemoteError(
+            f"{doing}: its records are not what the agent writes ({type(odd).__name__}). Look at the machine, or run `make down`."
+        ) from odd
 
 
 def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
-    return json.loads(launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout)
+    answer = launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout
+    return read_answer(SNAPSHOT, answer, f"looking at run {cluster.run} on {launcher}")
 
 
 def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float | None = None) -> None:
@@ -241,9 +263,9 @@ def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> s
     argv = ("python3", "-", f"{cluster.mount_point}/runs", mode, cluster.run or "", container, role)
     try:
         done = host.run(argv, stdin=(AGENT / "kill_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
+        found = read_answer(KILLED, done.stdout, f"ending run {cluster.run} on {host}")
     except RemoteError as error:
         return str(error)
-    found = json.loads(done.stdout)
     if found["ended"]:
         note(f"{host}: {count(found['ended'], 'process', 'processes')} ended")
     unclear = "; ".join(filter(None, (still_there(found["left"]), found["unseen"])))

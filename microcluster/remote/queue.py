@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from agent.batch import SECRETS, commands
 from agent.batch.login import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
 from agent.batch.records import FOLDER, owner_of
@@ -14,6 +16,7 @@ from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
 
@@ -25,6 +28,7 @@ CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
+RECORD = TypeAdapter(dict[str, Any])
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
@@ -119,7 +123,7 @@ def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def records(host: Host) -> list[dict[str, Any]]:
     """Return what was asked for this person's runs, and, with "started", every start of a job of theirs, as it wrote it down."""
     lines = host.run(("sh", "-c", f"cat {FOLDER}/*.json 2>/dev/null; true")).stdout.splitlines()
-    return [json.loads(line) for line in lines if line[:1] == "{"]
+    return [read_answer(RECORD, line, f"reading the jobs of {host.facts.name}") for line in lines if line[:1] == "{"]
 
 
 def forget_secrets(host: Host, owner: str) -> None:
@@ -132,7 +136,8 @@ def forget_secrets(host: Host, owner: str) -> None:
 def _agent(host: Host, verb: str, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
     words = ("python3", f"{request['folder']}/agent", "batch.login", verb, json.dumps(request))
     done = inside(host, words, timeout_s=timeout_s)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # A login shell may greet before.
+    last = done.stdout.strip().rpartition("\n")[2]  # A login shell may greet before.
+    found = read_answer(RECORD, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
     if "failed" in found:
         raise RemoteError(f"asking the queue on {host.facts.name} for run {request['run']} ({verb}): {found['failed']}")
     return found

@@ -1,19 +1,29 @@
 """Reads a run's records from its launcher for a report: events, texts, sizes of files and data."""
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import OnErrorOmit, TypeAdapter
+from typing_extensions import TypedDict
+
 from agent.records import event_summary
-from microcluster.analysis.records import parse
+from core.plain_text import note
+from microcluster.analysis.records import Number, Whole, parse
+from microcluster.analysis.run_state import Listed, Text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote.answers import read_answer
 from microcluster.remote.host import Host
 
 COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, longer on a busy disk."""
+EVENT_BYTES = 6 * 10**6
+"""The most that is read of an event file: about 60,000 lines."""
+END = '[ ! -f "$1" ] || { stat -c %s "$1"; tail -c "$2" "$1"; }'
+SIZE = re.compile("[0-9]{1,15}")
 EVENT_FILES = (event_summary.EVENTS, "samples.jsonl")
 
 
@@ -49,6 +59,21 @@ class Checkpoint:
         return sum(self.sizes.values())
 
 
+class CheckpointFacts(TypedDict):
+    """A checkpoint as the agent lists it."""
+
+    name: Text
+    step: Whole
+    best: bool
+    bytes: dict[str, Whole]
+    t: Number
+    flaw: Text
+
+
+RATES = TypeAdapter(list[OnErrorOmit[tuple[Whole, Number]]])
+CHECKPOINTS = TypeAdapter(Listed[CheckpointFacts])
+
+
 @dataclass(frozen=True)
 class Records:
     """``files`` are (path below the run's folder, bytes); ``learning_rate`` is (step, value) as recorded by the trainer."""
@@ -66,11 +91,11 @@ class Records:
 def read(launcher: Host, cluster: ClusterFacts) -> Records:
     """Read the records; missing ones are empty."""
     folder, plan = RunFolder(cluster).path, RunFolder(cluster).plan
-    parsed = [parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
-    rates = []
+    parsed = [parse(_end_of(launcher, f"{folder}/{name}")) for name in EVENT_FILES]
+    rates: list[tuple[int, float]] = []
     for metric in plan.metrics:
         if metric.scalar:
-            rates += _asked(launcher, folder, "readers.scalars", f"{folder}/logdir", metric.scalar)
+            rates += _asked(RATES, launcher, folder, "readers.scalars", f"{folder}/logdir", metric.scalar)
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
         config=launcher.read(f"{folder}/{plan.config_file}") or "",
@@ -78,16 +103,29 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
         data=tuple(_data(launcher, plan.data)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
-            for one in _asked(launcher, folder, "checkpoints.listing", folder)
+            for one in _asked(CHECKPOINTS, launcher, folder, "checkpoints.listing", folder)
         ),
-        learning_rate=tuple((step, rate) for step, rate in rates),
+        learning_rate=tuple(rates),
         malformed=sum(count for _, count in parsed),
     )
 
 
-def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
+def _end_of(launcher: Host, path: str) -> str:
+    """Return an event file, of a long one the end in whole lines; `fab fetch` brings all of it."""
+    done = launcher.run(("sh", "-c", END, "end", path, str(EVENT_BYTES)), answer_bytes=EVENT_BYTES + 99)
+    size, _, text = done.stdout.partition("\n")
+    if size.isdecimal() and int(size[:15]) > EVENT_BYTES:
+        note(
+            f"{path} of {launcher.facts.name} has {int(size[:15]) // 10**6:,} MB; the report reads its last {EVENT_BYTES // 10**6} MB"
+        )
+        return text.partition("\n")[2]
+    return text
+
+
+def _asked(kind: TypeAdapter[list[Any]], launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
     """Return the list that a module of the run's agent prints."""
-    return json.loads(launcher.run(("python3", f"{folder}/agent", program, *words), timeout_s=COUNT_TIMEOUT_S).stdout)
+    done = launcher.run(("python3", f"{folder}/agent", program, *words), timeout_s=COUNT_TIMEOUT_S)
+    return read_answer(kind, done.stdout, f"asking {launcher} for the run's {program.partition('.')[0]}")
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
@@ -96,7 +134,8 @@ def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
     argv = ("find", folder, *left_out, "-o", "-type", "f", "-printf", "%P %s\\n")
     for line in sorted(launcher.run(argv, accept=(0, 1)).stdout.splitlines()):
         path, _, size = line.rpartition(" ")
-        yield path, int(size)
+        if SIZE.fullmatch(size):
+            yield path, int(size)
 
 
 def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:
@@ -104,6 +143,6 @@ def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:
         return
     argv = ("wc", "-lc", *(f"{data.folder}/{name}" for name in data.files))
     for line in launcher.run(argv, accept=(0, 1), timeout_s=COUNT_TIMEOUT_S).stdout.splitlines():
-        lines, size, path = line.split(maxsplit=2)
-        if path != "total":
+        lines, size, path = [*line.split(maxsplit=2), "", "", ""][:3]
+        if path != "total" and SIZE.fullmatch(lines) and SIZE.fullmatch(size):
             yield DataFile(path.rpartition("/")[2], int(lines), int(size))

@@ -59,7 +59,13 @@ class FakeMachine(Host):
         """Be there already."""
 
     def run(
-        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float | None = None, accept: Sequence[int] = (0,)
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        timeout_s: float | None = None,
+        accept: Sequence[int] = (0,),
+        answer_bytes: int = 0,
     ) -> Completed:
         words = tuple(argv)
         handler = getattr(self, "_" + words[0].replace(".", "_"))

@@ -30,7 +30,7 @@ class Launcher(FakeMachine):
         file = self.folder / path.rpartition("/")[2]
         return file.read_text() if file.exists() else None
 
-    def run(self, argv, *, stdin="", timeout_s=None, accept=(0,)):
+    def run(self, argv, *, stdin="", timeout_s=None, accept=(0,), answer_bytes=0):
         words = [word.replace(RunFolder(CLUSTER).path, str(self.folder)) for word in argv]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         return Completed(done.returncode, done.stdout, done.stderr)
@@ -102,6 +102,16 @@ def test_the_agent_and_what_it_copies_are_not_among_the_runs_files(folder):
         (folder / name).write_text("x")
     found = dict(read(folder).files)
     assert (list(found), found["config.py"]) == (["config.py", "job.json", "logdir/model.ckpt-1.index"], 1)
+
+
+def test_of_a_long_event_file_the_end_is_read_in_whole_lines_and_that_is_said(folder, monkeypatch, capsys):
+    monkeypatch.setattr(report_records, "EVENT_BYTES", 200)
+    lines = [f'{{"event": "train", "step": {step}, "t": {step}.0}}' for step in range(100)]
+    (folder / "progress.jsonl").write_text("\n".join(lines) + "\n")
+    found = read(folder)
+    assert [event["step"] for event in found.events] == [96, 97, 98, 99]
+    assert found.malformed == 0
+    assert "the report reads its last" in capsys.readouterr().err
 
 
 def test_what_is_no_event_among_the_lines_is_passed_over(folder):
