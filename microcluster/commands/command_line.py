@@ -5,7 +5,6 @@ import inspect
 import json
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -156,15 +155,6 @@ def run_part(part: Command, **options: Any) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
-
-
-def run_part_within(limit_s: float, part: Command, **options: Any) -> int | None:
-    """Run a command as a part for at most so long; return its exit code, or None where it goes on."""
-    codes: list[int] = []
-    running = threading.Thread(target=lambda: codes.append(run_part(part, **options)), daemon=True)
-    running.start()
-    running.join(limit_s)
-    return codes[0] if codes else None
 
 
 def is_part() -> bool:

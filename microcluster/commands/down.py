@@ -5,7 +5,8 @@ from core.plain_text import count, say
 from core.polling import NotReadyError
 from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
-from microcluster.commands.command_line import FAILED, STACK, CommandFailed, local_command, run_part, run_part_within
+from microcluster.commands.apart import apart
+from microcluster.commands.command_line import FAILED, STACK, CommandFailed, local_command, run_part
 from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
 from microcluster.commands.stop import stop
@@ -86,7 +87,7 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
 def _stop_job(stack: str, stages: Stages) -> None:
     """End the job, for at most the time limit: nothing over ssh may block a cancellation."""
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        if run_part_within(STOP_LIMIT_S, stop, stack=stack) != 0:
+        if apart(STOP_LIMIT_S, stop, stack=stack) != 0:
             say("    the job may still run; cancelling its machines ends it")
 
 

@@ -4,15 +4,18 @@ Every part of it may be repeated, and by another guard.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+
+from pydantic import TypeAdapter, ValidationError
 
 from core.home import Home
 from core.plain_text import note, say
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import account_and_owner
-from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part, run_part_within
+from microcluster.commands.apart import apart
+from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part
 from microcluster.commands.down import STOP_LIMIT_S, take_down
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.holdings import known_machines
@@ -48,6 +51,9 @@ LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 TURN_S = 1800
 """For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
 MISSED_LOOKS_S = 180
+ASK_LIMIT_S, HOLD_LIMIT_S = 90, 60
+"""For what machines say of a run, and for telling them their limits."""
+OUTCOME = TypeAdapter(Outcome | None)
 
 
 @dataclass
@@ -102,26 +108,23 @@ class StackHands:
 
     def run(self) -> Outcome:
         """Take what was just read, or ask the machines."""
-        seen = self.outcome or outcome_or_none(self.stack)
+        seen = self.outcome or asked_apart(self.stack)
         self.answers = seen is not None
         return seen or SILENT
 
     def hold(self, stop_at: datetime | None, idle_s: float | None) -> None:
         """Let the machines stop the program by themselves then, or after so long without work, should no guard be awake."""
-        with suppress(Exception):  # Machines that do not answer keep the guard from nothing.
-            cluster = find_cluster(self.stack) if self.answers else None
-            if cluster and cluster.run:
-                limits = HeldByMachines(stop_at.timestamp() if stop_at else None, idle_s)
-                with closing(launcher_of(cluster)) as launcher:  # Every minute there is another one.
-                    job.set_guard(launcher, cluster, limits, now=self.now().timestamp())
+        if self.answers:
+            at = stop_at.timestamp() if stop_at else None
+            apart(HOLD_LIMIT_S, hold, stack=self.stack, stop_at=at, idle_s=idle_s, now=self.now().timestamp())
 
     def stop(self) -> str:
         """Do as `fab stop`, so that the program saves."""
-        return _why(run_part_within(STOP_LIMIT_S, stop, stack=self.stack))
+        return _why(apart(STOP_LIMIT_S, stop, stack=self.stack))
 
     def fetch(self, limit_s: float) -> str:
         """Do as `fab fetch --everything`."""
-        return _why(run_part_within(limit_s, fetch_begun, stack=self.stack))
+        return _why(apart(limit_s, fetch_begun, stack=self.stack))
 
     def is_busy(self) -> bool:
         """Say whether another command, such as `make up`, works on the stack."""
@@ -135,6 +138,23 @@ class StackHands:
             if pressing:
                 locks.interrupt_holder(self.stack, self.home)
             return str(error)
+
+
+def asked_apart(stack: str) -> Outcome | None:
+    """Return the state of the run, or None where its machines do not say it in time."""
+    found = apart(ASK_LIMIT_S, outcome_or_none, stack=stack)
+    try:
+        return OUTCOME.validate_python(found)
+    except ValidationError:
+        return None
+
+
+def hold(stack: str, stop_at: float | None, idle_s: float | None, now: float) -> None:
+    """Give the machines their limits, by a clock that is right; those that do not answer keep the guard from nothing."""
+    with suppress(Exception):
+        cluster = find_cluster(stack)
+        if cluster and cluster.run:
+            job.set_guard(launcher_of(cluster), cluster, HeldByMachines(stop_at, idle_s), now=now)
 
 
 @command

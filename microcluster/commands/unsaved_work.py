@@ -8,6 +8,7 @@ from core.home import Home
 from core.plain_text import one_line, say
 from microcluster.accounts.registry import machine_types
 from microcluster.analysis.run_state import Outcome
+from microcluster.commands.apart import apart
 from microcluster.commands.command_line import CommandFailed, UserMistake, run_part
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.status import observed_or_none
@@ -18,6 +19,8 @@ from microcluster.setup.progress import Stages, moment
 Choice = Literal["fetch", "discard"] | None
 """What a person has said of a run that would be lost."""
 PREVIEW_S = 300
+LOOK_LIMIT_S, DISCARD_LIMIT_S = 300, 60
+"""For what a run has, with all its files listed, and where it is given up anyway; then it counts as unknown."""
 SHOWN = 5
 """Files that are named; the rest are counted."""
 LIVING = ("running", "stalled")
@@ -44,6 +47,11 @@ def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[s
         return judge(cluster.run, outcome, unfetched_runs(stack))
     except Exception:  # noqa: BLE001 - what does not say what it has is not taken for empty
         return [NO_ANSWER]
+
+
+def what_would_be_lost(stack: str) -> list[str]:
+    """Ask the machines, and say the same."""
+    return look(stack, observed_or_none(stack))
 
 
 def judge(run: str, outcome: Outcome, listed: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -83,7 +91,9 @@ def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:
     Raises:
         UserMistake: something would be lost, and the user has not chosen.
     """
-    stakes = look(stack, observed_or_none(stack))
+    stakes = apart(DISCARD_LIMIT_S if choice == "discard" else LOOK_LIMIT_S, what_would_be_lost, stack=stack)
+    if stakes is None:
+        stakes = [NO_ANSWER]
     if stakes:
         lost = f"Stack {stack} would lose something with its machines: {AND.join(stakes)}"
         _save(lost, stack, "make down", choice, stages)

@@ -102,12 +102,12 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     monkeypatch.setattr(guard_enforcement, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
     monkeypatch.setattr(guard_enforcement, "unfetched_runs", made.unfetched)
     monkeypatch.setattr(guard_enforcement, "run_part", made.part)
-    monkeypatch.setattr(guard_enforcement, "run_part_within", made.within)
+    monkeypatch.setattr(guard_enforcement, "apart", made.within)
     monkeypatch.setattr(guard_enforcement, "take_down", made.take_down)
     monkeypatch.setattr(guard_enforcement.StackHands, "rental", lambda hands: made.read())
     monkeypatch.setattr(guard_enforcement.StackHands, "hold", lambda *limits: None)
-    for part in (up, guard_enforcement):
-        monkeypatch.setattr(part, "outcome_or_none", made.observed)
+    monkeypatch.setattr(up, "outcome_or_none", made.observed)
+    monkeypatch.setattr(guard_enforcement, "asked_apart", made.observed)
     return made
 
 

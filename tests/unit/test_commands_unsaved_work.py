@@ -110,8 +110,7 @@ def test_machines_that_do_not_answer_are_not_taken_for_empty_and_without_a_clust
 
 def settled(monkeypatch, stake, choice=None, fetch_code=0):
     ran: list[tuple[str, dict[str, object]]] = []
-    monkeypatch.setattr(unsaved_work, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
-    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: [stake] if stake else [])
+    monkeypatch.setattr(unsaved_work, "apart", lambda limit_s, function, stack: [stake] if stake else [])
 
     def fetch(part, **options):
         ran.append((part.name, options))

@@ -13,10 +13,11 @@ from types import SimpleNamespace
 import pytest
 from command_samples import CLUSTER, RUNNING
 from played_guard import charge as billed
+from pydantic_core import from_json, to_json
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
-from microcluster.commands import guard, guard_enforcement, status
+from microcluster.commands import apart, guard, guard_enforcement, status
 from microcluster.guard.decision import Limits, Verdict
 from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
@@ -67,7 +68,7 @@ def look(monkeypatch, tmp_path):
     """Return what a guard finds in an account."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     monkeypatch.setattr(guard_enforcement, "find_cluster", lambda stack: None)
-    monkeypatch.setattr(guard_enforcement, "outcome_or_none", lambda stack: RUNNING)
+    monkeypatch.setattr(guard_enforcement, "asked_apart", lambda stack: RUNNING)
 
     def found(account, limits):
         monkeypatch.setattr(guard_enforcement, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
@@ -147,7 +148,6 @@ def test_a_command_that_ctrl_z_has_stopped_lets_the_stack_go_for_a_limit(tmp_pat
     # A shell that starts the tests in the background has SIGINT ignored in all that they start.
     script = f"""
 import signal, time
-from pathlib import Path
 from core.home import Home
 from microcluster.lifecycle.locks import alone_on
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -186,19 +186,27 @@ def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch
     assert json.loads(capsys.readouterr().out)["verdict"]["why"] == "the job has finished: cancelled"
 
 
-def test_who_looks_for_days_leaves_no_connection_to_the_machines_open(look, monkeypatch):
-    open_now, told = [], []
+def test_who_looks_often_leaves_no_connection_to_the_machines_open(monkeypatch):
+    open_now = []
     launcher = SimpleNamespace(close=open_now.pop)
-    for part in (guard_enforcement, status):
-        monkeypatch.setattr(part, "find_cluster", lambda stack: CLUSTER)
-        monkeypatch.setattr(part, "launcher_of", lambda cluster: open_now.append(launcher) or launcher)
+    monkeypatch.setattr(status, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(status, "launcher_of", lambda cluster: open_now.append(launcher) or launcher)
     monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: RUNNING)
-    monkeypatch.setattr(
-        guard_enforcement.job, "set_guard", lambda launcher, cluster, limits, now: told.append(limits.idle_s)
-    )
-    hands = guard_enforcement.StackHands("v100", Home.of())
-    hands.hold(None, 2700.0)
-    assert (told, status.outcome_or_none("v100"), open_now) == ([2700.0], RUNNING, [])
+    assert (status.outcome_or_none("v100"), open_now) == (RUNNING, [])
+
+
+def test_what_a_machine_says_of_a_run_comes_whole_from_another_process():
+    assert guard_enforcement.OUTCOME.validate_python(from_json(to_json(RUNNING))) == RUNNING
+
+
+def test_what_takes_too_long_or_fails_is_ended_and_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "GRACE_S", 0.2)
+    began = tmp_path / "began"
+    assert apart.apart(20.0, os.system, command=f"trap '' INT TERM; echo $$ > {began}; sleep 600") is None
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(began.read_text()), 0)
+    assert apart.apart(60, json.loads, s="{") is None
+    assert apart.apart(60, json.loads, s="[42]") == [42]
 
 
 def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):

@@ -1,0 +1,67 @@
+"""A function in a process of its own that can be ended: what a machine answers may hold all threads of the one that reads it."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from microcluster.commands import command_line
+from microcluster.setup.process import start
+
+GRACE_S = 5.0
+MOST_BYTES = 16 << 20
+
+
+def apart(limit_s: float, function: Callable[..., Any], **options: Any) -> Any | None:
+    """Return what a function or a command returns, as JSON; None where it failed or was not over after ``limit_s``.
+
+    Args:
+        function: one of a module, by its own name there.
+        options: what JSON can hold.
+    """
+    of = function.function if isinstance(function, command_line.Command) else function
+    with tempfile.TemporaryFile() as result:
+        words = (str(result.fileno()), of.__module__, of.__name__, json.dumps(options))
+        argv = (sys.executable, "-m", "microcluster.commands.apart", *words)
+        process = start(argv, os.environ, pass_fds=(result.fileno(),))
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(limit_s)
+        finally:
+            _end(process)
+        result.seek(0)
+        text = result.read(MOST_BYTES)
+    return from_json(text) if text else None
+
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    """End a process and what it has started; TERM is quiet also while it still imports."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, kind)
+            process.wait(GRACE_S)
+
+
+def main(result: str, module: str, name: str, options: str) -> None:
+    """Call the function, and write what it returns into the inherited file ``result``."""
+    command_line.interrupt_at_end_of_session()
+    function, known = getattr(importlib.import_module(module), name), json.loads(options)
+    is_command = isinstance(function, command_line.Command)
+    found = command_line.run_part(function, **known) if is_command else function(**known)
+    with open(int(result), "wb") as file:
+        file.write(to_json(found))
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(command_line.INTERRUPTED)
