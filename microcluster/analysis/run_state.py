@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median_high
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from agent import spec, step_time_model
 from microcluster.analysis.bottleneck import Link, by_cause
-from microcluster.analysis.records import Evaluation, Event, Number, Whole, curves, latest, named, since, sound
+from microcluster.analysis.records import Evaluation, Event, curves, latest, named, since, sound
 from microcluster.jobs.job_section import GRADIENT_BYTES
 from microcluster.jobs.run_plan import NO_CHECKPOINTS, Metric
 
@@ -25,6 +25,19 @@ SETTLED_STEPS = 50
 """After so many steps of an attempt its pace is compared with the prediction."""
 SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
+
+
+Text = Annotated[str, Field(max_length=20_000)]
+
+
+class Check(TypedDict):
+    """One row of the preflight's table."""
+
+    check: Text
+    where: Text
+    found: Text
+    wanted: Text
+    verdict: Literal["ok", "note", "stop"]
 
 
 @dataclass(frozen=True)
@@ -49,143 +62,48 @@ class Outcome:
     """
 
     state: State
-    phase: str | None = None
+    phase: Text | None = None
     phase_s: float | None = None
-    doing: str | None = None
+    doing: Text | None = None
     step: int | None = None
     max_steps: int | None = None
     unit: str = "step"
     saves: bool = True
-    word: str | None = None
+    word: Text | None = None
     ended_at: float | None = None
-    train_loss: float | str | None = None
-    validation_loss: float | str | None = None
+    train_loss: float | Text | None = None
+    validation_loss: float | Text | None = None
     evaluations: tuple[Evaluation, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     seconds_per_step: float | None = None
     predicted_s: float | None = None
-    predicted_source: str | None = None
+    predicted_source: Text | None = None
     settled: bool = False
     causes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     link: Link | None = None
     objects_per_second: float | None = None
     eta_s: float | None = None
-    reason: str | None = None
-    cause: str | None = None
-    remark: str | None = None
-    last_lines: tuple[str, ...] = ()
+    reason: Text | None = None
+    cause: Text | None = None
+    remark: Text | None = None
+    last_lines: tuple[Text, ...] = ()
     alarms: tuple[Event, ...] = ()
-    put_aside: tuple[str, ...] = ()
+    put_aside: tuple[Text, ...] = ()
     checkpoints: tuple[int, ...] = ()
-    best: tuple[str, ...] = ()
+    best: tuple[Text, ...] = ()
     copied: Event | None = None
-    trainer: str | None = None
-    checks: tuple[Mapping[str, Any], ...] = ()
+    trainer: Text | None = None
+    checks: tuple[Check, ...] = ()
     idle_s: float | None = None
     armed: bool = False
     malformed: int = 0
 
 
-T = TypeVar("T")
-Text = Annotated[str, Field(max_length=20_000)]
-Listed = Annotated[list[T], Field(fail_fast=True)]
-"""A list that is refused at its first odd item: a million of them would have a million reasons."""
-
-
-class Check(TypedDict):
-    """One row of the preflight's table."""
-
-    check: Text
-    where: Text
-    found: Text
-    wanted: Text
-    verdict: Literal["ok", "note", "stop"]
-
-
-class Connection(TypedDict, total=False):
-    """What a way between two machines carried."""
-
-    streams: Whole | None
-    mbps: Number | None
-
-
-class Preflight(TypedDict, total=False):
-    """What the preflight has found."""
-
-    rows: Listed[Check]
-    bandwidth: Listed[Connection] | None
-
-
-class Failure(TypedDict, total=False):
-    """How a run failed."""
-
-    cause: Text
-    sentence: Text
-    lines: Listed[Text]
-
-
-class Activity(TypedDict, total=False):
-    """How long the machines have done nothing."""
-
-    idle_s: Number | None
-    armed: bool
-    age_s: Number
-
-
-class InQueue(TypedDict):
-    """A job's place in its queue."""
-
-    job: Text
-    queue: Text
-    position: Whole
-    waiting: Whole
-    waited_s: Number
-
-
-class Job(TypedDict):
-    """What is read of the run's document; its other keys are the agent's own."""
-
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    word: NotRequired[Text | None]
-    trainer: NotRequired[Text | None]
-    unit: NotRequired[Text]
-    result: NotRequired[Text | None]
-    checkpoints: NotRequired[Text]
-    exit_code_decides: NotRequired[bool]
-    max_steps: NotRequired[Whole | None]
-    eval_steps: NotRequired[Whole | None]
-    slots: NotRequired[Whole]
-    port_speed_mbps: NotRequired[Number | None]
-    wire_bytes: NotRequired[Number | None]
-    compute_s: NotRequired[Number | None]
-    predicted_s: NotRequired[Number | None]
-    names: NotRequired[Listed[Text]]
-    metrics: NotRequired[Listed[dict[str, Text | None]]]
-
-
-class Snapshot(TypedDict):
-    """A run's folder at one moment, as the agent prints it; nothing else is there of a run that never began."""
-
-    exists: bool
-    job: NotRequired[Job]
-    now: NotRequired[Number]
-    alive: NotRequired[bool]
-    phase: NotRequired[Text | None]
-    exit_code: NotRequired[Whole | None]
-    stopped: NotRequired[bool]
-    failure: NotRequired[Failure | None]
-    preflight: NotRequired[Preflight | None]
-    events: NotRequired[list[Any]]
-    silent_s: NotRequired[Number | None]
-    activity: NotRequired[Activity]
-    drive_silent: NotRequired[Text]
-    checkpoints: NotRequired[Listed[Whole]]
-    best: NotRequired[Listed[Text]]
-    queue: NotRequired[InQueue]
+OUTCOME = TypeAdapter(Outcome)
 
 
 def judge(seen: Mapping[str, Any]) -> Outcome:
-    """Return the state of the run whose folder ``seen`` is a `Snapshot` of.
+    """Return the state of the run whose folder ``seen`` is a snapshot of.
 
     Raises:
         agent.spec.SpecError: another version has started it.

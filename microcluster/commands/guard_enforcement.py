@@ -8,11 +8,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pydantic import TypeAdapter, ValidationError
-
 from core.home import Home
 from core.plain_text import note, say
-from microcluster.analysis.run_state import Outcome
+from microcluster.analysis.run_state import OUTCOME, Outcome
 from microcluster.commands.account_charges import account_and_owner
 from microcluster.commands.apart import apart
 from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part
@@ -53,7 +51,6 @@ TURN_S = 1800
 MISSED_LOOKS_S = 180
 ASK_LIMIT_S, HOLD_LIMIT_S = 90, 60
 """For what machines say of a run, and for telling them their limits."""
-OUTCOME = TypeAdapter(Outcome | None)
 
 
 @dataclass
@@ -143,10 +140,7 @@ class StackHands:
 def asked_apart(stack: str) -> Outcome | None:
     """Return the state of the run, or None where its machines do not say it in time."""
     found = apart(ASK_LIMIT_S, outcome_or_none, stack=stack)
-    try:
-        return OUTCOME.validate_python(found)
-    except ValidationError:
-        return None
+    return OUTCOME.validate_python(found) if found else None
 
 
 def hold(stack: str, stop_at: float | None, idle_s: float | None, now: float) -> None:

@@ -22,7 +22,7 @@ from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
 from core.plain_text import count, note
 from core.polling import NotReadyError, wait_until
-from microcluster.analysis.run_state import Outcome, Snapshot, judge
+from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
@@ -45,7 +45,7 @@ READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
 WORD = re.compile(r"[0-9a-f]{6}")
-SNAPSHOT = TypeAdapter(Snapshot)
+SNAPSHOT, SNAPSHOT_BYTES = TypeAdapter(dict[str, Any]), 2 << 20
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -183,7 +183,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
         found = look(launcher, cluster)
     doing = f"looking at run {cluster.run} on {launcher}"
     try:
-        return judge(found)
+        return OUTCOME.validate_python(vars(judge(found)))
     except spec.SpecError as error:
         raise RemoteError(f"{doing}: {error}.") from error
     except (LookupError, TypeError, ValueError, AttributeError) as odd:
@@ -194,7 +194,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
 
 def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
-    answer = launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout
+    answer = launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S, answer_bytes=SNAPSHOT_BYTES).stdout
     return read_answer(SNAPSHOT, answer, f"looking at run {cluster.run} on {launcher}")
 
 

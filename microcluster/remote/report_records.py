@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import OnErrorOmit, TypeAdapter
+from pydantic import FailFast, OnErrorOmit, TypeAdapter
 from typing_extensions import TypedDict
 
 from agent.records import event_summary
 from core.plain_text import note
 from microcluster.analysis.records import Number, Whole, parse
-from microcluster.analysis.run_state import Listed, Text
+from microcluster.analysis.run_state import Text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder
@@ -71,7 +71,7 @@ class CheckpointFacts(TypedDict):
 
 
 RATES = TypeAdapter(list[OnErrorOmit[tuple[Whole, Number]]])
-CHECKPOINTS = TypeAdapter(Listed[CheckpointFacts])
+CHECKPOINTS = TypeAdapter(Annotated[list[CheckpointFacts], FailFast()])
 
 
 @dataclass(frozen=True)
