@@ -10,7 +10,7 @@ from statistics import median_high
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 from typing_extensions import TypedDict
 
 from agent import spec, step_time_model
@@ -27,7 +27,9 @@ SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 
 
-Text = Annotated[str, Field(max_length=20_000)]
+LONGEST_TEXT = 4000
+Text = Annotated[str, BeforeValidator(lambda value: value[:LONGEST_TEXT] if isinstance(value, str) else value)]
+"""What a machine says, cut where nobody reads on."""
 
 
 class Check(TypedDict):

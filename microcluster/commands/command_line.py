@@ -18,7 +18,7 @@ from core.plain_text import note, one_line, say
 from core.polling import NotReadyError
 from microcluster.config.stack import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
-from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.setup.errors import FAILED, INTERRUPTED, MISTAKE, CommandFailed, UserMistake, of_the_system
 from microcluster.setup.secret_env import kept
 from providers.rental.errors import ProviderError
@@ -34,6 +34,8 @@ ENDS: tuple[tuple[type[Exception], int, str], ...] = (
         FAILED,
         "Check that the machine is up and that adminCidrs contains this computer's address, then run the same command again.",
     ),
+    (LoginRefusedError, FAILED, "Check that nobody has changed the keys there, then run the same command again."),
+    (CommandError, FAILED, f"\n{AGAIN} If that does not help, look at the machine: fab ssh"),
     (NotReadyError, FAILED, AGAIN),
     (CommandFailed, FAILED, ""),
     (RemoteError, FAILED, ""),

@@ -14,7 +14,7 @@ from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
-from microcluster.remote.errors import UnreachableError
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
 
 CHUNK_BYTES = 1 << 20
@@ -46,6 +46,11 @@ with open(path if size else os.devnull, "rb") as file:
 """Runs on the launcher: prints the offset and, in Base64, the bytes from there."""
 
 
+ANSWER = re.compile(
+    r"(?P<offset>\d{1,18}) (?P<content>(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\s*"
+)
+
+
 @dataclass
 class LogEnd:
     """How far a log was read; ``offset`` is negative before the first read, which begins ``lines`` before the end."""
@@ -58,9 +63,13 @@ class LogEnd:
     def read(self) -> bytes:
         """Return what was written since the last read."""
         argv = ("python3", "-", self.path, str(self.offset), str(self.lines), str(CHUNK_BYTES))
-        offset, encoded = (self.launcher.run(argv, stdin=READ).stdout.strip() + " ").split(" ")[:2]
-        content = base64.b64decode(encoded)
-        self.offset = int(offset) + len(content)
+        answer = ANSWER.fullmatch(self.launcher.run(argv, stdin=READ).stdout)
+        if not answer:
+            raise RemoteError(
+                f"reading {self.path} of {self.launcher}: no piece of a log. Look at the machine: fab status"
+            )
+        content = base64.b64decode(answer["content"])
+        self.offset = int(answer["offset"]) + len(content)
         return content
 
 

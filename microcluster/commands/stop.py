@@ -20,7 +20,10 @@ def stop(stack: str = STACK, as_json: bool = False) -> int:
     if as_json:
         print_json({"stack": stack, "run": cluster.run, "stopped": not unclear, "unclear": unclear})
     elif unclear:
-        note("\n".join(unclear.values()))
+        note("\n".join(f"{name}: {why}" for name, why in unclear.items()))
+        note(
+            f"The job may still run there. `fab stop --stack {stack}` tries again, `make down STACK={stack}` ends it with its machines."
+        )
     else:
         say(f"run {cluster.run}: no process of it is left on any of its machines")
         suggest(f"`fab resume --stack {stack}` continues it, `make down STACK={stack}` stops the bill.")

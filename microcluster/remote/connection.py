@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import io
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -124,6 +125,8 @@ class _Remote(fabric.runners.Remote):
         """Answer nothing. Invoke joins all output so far at each piece, for watchers that we do not have."""
 
 
+logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
+"""Its threads would print a traceback, with what a machine has sent; each failure is raised where the connection is used."""
 SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Remote}}
 
 

@@ -6,6 +6,7 @@ import shlex
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
+from pydantic_core import from_json
 
 from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
 from core.plain_text import note
@@ -49,7 +50,7 @@ def docker_root(host: Host) -> str:
 def daemon_settings(host: Host) -> dict[str, Any]:
     """Return the daemon's configuration; empty without a file."""
     try:
-        return json.loads(host.read(DAEMON_FILE) or "{}")
+        return from_json(host.read(DAEMON_FILE) or "{}")
     except ValueError as error:
         raise RemoteError(
             f"reading {DAEMON_FILE} of {host}: it is no JSON ({error}). Fix or remove it, then repeat."

@@ -1,6 +1,5 @@
 """What a machine needs for containers on its GPUs: all that is missing named together, and installed on Ubuntu 18.04."""
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -48,7 +47,7 @@ class Provided:
 
     @property
     def has_runtime(self) -> bool:
-        return RUNTIME in (json.loads(self.runtimes or "null") or {})
+        return f'"{RUNTIME}":' in self.runtimes
 
 
 def ensure_requirements(host: Host) -> None:
@@ -121,7 +120,7 @@ def _is_installable(found: Provided) -> bool:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    found = re.search(r"(\d+)\.(\d+)", text)
+    found = re.search(r"(\d{1,6})\.(\d{1,6})", text)
     return tuple(map(int, found.groups())) if found else (0, 0)
 
 

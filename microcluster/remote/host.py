@@ -178,7 +178,7 @@ class Host:
 
     def put(self, path: str, text: str, mode: str = "0644") -> bool:
         """Replace a file atomically if its text or mode differ; return whether they did."""
-        if self.read(path) == text and int(self.run(("stat", "-c", "%a", path)).stdout, 8) == int(mode, 8):
+        if self.read(path) == text and self.run(("stat", "-c", "%a", path)).stdout.strip() == mode.lstrip("0"):
             return False
         self.run(("sh", "-c", PUT_SCRIPT, "put", path, mode), stdin=text)
         return True

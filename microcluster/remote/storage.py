@@ -1,5 +1,6 @@
 """Where data lies: a data disk, formatted only if it is proved empty, or a network drive, proved to be the same on every host."""
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +72,12 @@ def _find(host: Host, disk: DataDisk) -> str:
 
 
 def _bytes(host: Host, device: str) -> int:
-    return int(host.run(("blockdev", "--getsize64", device)).stdout)
+    size = host.run(("blockdev", "--getsize64", device)).stdout.strip()
+    if not re.fullmatch("[0-9]{1,18}", size):
+        raise RemoteError(
+            f"reading the size of {device} of {host}: no number. Look at the machine: fab ssh {host.facts.name}"
+        )
+    return int(size)
 
 
 def _field(host: Host, device: str, name: str) -> str:

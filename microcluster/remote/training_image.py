@@ -1,15 +1,17 @@
 """The training image: its base pulled without leaving the registry's key there, built on the launcher, and copied to the others in one chain."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from agent.nodes import chain_copy
 from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render
+from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -27,6 +29,7 @@ PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_TRUSTED_HOST")
 """Where a machine's environment names a package index, pip uses it in the build too: a site may have no other one."""
 TIMEOUT_S = 3600.0
 LOAD = ("docker", "load", "--quiet")
+LINK = TypeAdapter(tuple[str, str])
 CHAIN_COPY = Path(chain_copy.__file__)
 RECEIVE = f"{FOLDER}/receive_image.sh"
 KEYS = "/root/.ssh/authorized_keys2"
@@ -205,10 +208,11 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
     finally:
         on_all(targets, lambda host: host.run(("rm", "-f", RECEIVE, KEYS)))
     output = (done.stdout + done.stderr).strip().splitlines()
-    links = [json.loads(line.removeprefix(chain_copy.MARK)) for line in output if line.startswith(chain_copy.MARK)]
+    told = (line.removeprefix(chain_copy.MARK) for line in output if line.startswith(chain_copy.MARK))
+    links = [read_answer(LINK, line, f"copying {container.tag} from {source}") for line in told]
     if done.exit_code:
         reason = next((line for line in output if DISK_FULL in line), " ".join(output[-1:]))
-        links.append([first.facts.private_address, f"exit code {done.exit_code} ({reason})"])
+        links.append((first.facts.private_address, f"exit code {done.exit_code} ({reason})"))
     for address, reason in links:
         note(f"the chain broke at {names.get(address, address)} ({reason})")
     broken = dict(links)
