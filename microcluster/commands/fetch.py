@@ -50,7 +50,10 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         translates = RunFolder(cluster).plan.translator
         use = f"`fab translate FILE --stack {stack}` translates with it, " if translates else ""
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
-    return FAILED if any(one.silent for one in found) or any(one["failed"] for one in brought) else 0
+    if not (any(one.silent for one in found) or any(one["failed"] for one in brought)):
+        return 0
+    note(f"Not everything came, for the reasons above. Again: fab fetch --stack {stack}")
+    return FAILED
 
 
 def unfetched_runs(stack: str) -> list[dict[str, Any]]:

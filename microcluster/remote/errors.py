@@ -34,7 +34,7 @@ class CommandError(RemoteError):
     def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
         # Secrets are sent on stdin only, so the output contains none.
         printed = (completed.stdout + completed.stderr).strip().splitlines()
-        tail = "\n".join(printed[-TAIL_LINES:])[-TAIL_CHARACTERS:]
+        tail = "\n".join(f"  {line}" for line in printed[-TAIL_LINES:])[-TAIL_CHARACTERS:]  # Its words, not ours.
         super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{tail}".rstrip())
 
 

@@ -185,7 +185,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
     try:
         return OUTCOME.validate_python(vars(judge(found)))
     except spec.SpecError as error:
-        raise RemoteError(f"{doing}: {error}.") from error
+        raise RemoteError(f"{doing}: {str(error)[:1000]}. Look at the machine, or run `make down`.") from error
     except (LookupError, TypeError, ValueError, AttributeError) as odd:
         raise RemoteError(
             f"{doing}: its records are not what the agent writes ({type(odd).__name__}). Look at the machine, or run `make down`."

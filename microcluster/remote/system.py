@@ -1,5 +1,6 @@
 """Time and packages, which every later step needs."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 
@@ -110,4 +111,7 @@ def _ensure_time(host: Host, clock: Callable[[], float]) -> bool:
 
 def _skew(host: Host, clock: Callable[[], float]) -> float:
     """Return by how many seconds the machine's clock is ahead of this computer's."""
-    return float(host.run(("date", "+%s.%N")).stdout) - clock()
+    now = host.run(("date", "+%s.%N")).stdout.strip()
+    if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,12}", now):
+        raise RemoteError(f"reading the clock of {host}: no time. Look at the machine: fab ssh {host.facts.name}")
+    return float(now) - clock()

@@ -134,7 +134,7 @@ def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_noth
     with pytest.raises(CommandError, match="exit code 7") as error:
         host.run(("sh", "-c", "cat >/dev/null; seq 100; exit 7"), stdin="my-secret")
     assert "my-secret" not in str(error.value)
-    assert str(error.value).splitlines()[1:] == [str(number) for number in range(86, 101)]
+    assert str(error.value).splitlines()[1:] == [f"  {number}" for number in range(86, 101)]
 
 
 def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection_and_a_refused_one_is_unreachable(host):
