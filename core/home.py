@@ -1,4 +1,4 @@
-"""A user's folder of microcluster, the owner mark of a key, and how everything that a stack rents bears it.
+"""A user's folder of microcluster, the owner mark of a stack, and how everything that it rents bears it.
 
 Only the standard library: setup runs before any package is installed.
 """
@@ -17,6 +17,7 @@ PATH_BEGINNING = re.compile(r"(~|\$(MICROCLUSTER_HOME|HOME)|\$\{(MICROCLUSTER_HO
 LONGEST_PATH = 1024
 FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
 ZONE = "microcluster"
+PUBLIC_KEY, MARK_FILE = "id_ed25519.pub", "mark"
 NOBODYS = "0" * 8
 """The mark of what is only priced."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
@@ -73,6 +74,29 @@ class Home:
         """
         named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(self.root))
         return Path(named).expanduser().absolute()
+
+
+class KeysError(Exception):
+    """A key or the mark of a stack is damaged; the message is a full sentence with what to do next."""
+
+
+def mark_of(folder: Path) -> str:
+    """Return the mark of the stack with this folder of keys; before it had a file, it followed from the stack's first key.
+
+    Raises:
+        FileNotFoundError: the stack has no key.
+        KeysError: the file with the mark is damaged.
+    """
+    path = folder / MARK_FILE
+    if not path.exists():
+        return owner_mark((folder / PUBLIC_KEY).read_text())
+    mark = path.read_text(errors="replace").strip()
+    if not re.fullmatch("[0-9a-f]{8}", mark):
+        raise KeysError(
+            f"Reading the mark of stack {folder.name} in {path}: it is not eight hex digits. What the stack has rented is found by its "
+            "mark only. Restore the file from a copy, or write into it the digits behind the stack's name in a machine's domain."
+        )
+    return mark
 
 
 def owner_mark(public_key: str) -> str:

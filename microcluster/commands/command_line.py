@@ -13,7 +13,7 @@ from typing import Any
 
 import invoke
 
-from core.home import Home
+from core.home import Home, KeysError
 from core.plain_text import note, one_line, say
 from core.polling import NotReadyError
 from microcluster.config.stack import ConfigError
@@ -29,6 +29,7 @@ AGAIN = "Run the same command again."
 ENDS: tuple[tuple[type[Exception], int, str], ...] = (
     (UserMistake, MISTAKE, ""),
     (ConfigError, MISTAKE, ""),
+    (KeysError, FAILED, ""),
     (
         UnreachableError,
         FAILED,

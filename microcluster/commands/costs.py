@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.catalog.billing_rules import DOLLARS, plain
-from core.home import Home
+from core.home import PUBLIC_KEY, Home
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import Statement, keep, kept, read_statement
 from microcluster.commands.command_line import FAILED, SENTENCES, command, print_json, sentence
@@ -20,7 +20,6 @@ from microcluster.planning.run_cost import CENT
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.key_file import CredentialsError
 
-PUBLIC_KEY = "id_ed25519.pub"
 COLUMNS = ("stack", "cost", "from (UTC)", "to (UTC)", "hours", "an hour now", "payer", "runs")
 NUMBERS = ("cost", "hours", "an hour now")
 DAY = timedelta(days=1)

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from core import stack_keys
 from core.home import Home
 from core.plain_text import say
 from microcluster.commands.command_line import STACK, UserMistake, local_command
 from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, pulumi_state
 from microcluster.setup import engine as pulumi_engine
-from microcluster.setup import keys
 from microcluster.setup.progress import Stages
 
 
@@ -53,7 +53,7 @@ def emulator(stack: str = STACK) -> int:
 def prepare_stacks(names: tuple[str, ...], home: Home) -> None:
     """Create the missing states and keys of these stacks."""
     new = pulumi_state.ensure(names, home)
-    made = [name for name in names if keys.ensure(home.keys / name, name)]
+    made = [name for name in names if stack_keys.ensure(home.keys / name, name)]
     if new:
         say(f"    new in {home.root}: the state of {', '.join(new)}")
     if made:

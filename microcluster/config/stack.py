@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.home import Home, owner_mark
+from core.home import PUBLIC_KEY, Home, KeysError, mark_of
 from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
@@ -46,7 +46,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Owner:
-    """The ssh keys of a stack and the mark derived from the public key."""
+    """The ssh keys of a stack and its mark."""
 
     mark: str
     public_key: str
@@ -124,14 +124,16 @@ def with_files(stack: Stack) -> Stack:
 def owner(stack: str) -> Owner:
     """Return the owner of a stack; ``make setup`` makes its keys."""
     folder = Home.of().keys / stack
-    key_file = folder / "id_ed25519"
     try:
-        public_key = " ".join(key_file.with_suffix(".pub").read_text().split()[:2])
+        public_key = " ".join((folder / PUBLIC_KEY).read_text().split()[:2])
+        mark = mark_of(folder)
     except FileNotFoundError as error:
         raise ConfigError(
             f"stack {stack} has no ssh key in {folder}, so its orders cannot be marked. Run: make setup"
         ) from error
-    return Owner(owner_mark(public_key), public_key, str(key_file), str(folder / "rank_ed25519"))
+    except KeysError as damaged:
+        raise ConfigError(str(damaged)) from damaged
+    return Owner(mark, public_key, str(folder / "id_ed25519"), str(folder / "rank_ed25519"))
 
 
 def read_file(stack: str, *, ordering: bool = False) -> Stack:

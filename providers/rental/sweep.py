@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
 
-from core.home import NOBODYS, Owner
+from core import stack_keys
+from core.home import NOBODYS, KeysError, Owner
 from providers.rental import order
 from providers.rental.account import Account, Market, Pending, Resource
 from providers.rental.api_calls import at_once
@@ -21,13 +22,19 @@ LIMIT_S = 90 * 60.0
 
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
-    """Cancel what no state knows, wait until nothing more can turn up, and return the receipt.
+    """Cancel what no state knows, wait until nothing more can turn up, renew the stack's keys, and return the receipt.
 
     Raises:
         ProviderError: something is still billed, or cannot be removed; the text has every failure.
     """
     cleaning = _Cleaning(op, market, owner)
-    return op.wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look)
+    found = op.wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look)
+    try:
+        if stack_keys.renew(owner):
+            op.log.info(f"Stack {owner.stack} has its new ssh key now; the old one is removed.")
+    except (OSError, KeysError) as error:  # What is proven stays proven.
+        op.log.warn(f"The keys of stack {owner.stack} are not renewed: {error}. Run: fab rotate --stack {owner.stack}")
+    return found
 
 
 def end_all(op: Operation, account: Account, resources: Iterable[Resource]) -> list[str]:

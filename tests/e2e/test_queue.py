@@ -30,7 +30,7 @@ from microcluster.jobs.run_spec import decided
 from microcluster.lifecycle.account_opening import open_account
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
-from microcluster.setup import keys
+from core import stack_keys as keys
 from tests.integration.conftest import ROOT
 from tools.product import free_port, write_settings
 

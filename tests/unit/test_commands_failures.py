@@ -18,7 +18,7 @@ from fake_machine import FACTS
 import fabfile
 from microcluster.commands import command_line, logs, ssh, stack_outputs, watch
 from microcluster.remote.host import wait_for_ssh
-from microcluster.setup import keys
+from core import stack_keys as keys
 from providers.rental import api_calls
 
 pytestmark = pytest.mark.timeout(60)

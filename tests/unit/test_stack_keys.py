@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.setup import keys
+from core import stack_keys as keys
 from microcluster.setup.errors import CommandFailed
 
 

@@ -1,0 +1,60 @@
+"""`fab rotate`: make a stack new ssh keys; what is rented keeps the key that it was ordered with."""
+
+from core import stack_keys
+from core.home import Home, Owner
+from core.plain_text import note, say
+from microcluster.accounts.registry import account_of
+from microcluster.commands.account_charges import read_statement
+from microcluster.commands.command_line import SENTENCES, STACK, command, sentence, suggest
+from microcluster.config import stack as config
+from microcluster.lifecycle import emulated_account, locks
+
+UNKNOWN = 3
+"""The exit code where the account could not be read."""
+
+
+@command
+def rotate(stack: str = STACK) -> int:
+    """Make new ssh keys for the stack; a rental keeps its own until it ends, and the owner mark stays."""
+    of, home = account_of(config.read_account(stack).name), Home.of()
+    folder = home.keys / stack
+    with locks.alone_on(stack, "fab rotate", home):
+        locks.refuse_living_pulumi(stack, "fab rotate", home)
+        if stack_keys.prepare(folder, stack):
+            say("The key that waited for its first use is replaced.")
+        mark = config.owner(stack).mark
+        try:
+            rented = _rented(stack, home)
+        except SENTENCES as error:
+            note(
+                f"{sentence(str(error))}\nSo nobody knows whether something is rented with the old key of stack {stack}. The new one "
+                f"waits in {folder / stack_keys.WAITING}. Once the account answers, run again: fab rotate --stack {stack}"
+            )
+            return UNKNOWN
+        if not rented:
+            stack_keys.renew(Owner(stack, mark))
+    say(
+        f"The key of the {of.title} account is no part of this: docs/leaked-key.md says where it is changed. {of.key.advice}."
+    )
+    if not rented:
+        say(f"Stack {stack} has new ssh keys in {folder}, and the old ones are removed. Its mark stays {mark}.")
+        return 0
+    say("\n  ".join([f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:", *rented]))
+    suggest(f"`make down STACK={stack}` ends the rental, removes the old key and puts the new one in its place.")
+    return 0
+
+
+def _rented(stack: str, home: Home) -> list[str]:
+    """List what may know the stack's key: all that bears its mark, also what no list shows yet.
+
+    Raises:
+        ProviderError: the account does not answer.
+    """
+    emulator = emulated_account.of_stack(stack, home)
+    if emulator and emulated_account.rented(emulator, home).nothing:
+        return []
+    account, said = read_statement(stack, home)
+    found = [each for each in account.everything() if each.owner == said.owner and each.is_alive and not each.is_kept]
+    billed = [f"{row.id} ({row.host})" for row in said.charges if row.is_open and not row.is_kept]
+    to_come = account.to_come(said.owner, found, config.read_account(stack).time_scale)
+    return [str(each) for each in found] or billed or to_come
