@@ -13,7 +13,6 @@ FOLDER = "/run/microcluster"
 AUTHORIZE = """umask 077; mkdir -p ~/.ssh; touch ~/.ssh/authorized_keys
 grep -qxF -- "$1" ~/.ssh/authorized_keys || printf '%s\\n' "$1" >> ~/.ssh/authorized_keys"""
 """Takes the ranks' key for logins to the machine itself."""
-HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 
 
 def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_file: str) -> bool:
@@ -25,8 +24,6 @@ def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_f
     files = (
         ("rank_ed25519", private, "0600"),
         ("authorized_keys", public, "0600"),
-        # The container uses the machine's host key, which is pinned since the order.
-        ("ssh_host_ed25519_key", host.run(("cat", HOST_KEY)).stdout, "0600"),
         ("sshd_config", render("sshd_config.j2", **inputs), "0600"),
         ("ssh", render("ssh.j2", **inputs), "0755"),
         ("machine_ssh", render("machine_ssh.j2", **inputs), "0755"),
@@ -40,19 +37,21 @@ def ensure_ranks_reach(host: Host, members: Sequence[Host], facts: cluster_facts
     if host.user != ROOT:  # In memory, and gone after a boot.
         host.as_root().run(("install", "-d", "-m", "700", "-o", host.user, FOLDER))
     port = facts.container.ssh_port if facts.container else MACHINE_SSH_PORT
-    ensure_known_hosts(host, members, port)
+    private, public = _rank_key(str(facts.rank_key_file))
+    # Every rank has the ranks' key and shows it as its host key; a container of an older version shows its machine's.
+    ensure_known_hosts(host, members, port, *([public.strip()] if facts.container else ()))
     if facts.container:  # Which has the other files since its own step.
         return
-    private, public = _rank_key(str(facts.rank_key_file))
     host.put(f"{FOLDER}/rank_ed25519", private, "0600")
     host.put(f"{FOLDER}/ssh", render("ssh.j2", folder=FOLDER, port=port, user=facts.user), "0755")
     host.run(("sh", "-c", AUTHORIZE, "authorize", public.strip()))
 
 
-def ensure_known_hosts(host: Host, members: Sequence[Host], port: int) -> bool:
-    """Pin the host key that every member shows on a port; return whether anything changed."""
+def ensure_known_hosts(host: Host, members: Sequence[Host], port: int, *shared: str) -> bool:
+    """Pin what every member may show on a port: its own host key, and those that all of them have; return whether anything changed."""
     host.run(("mkdir", "-p", "-m", "700", FOLDER))
-    lines = (f"{known_name(member.facts.private_address, port)} {member.pinned_key}" for member in members)
+    known = [(known_name(member.facts.private_address, port), member.pinned_key) for member in members]
+    lines = (f"{name} {key}" for name, own in known for key in (own, *shared))
     return host.put(f"{FOLDER}/known_hosts", "\n".join(lines) + "\n", "0600")
 
 

@@ -1,11 +1,13 @@
 """The Machine resource: adopted or ordered once with its startup script, running when it is returned, gone when it is deleted.
 
-The host key is computed from the stack's own key: any computer that has that knows it, before and after an adoption. The account
-never shows a startup script again, so that nothing can be read back from it. See docs/decisions/account-and-orders.md.
+The host key is computed from the stack's own key and a nonce of the order, which stands in the name of the startup script: any
+computer that has the key knows it, before and after an adoption. The account never shows a startup script again, so that nothing
+else can be read back from it. See docs/decisions/account-and-orders.md.
 """
 
 import hashlib
 import hmac
+import secrets
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +35,7 @@ from providers.rental.resource import Rented
 from providers.rental.spec import Values
 
 PURPOSE = "microcluster ssh host key, version 1"
+NONCE_BYTES = 8
 SCRIPT_TEXT = """#!/bin/bash
 # microcluster {owner} {hostname}
 (
@@ -65,26 +68,26 @@ class Machines(Rented):
     def request(self, op: Operation, spec: MachineSpec, owner: Owner) -> OrderRequest:
         """Order the startup script, and write down the machine that boots with it."""
         market: Paperspace = op.market()
-        key = host_key(owner, spec.hostname, spec.public_key)
-        order = Order(MACHINES, body(spec, owner, _script(op, market, spec, owner, key)))
+        script_id, key = _script(op, market, spec, owner)
+        known = {"hostKey": key.public}
         return OrderRequest(
             MACHINE,
             owner,
             spec.hostname,
-            order,
+            Order(MACHINES, body(spec, owner, script_id)),
             advice=lambda error: error.advice or full_region(market, owner.stack, spec),
             hostname=spec.hostname,
             is_billed=True,
             sold=spec.model_dump_json(by_alias=True, include={"machine_type", "disk_gb", "public_ip_type"}),
-            outputs={"hostKey": key.public},
+            outputs=known,
+            adopted=known,
         )
 
     def lasting(
         self, market: Paperspace, owner: Owner, resource_id: str, inputs: Values, old: Values
     ) -> dict[str, Any]:
-        """Compute the host key."""
-        known = old.get("hostKey") or host_key(owner, str(inputs["hostname"]), str(inputs["publicKey"])).public
-        return {"hostKey": known}
+        """Keep the host key."""
+        return {"hostKey": old.get("hostKey")}
 
     def gone(self, op: Operation, market: Paperspace, resource_id: str, inputs: Values, old: Values) -> None:
         """Release its static address."""
@@ -166,11 +169,12 @@ def script_text(spec: MachineSpec, owner: Owner, key: KeyPair) -> str:
     )
 
 
-def host_key(owner: Owner, hostname: str, public_key: str) -> KeyPair:
-    """Compute the host key of a machine: HMAC-SHA256 of the stack's private ssh key over stack, mark and host name.
+def host_key(owner: Owner, hostname: str, public_key: str, nonce: str) -> KeyPair:
+    """Compute the host key of a machine: HMAC-SHA256 of the stack's private ssh key over stack, mark, host name and nonce.
 
     Args:
         public_key: the stack's, as the resource names it; another stack's private key would give another host key.
+        nonce: of the order; empty for one that an older version sent.
 
     Raises:
         ProviderError: the stack's private key is not there, or is another one.
@@ -185,7 +189,7 @@ def host_key(owner: Owner, hostname: str, public_key: str) -> KeyPair:
     seed = secret.private_bytes(
         serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()
     )
-    about = "\0".join([PURPOSE, owner.stack, owner.mark, hostname]).encode()
+    about = "\0".join([PURPOSE, owner.stack, owner.mark, hostname, *filter(None, [nonce])]).encode()
     return KeyPair.of(Ed25519PrivateKey.from_private_bytes(hmac.digest(seed, about, hashlib.sha256)))
 
 
@@ -202,16 +206,28 @@ def _private_key(path: Path, hostname: str) -> Ed25519PrivateKey:
     return key
 
 
-def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner, key: KeyPair) -> str:
-    """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it."""
-    label = f"{BOOT}{spec.hostname}"
-    content = {"name": full_name(label, owner), "script": script_text(spec, owner, key), "isRunOnce": True}
+def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner) -> tuple[str, KeyPair]:
+    """Order the startup script, or make the one of an interrupted run say what this one says, unless a machine has it.
+
+    Returns:
+        Its id, and the host key in it.
+    """
+    label, nonce = f"{BOOT}{spec.hostname}", secrets.token_hex(NONCE_BYTES)
+    key, content = _content(label, nonce, spec, owner)
     made = adopt_or_order(op, market, OrderRequest(SCRIPT, owner, label, Order(SCRIPTS, content), is_billed=True))
     if isinstance(made, str):
-        return made
+        return made, key
+    # A machine that was ordered with it may still turn up, and has the host key of that order.
+    key, content = _content(label, made.outputs.get("nonce", ""), spec, owner)
     if not made.row.get("assignedMachineIds"):
         market.api.ensure("PUT", f"{SCRIPTS}/{made.id}", content)
-    return made.id
+    return made.id, key
+
+
+def _content(label: str, nonce: str, spec: MachineSpec, owner: Owner) -> tuple[KeyPair, dict[str, Any]]:
+    key = host_key(owner, spec.hostname, spec.public_key, nonce)
+    name = full_name("-".join(filter(None, [label, nonce])), owner)
+    return key, {"name": name, "script": script_text(spec, owner, key), "isRunOnce": True}
 
 
 def _restore_address(market: Paperspace, row: Mapping[str, Any]) -> bool:

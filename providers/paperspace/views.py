@@ -28,7 +28,8 @@ SWITCHES = ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled")
 UNDER_WAY = ("new", "in progress", "in_progress")
 """States of an event; the vendor's document and its client spell one of them in two ways."""
 BOOT = "boot-"
-"""Begins the label of a machine's startup script; its host name follows."""
+"""Begins the label of a machine's startup script; its host name follows, and the nonce of its order."""
+BOOT_NAME = re.compile(rf"(?P<called>{BOOT}.+)-(?P<nonce>[0-9a-f]{{16}})")
 CLAIM_NAME = re.compile(rf"claim-(?P<journal>[0-9a-f]{{8}})(?:-(?P<extended>{EXTENSION}))?")
 
 Row = Mapping[str, Any]
@@ -79,7 +80,9 @@ def script(row: Row) -> Resource:
     """Read a startup script: one of a machine, or the stack's claim."""
     if claim_of(row):
         return _resource(CLAIM, row, short_name=CLAIM)
-    return _resource(SCRIPT, row, what="startup script")
+    found = _resource(SCRIPT, row, what="startup script")
+    named = BOOT_NAME.fullmatch(found.called)
+    return replace(found, short_name=named["called"], outputs={"nonce": named["nonce"]}) if named else found
 
 
 VIEWS: Mapping[str, Callable[[Row], Resource]] = {

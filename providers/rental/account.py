@@ -172,6 +172,8 @@ class OrderRequest:
     """What a price list needs to know of it, kept in the journal for accounts that show no bill."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """What the program wants to know of it and nobody can read back."""
+    adopted: Mapping[str, Any] = field(default_factory=dict)
+    """Those of them that hold also for one that an earlier run ordered."""
 
     @property
     def what(self) -> str:

@@ -117,7 +117,7 @@ class Rented(Managed):
         made = adopt_or_order(op, market, request)
         if isinstance(made, str):
             return Created(made, self._finished(op, market, spec, made, request.outputs, is_new=True))
-        lasting = self.lasting(market, owner, made.id, inputs, {})
+        lasting = self.lasting(market, owner, made.id, inputs, request.adopted)
         check_adoptable(made, spec, self.LATER, self.flaws(made, lasting))
         op.log.info(f"Goes on with {made.described}, whose order was accepted before.")
         return Created(made.id, self._finished(op, market, spec, made.id, lasting, is_new=True))

@@ -2,15 +2,18 @@
 
 import json
 import re
+import secrets
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from core.home import Owner
+from core import stack_keys
+from core.home import Owner, mark_of
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
+from providers.paperspace.machine import host_key
 from providers.rental.account import OrderRequest
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.journal import Journal
@@ -105,6 +108,61 @@ def test_another_computer_with_the_stacks_keys_adopts_the_machine_and_knows_its_
     second = Renter(team.key_file, renter.public_key).create("Machine", networkId=net)
     assert (second.resource_id, second.outputs["hostKey"]) == (first.resource_id, first.outputs["hostKey"])
     assert len(team.names("machines")) == 1
+
+
+def test_two_orders_of_one_host_name_have_different_host_keys(team, renter):
+    net = network(team, renter)
+    first = renter.create("Machine", networkId=net)
+    renter.delete("Machine", first, networkId=net)
+    second = renter.create("Machine", networkId=net)
+    assert first.outputs["hostKey"] != second.outputs["hostKey"]
+
+
+def test_a_machine_of_a_version_without_nonces_is_adopted_with_its_host_key(home, team, renter, monkeypatch):
+    net = network(team, renter)
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "")
+    first = renter.create("Machine", networkId=net)
+    monkeypatch.undo()
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(home))
+    assert f"boot-gpu-0.{renter.owner}.microcluster" in team.names("scripts")
+    forget_answers(renter, first)
+    second = renter.create("Machine", networkId=net)
+    expected = host_key(renter.owner, "gpu-0", renter.public_key, "").public
+    assert (second.resource_id, second.outputs["hostKey"]) == (first.resource_id, expected)
+
+
+def test_an_order_after_one_that_failed_says_the_host_key_that_its_machine_has(team, renter):
+    net = network(team, renter)
+    team.fault("machines-create", "capacity", times=20)
+    with pytest.raises(ProviderError):
+        renter.create("Machine", networkId=net)
+    with team.account.lock:
+        team.account.fault_injector.scripted.clear()
+    made = renter.create("Machine", networkId=net)
+    with team.account.lock:
+        [machine] = team.account.store.tables["machines"].read_all()
+    assert made.outputs["hostKey"] in machine.startup_script
+    assert len([name for name in team.names("scripts") if name.startswith("boot-")]) == 1
+
+
+def test_the_end_of_a_rental_puts_the_key_that_waits_in_its_place(home, team, renter):
+    folder, ledger = home / "keys" / STACK, renter.create("Ledger")
+    stack_keys.prepare(folder, STACK)
+    machine = renter.create("Machine", networkId=network(team, renter))
+    assert (folder / "id_ed25519.pub").read_text().startswith(renter.public_key), "while it is rented"
+    renter.delete("Machine", machine)
+    renter.delete("Ledger", ledger)
+    assert not (folder / "id_ed25519.pub").read_text().startswith(renter.public_key)
+    assert (mark_of(folder), (folder / stack_keys.WAITING).exists()) == (renter.owner.mark, False)
+    assert any("has its new ssh key now" in line for line in renter.said.lines)
+
+
+def test_an_end_that_is_proven_stays_proven_where_keys_cannot_be_renewed(home, renter):
+    ledger = renter.create("Ledger")
+    (home / "keys" / STACK / "mark").write_text("damaged")
+    renter.delete("Ledger", ledger)
+    assert any("are not renewed: Reading the mark" in line for line in renter.said.lines)
+    assert ": 0; rented for" in renter.said.lines[-1]
 
 
 def test_a_journal_that_was_begun_anew_waits_for_the_lists_before_it_orders(home, team, renter):

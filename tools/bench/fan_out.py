@@ -18,7 +18,7 @@ from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.remote import job
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
-from microcluster.remote.ssh_mesh import ensure_known_hosts, ensure_rank_files
+from microcluster.remote.ssh_mesh import ensure_known_hosts, ensure_rank_files, rank_public_key
 from microcluster.remote.training_image import distribute
 from tools.bench.cluster import cluster, shell
 
@@ -58,7 +58,7 @@ def prepare(known: ClusterFacts, hosts: Sequence[Host]) -> float:
 
     def ready(host: Host) -> None:
         ensure_rank_files(host, container, key)
-        ensure_known_hosts(host, hosts, container.ssh_port)
+        ensure_known_hosts(host, hosts, container.ssh_port, rank_public_key(key).strip())
         shell(host, f"mkdir -p {FOLDER}; setsid sh /run/microcluster/start.sh > /dev/null 2>&1 < /dev/null &")
         job.place(host, FOLDER, {})
 
