@@ -17,7 +17,20 @@ sys.dont_write_bytecode = sys.flags.dont_write_bytecode  # Invoke sets it, and e
 MISTAKE, INTERRUPTED = 2, 130
 ALONE = (
     *("setup", "plan", "preview", "up", "status", "watch", "logs", "report", "compare", "costs", "guard", "stop"),
-    *("tensorboard", "fetch", "translate", "down", "receipt", "recover", "sweep", "explain", "ssh", "trust", "resume", "rotate"),
+    *(
+        "tensorboard",
+        "fetch",
+        "translate",
+        "down",
+        "receipt",
+        "recover",
+        "sweep",
+        "explain",
+        "ssh",
+        "trust",
+        "resume",
+        "rotate",
+    ),
 )
 """The commands that a module is named after."""
 BESIDE = {"engine": "setup", "images": "setup", "emulator": "setup", "extend": "guard"}

@@ -39,7 +39,11 @@ def rotate(stack: str = STACK) -> int:
     if not rented:
         say(f"Stack {stack} has new ssh keys in {folder}, and the old ones are removed. Its mark stays {mark}.")
         return 0
-    say("\n  ".join([f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:", *rented]))
+    say(
+        "\n  ".join(
+            [f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:", *rented]
+        )
+    )
     suggest(f"`make down STACK={stack}` ends the rental, removes the old key and puts the new one in its place.")
     return 0
 

@@ -20,7 +20,7 @@ from providers.rental.order import Operation, adopt_or_order
 from providers.rental.readiness import GoneError, Readiness, certain, fresh_until
 from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
-from providers.rental.spec import Problem, Spec, Values, other_mark, problems
+from providers.rental.spec import Problem, Spec, Values, other_key, other_mark, problems
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,10 @@ class Rented(Managed):
 
     def gone(self, op: Operation, market: Any, resource_id: str, inputs: Values, old: Values) -> None:
         """Do what is left to do for one that is gone."""
+
+    def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
+        """Say what is wrong with the inputs."""
+        return other_key(inputs, old_inputs) or super().check(inputs, old_inputs)
 
     def owner(self, op: Operation, inputs: Values) -> Owner:
         """Read whose it is: a machine's domain says it, also after its stack got another name."""

@@ -55,10 +55,22 @@ def other_mark(inputs: Values, old_inputs: Values) -> list[Problem]:
     if not recorded or recorded == inputs.get("mark"):
         return []
     sentence = (
-        f"the state belongs to owner mark {recorded}, the stack's key pair gives {inputs.get('mark')}. "
+        f"the state belongs to owner mark {recorded}, the stack's key folder gives {inputs.get('mark')}. "
         "Put the stack's own key folder back: what was rented is found by the first mark only."
     )
     return [Problem("mark", sentence)]
+
+
+def other_key(inputs: Values, old_inputs: Values) -> list[Problem]:
+    """Refuse another ssh key than the one that it was ordered with: a copied key folder from before a rotation has it."""
+    recorded = str(old_inputs.get("publicKey") or "").split()[:2]
+    if not recorded or recorded == str(inputs.get("publicKey")).split()[:2]:
+        return []
+    sentence = (
+        "what is rented was ordered with another ssh key of the stack, and would be replaced. Put the key folder of the computer that "
+        "ordered it in place. If nothing is rented any more, run 'pulumi refresh' first."
+    )
+    return [Problem("publicKey", sentence)]
 
 
 def _problem(found: Any) -> Problem:

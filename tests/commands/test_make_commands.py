@@ -45,7 +45,7 @@ def run(home: Home, verb: str, stack: str = "local") -> subprocess.CompletedProc
 
 
 def test_setup_makes_every_stack_with_its_keys(home: Home) -> None:
-    keys = ["id_ed25519", "id_ed25519.pub", "rank_ed25519", "rank_ed25519.pub"]
+    keys = ["id_ed25519", "id_ed25519.pub", "mark", "rank_ed25519", "rank_ed25519.pub"]
     assert {folder.name: sorted(path.name for path in folder.iterdir()) for folder in home.keys.iterdir()} == {
         name: keys for name in STACKS
     }

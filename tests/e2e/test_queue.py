@@ -19,6 +19,7 @@ from product import emulator
 
 from components.cluster import facts_of as cluster_facts_of
 from core import home
+from core import stack_keys as keys
 from core.home import Home
 from emulator.machines.host_tools import wait_until
 from emulator.pbs.settings import QUEUE_IMAGE
@@ -30,7 +31,6 @@ from microcluster.jobs.run_spec import decided
 from microcluster.lifecycle.account_opening import open_account
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
-from core import stack_keys as keys
 from tests.integration.conftest import ROOT
 from tools.product import free_port, write_settings
 

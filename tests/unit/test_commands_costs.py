@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from core import stack_keys as keys
 from core.home import Home, Owner
 from microcluster.commands import account_charges, costs
 from microcluster.commands.account_charges import Statement, keep, kept
 from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.config.stack import ConfigError
-from core import stack_keys as keys
 from providers.rental.key_file import CredentialsError
 from providers.rental.receipt import Charge
 

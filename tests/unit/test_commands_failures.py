@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fake_machine import FACTS
 
 import fabfile
+from core import stack_keys as keys
 from microcluster.commands import command_line, logs, ssh, stack_outputs, watch
 from microcluster.remote.host import wait_for_ssh
-from core import stack_keys as keys
 from providers.rental import api_calls
 
 pytestmark = pytest.mark.timeout(60)

@@ -265,6 +265,18 @@ def test_the_mark_is_made_of_the_public_key_and_a_stack_without_one_says_how_to_
     assert len(owner.mark) == 8
 
 
+def test_a_renewed_key_leaves_the_mark_and_a_damaged_mark_is_a_sentence(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    keys = tmp_path / "keys" / "dev"
+    keys.mkdir(parents=True)
+    (keys / "id_ed25519.pub").write_text("ssh-ed25519 AAAAnew me@laptop\n")
+    (keys / "mark").write_text("1f3a9c42\n")
+    assert (config.owner("dev").mark, config.owner("dev").public_key) == ("1f3a9c42", "ssh-ed25519 AAAAnew")
+    (keys / "mark").write_text("lost")
+    with pytest.raises(config.ConfigError, match="it is not eight hex digits"):
+        config.owner("dev")
+
+
 def test_leaving_out_the_preflight_needs_a_reason() -> None:
     given = "skip: the port is slow on purpose"
     assert config.parse("dev", written(job__preflight=given)).job.preflight == given

@@ -2,7 +2,9 @@
 
 import pytest
 
+from core.ssh_key import KeyPair
 from providers.grpc.servicer import changed
+from providers.paperspace.machine import Machines
 from providers.rental.spec import UNKNOWN
 from providers.softlayer.guest import Guests
 from providers.softlayer.ledger import Ledgers
@@ -51,6 +53,15 @@ def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
     (problem,) = Ledgers().check({**LEDGER, "mark": "00000000"}, LEDGER)
     assert problem.key == "mark"
     assert "1f3a9c42" in problem.reason and "00000000" in problem.reason
+
+
+def test_another_ssh_key_than_the_rentals_is_refused_and_replaces_nothing():
+    key = {"mark": "1f3a9c42", "label": "l", "publicKey": PUBLIC_KEY}
+    other = {**key, "publicKey": KeyPair.fresh().public}
+    (problem,) = Keys().check(other, key)
+    assert (problem.key, "with another ssh key of the stack" in problem.reason) == ("publicKey", True)
+    assert Machines().check(other, key)[0].key == "publicKey"
+    assert Keys().check({**key, "publicKey": f"{PUBLIC_KEY} with a comment"}, key) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -11,9 +12,9 @@ from ssh_server import SshServer
 from microcluster.commands import command_line, stack_outputs
 from microcluster.commands.trust import confirm
 from microcluster.jobs import cluster_facts
-from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.remote import ssh_mesh
-from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.errors import Completed, RemoteError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import RECORD, fingerprint, trusted_key
 from microcluster.remote.openssh import ssh_argv
@@ -81,6 +82,20 @@ def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, ke
         word.partition("=")[2] for word in ssh_argv(trusted, [trusted]) if word.startswith("UserKnownHostsFile=")
     )
     assert line(keys, "shown") in Path(pinned).read_text()
+
+
+def test_a_container_shows_the_ranks_key_and_never_its_machines(host, keys, monkeypatch):
+    written = {}
+    monkeypatch.setattr(Host, "run", lambda self, argv, **options: Completed(0, "the machine's host key", ""))
+    monkeypatch.setattr(Host, "put", lambda self, path, text, mode: written.setdefault(path, text))
+    facts = replace(stack_of(keys), container=Container("openseq2seq", "r.test/i:t"), rank_key_file=str(keys / "shown"))
+    ssh_mesh.ensure_rank_files(host, facts.container, str(facts.rank_key_file))
+    ssh_mesh.ensure_ranks_reach(host, [host], facts)
+    assert "HostKey /run/microcluster/rank_ed25519" in written["/run/microcluster/sshd_config"]
+    assert not any("the machine's host key" in text for text in written.values())
+    known = written["/run/microcluster/known_hosts"].splitlines()
+    ranks = f"[10.112.7.2]:4444 {(keys / 'shown.pub').read_text().strip()}"
+    assert known == [f"[10.112.7.2]:4444 {line(keys, 'ordered')}", ranks]
 
 
 def test_both_fingerprints_are_shown_as_ssh_keygen_shows_them_before_anything_is_asked(host, keys, monkeypatch, capsys):

@@ -9,6 +9,7 @@ import pytest
 from core import stack_keys as keys
 from core.home import KeysError, Owner, mark_of, owner_mark
 
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """The key folder of a stack whose first key was made by set-up."""
