@@ -46,8 +46,6 @@ def renew(owner: Owner) -> bool:
     folder = Home.of().keys / owner.stack
     if not folder.exists() or mark_of(folder) != owner.mark:
         return False
-    # In an older folder the mark has to be a file before the key goes that it followed from.
-    _publish(folder / MARK_FILE, f"{owner.mark}\n".encode(), 0o600)
     _replace(folder / RANK, KeyPair.fresh().private.encode(), owner.stack)
     waiting = folder / WAITING
     if not waiting.exists():
