@@ -6,6 +6,7 @@ from core.plain_text import note, say
 from microcluster.accounts.registry import account_of
 from microcluster.commands.account_charges import read_statement
 from microcluster.commands.command_line import SENTENCES, STACK, command, sentence, suggest
+from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks
 
@@ -39,26 +40,25 @@ def rotate(stack: str = STACK) -> int:
     if not rented:
         say(f"Stack {stack} has new ssh keys in {folder}, and the old ones are removed. Its mark stays {mark}.")
         return 0
-    say(
-        "\n  ".join(
-            [f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:", *rented]
-        )
-    )
+    waits = f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:"
+    say("\n  ".join([waits, *rented]))
     suggest(f"`make down STACK={stack}` ends the rental, removes the old key and puts the new one in its place.")
     return 0
 
 
 def _rented(stack: str, home: Home) -> list[str]:
-    """List what may know the stack's key: all that bears its mark, also what no list shows yet.
+    """List what may know the stack's key: all that bears its mark, what no list shows yet, and what the state says is up.
 
     Raises:
         ProviderError: the account does not answer.
     """
+    cluster = find_cluster(stack)
+    up = [f"{each.name} ({each.guest_id})" for each in cluster.hosts] if cluster else []
     emulator = emulated_account.of_stack(stack, home)
     if emulator and emulated_account.rented(emulator, home).nothing:
-        return []
+        return up
     account, said = read_statement(stack, home)
     found = [each for each in account.everything() if each.owner == said.owner and each.is_alive and not each.is_kept]
     billed = [f"{row.id} ({row.host})" for row in said.charges if row.is_open and not row.is_kept]
     to_come = account.to_come(said.owner, found, config.read_account(stack).time_scale)
-    return [str(each) for each in found] or billed or to_come
+    return [str(each) for each in found] or billed or to_come or up

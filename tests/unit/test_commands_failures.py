@@ -137,9 +137,18 @@ def test_every_verb_ends_with_a_sentence_when_account_and_machines_fail(name, ho
         stands(monkeypatch, file, home)
         code = run(name, text)
     said = capsys.readouterr()
-    assert code == 0 if name in ("explain", "plan", "step.stop-job") else code in (1, 2), said
+    assert code == 0 if name in ("explain", "plan", "rotate", "step.stop-job") else code in (1, 2), said
     assert "Traceback" not in said.out + said.err
     assert (said.out + said.err).strip()
+
+
+def test_a_stack_that_is_up_keeps_its_key_whatever_its_account_leaves_out(home, text, monkeypatch, capsys):
+    with failing("answers with rows that lack everything", home / "emulator") as file:
+        stands(monkeypatch, file, home)
+        before = (home / "keys" / "local" / "id_ed25519").read_text()
+        assert run("rotate", text) == 0
+    assert f"{FACTS.name} ({FACTS.guest_id})" in capsys.readouterr().out
+    assert (home / "keys" / "local" / "id_ed25519").read_text() == before
 
 
 def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
