@@ -57,21 +57,17 @@ def renew(owner: Owner) -> bool:
 
 def _replace(private: Path, content: bytes, stack: str) -> None:
     # Without its public part, `ensure` and whoever orders see that a crash came between.
-    _public_of(private).unlink(missing_ok=True)
+    Path(f"{private}.pub").unlink(missing_ok=True)
     write_whole(private, content, 0o600)
     _ensure_pair(private, stack)
 
 
 def _ensure_pair(private: Path, stack: str) -> bool:
     new = not private.exists() and _publish(private, KeyPair.fresh().private.encode(), 0o600)
-    public = _public_of(private)
+    public = Path(f"{private}.pub")
     if not public.exists():
         _publish(public, f"{_public_line(private)} microcluster-{stack}\n".encode(), 0o644)
     return new
-
-
-def _public_of(private: Path) -> Path:
-    return private.with_name(f"{private.name}.pub")
 
 
 def _public_line(private: Path) -> str:
