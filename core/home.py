@@ -46,6 +46,11 @@ class Home:
         return self.root / "keys"
 
     @property
+    def digests(self) -> Path:
+        """The folder of the digests of base images, each as it was at its first pull."""
+        return self.root / "digests"
+
+    @property
     def receipts(self) -> Path:
         return self.root / "receipts"
 

@@ -1,5 +1,6 @@
 """`fab resume`: continue the job on machines that stay."""
 
+from core.home import Home
 from core.plain_text import say
 from microcluster.commands.command_line import STACK, command, suggest
 from microcluster.commands.guard import watched
@@ -18,7 +19,7 @@ def resume(stack: str = STACK) -> int:
     watched(stack, None)  # A limit for which the machines have stopped it may be a later one by now.
     hosts = open_hosts(cluster)
     if cluster.container:
-        bring_image(hosts, cluster, kept().get(REGISTRY_KEY))
+        bring_image(hosts, cluster, Home.of().digests, kept().get(REGISTRY_KEY))
         on_all(hosts, lambda host: start_container(host, cluster))
     say(f"run {cluster.run}: {job.start_job(hosts, cluster, secrets_for(cluster))}")
     suggest(f"`fab watch --stack {stack}` follows it.")

@@ -75,7 +75,7 @@ def mount_volume() -> int:
 def bring_image() -> int:
     """Build the training image on the first machine and copy it to the others."""
     cluster = _read_facts()
-    done = steps.bring_image(steps.open_hosts(cluster), cluster, kept().get(REGISTRY_KEY))
+    done = steps.bring_image(steps.open_hosts(cluster), cluster, Home.of().digests, kept().get(REGISTRY_KEY))
     say(f"training image: {', '.join(done) or 'nothing to do'}")
     return 0
 

@@ -1,6 +1,7 @@
 """The steps of the verbs ``step.*`` in their order; each can be repeated."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from core.catalog.gpus import GPUS
 from core.plain_text import note
@@ -101,12 +102,15 @@ def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
     )
 
 
-def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str | None = None) -> list[str]:
+def bring_image(
+    hosts: Sequence[Host], cluster: ClusterFacts, digests: Path, registry_key: str | None = None
+) -> list[str]:
     """Provide the same training image on every host; return what was done.
 
     One host pulls and builds. A replaced launcher gets the image that the others already run.
 
     Args:
+        digests: the folder of this computer where digests of base images are kept.
         registry_key: the exported key, used if the container names no key file.
     """
     container, key = cluster.container, cluster.rank_key_file
@@ -118,7 +122,7 @@ def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str 
     if launcher not in keepers and keepers:
         distribute(keepers[0], [launcher], container, key)
         done.append(f"{launcher.facts.name} has it from {keepers[0].facts.name}")
-    elif ensure_built(launcher, container, registry_key):
+    elif ensure_built(launcher, container, digests, registry_key):
         done.append(f"built on {launcher.facts.name}")
     wanted = image_id(launcher, tag)
     lacking = [host for host in hosts if image_id(host, tag) != wanted]

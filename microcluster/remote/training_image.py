@@ -1,12 +1,15 @@
 """The training image: its base pulled without leaving the registry's key there, built on the launcher, and copied to the others in one chain."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from agent.nodes import chain_copy
+from core.files import write_whole
 from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
@@ -21,6 +24,7 @@ KEY_VARIABLE = "NGC_API_KEY"
 LOGIN_REFUSED = 41
 PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
+DIGEST, MOVED = re.compile("^sha256:[0-9a-f]{64}$", re.MULTILINE), "moved"
 DISK_FULL = "no space left on device"
 ABSENT = ("no such image", "no such container")
 """Docker's messages for a missing object; without its daemon it says "no such file" of the socket."""
@@ -37,15 +41,19 @@ KEYS = "/root/.ssh/authorized_keys2"
 KEYS_OF_USER = ".ssh/authorized_keys2"
 
 
-def pull_base(host: Host, container: Container, exported_key: str | None = None) -> None:
-    """Pull the current base image of the container.
+def pull_base(host: Host, container: Container, digests: Path, exported_key: str | None = None) -> None:
+    """Pull the base image of the container by the digest of its first pull, or by its reference the first time.
 
     Args:
+        digests: the folder of this computer where digests are kept, a file for each reference.
         exported_key: the registry's key, used if the container names no key file.
     """
     key = registry_key(container, exported_key)
     registry = container.image.partition("/")[0]
-    argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image)
+    file = digests / quote(container.image, safe=":")
+    digest = file.read_text().strip() if file.exists() else ""
+    wanted = f"{registry}/{image.repository(container.image)}@{digest}" if digest else ""
+    argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image, wanted)
     done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
     said = " ".join(done.stderr.strip().splitlines()[-1:])
     if done.exit_code == LOGIN_REFUSED:
@@ -53,11 +61,24 @@ def pull_base(host: Host, container: Container, exported_key: str | None = None)
             f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). "
             f"{_login_hint(said, container)}, then run the same command again."
         )
+    another = f"To take what the tag names now, remove {file}"
     if done.exit_code == PULL_FAILED:
         hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
+        hint += f" {another}." if digest else ""
         raise RemoteError(
-            f"pulling {container.image} on {host}: {said}.{room_hint(said, host) or hint} Then run the same command again."
+            f"pulling {wanted or container.image} on {host}: {said}.{room_hint(said, host) or hint} Then run the same command again."
         )
+    if MOVED in done.stdout.split():
+        note(
+            f"{host.facts.name}: {container.image} is another image now than at its first pull; {digest} is used as before. "
+            f"{another}, then run the same command again."
+        )
+    # What this computer builds has a new digest after each `make images`; a reference with a digest is pinned already.
+    if not (digest or "@" in container.image or image.is_ours(container.image)) and (
+        first := DIGEST.search(done.stdout)
+    ):
+        digests.mkdir(parents=True, exist_ok=True)
+        write_whole(file, f"{first[0]}\n")
 
 
 def _login_hint(said: str, container: Container) -> str:
@@ -127,18 +148,19 @@ def key_source(container: Container) -> str:
     return container.registry_key_file or f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
 
 
-def ensure_built(launcher: Host, container: Container, exported_key: str | None = None) -> bool:
-    """Build the container's image on the registry's current base; return whether it was built.
+def ensure_built(launcher: Host, container: Container, digests: Path, exported_key: str | None = None) -> bool:
+    """Build the container's image on its base; return whether it was built.
 
     If the registry does not answer, an existing image is used: a machine may have to be replaced at any time.
 
     Args:
+        digests: the folder of this computer where digests of base images are kept.
         exported_key: the registry's key, used if the container names no key file.
     """
     text, tag = container.dockerfile, container.tag
     built_of = image_label(launcher, tag, image.RECIPE_LABEL)
     try:
-        pull_base(launcher, container, exported_key)
+        pull_base(launcher, container, digests, exported_key)
     except RemoteError as error:
         if not built_of:
             raise

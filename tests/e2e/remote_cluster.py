@@ -104,9 +104,9 @@ def imported(offered: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
 
 
 @pytest.fixture(scope="session")
-def running(offered: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
+def running(offered: ClusterFacts, hosts: list[Host], keys: Path) -> ClusterFacts:
     """The cluster with its containers."""
-    steps.bring_image(hosts, offered)
+    steps.bring_image(hosts, offered, keys / "digests")
     on_all(hosts, lambda host: steps.start_container(host, offered))
     return offered
 

@@ -54,7 +54,7 @@ def test_preparing_again_changes_nothing(mounted, hosts):
 def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, keys):
     publish_needed = dataclasses.replace(mounted.container, registry_key_file=str(keys / "wrong_key"))
     with pytest.raises(RemoteError) as refused:
-        steps.bring_image(hosts, dataclasses.replace(mounted, container=publish_needed))
+        steps.bring_image(hosts, dataclasses.replace(mounted, container=publish_needed), keys / "digests")
     said = str(refused.value)
     for named in (
         f"registry {REGISTRY}:{PORT}",
@@ -68,11 +68,11 @@ def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, 
     assert traces(hosts[0], "not-the-key-that-was-given") == ""
 
 
-def test_a_failed_build_shows_its_step_and_its_output_and_leaves_no_image(offered, hosts):
+def test_a_failed_build_shows_its_step_and_its_output_and_leaves_no_image(offered, hosts, keys):
     base = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}", trainer=None)
     plain = decided(dataclasses.replace(offered, container=base))[0].container
     with pytest.raises(RemoteError, match=r"(?s)Step \d+/\d+ : RUN python .*pinned for Python 3.5, not 3.11"):
-        ensure_built(hosts[0], plain)
+        ensure_built(hosts[0], plain, keys / "digests")
     assert shell(hosts[0], "docker image ls -q microcluster/openseq2seq") == ""
 
 
@@ -113,8 +113,8 @@ def test_one_host_asks_the_registry_and_the_other_gets_the_very_same_image_from_
     assert other.split() == ["microcluster/openseq2seq", built["microcluster/openseq2seq"]]
 
 
-def test_the_image_is_brought_once_and_the_way_in_is_closed_again(running, hosts):
-    assert steps.bring_image(hosts, running) == []
+def test_the_image_is_brought_once_and_the_way_in_is_closed_again(running, hosts, keys):
+    assert steps.bring_image(hosts, running, keys / "digests") == []
     assert [shell(host, "ls /root/.ssh").split() for host in hosts] == [["authorized_keys"], ["authorized_keys"]]
 
 

@@ -1,5 +1,6 @@
 """A machine in memory behind the interface of Host: files, disks, mounts, Docker and its containers."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ class FakeMachine(Host):
     docker_root: str = "/var/lib/docker"
     images: dict[str, str] = field(default_factory=dict)
     registry: dict[str, str] = field(default_factory=dict)
+    published: dict[str, str] = field(default_factory=dict)
     registry_key: str = "right"
     containers: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
@@ -113,11 +115,16 @@ class FakeMachine(Host):
     def _pull(self, words, stdin):
         if stdin != self.registry_key:
             return 41, ""
-        if words[5] not in self.registry:
+        tag, by_digest = words[5:]
+        now = self.registry.get(tag)
+        if now:
+            self.published[digest_of(now)] = now
+        found = self.published.get(by_digest.partition("@")[2]) if by_digest else now
+        if not found:
             return 42, ""
-        self.images[words[5]] = self.registry[words[5]]
-        self.changes.append(f"pull {words[5]}")
-        return ""
+        self.images[tag] = found
+        self.changes.append(f"pull {by_digest or tag}")
+        return f"{digest_of(found)}\n" + ("moved\n" if now not in (None, found) else "")
 
     def _hand_over(self, image: str, target: "FakeMachine"):
         if self.way_ends == 255:
@@ -248,6 +255,11 @@ class FakeMachine(Host):
             },
         }
         self.changes.append(f"run {name}")
+
+
+def digest_of(content: str) -> str:
+    """Return what a registry calls an image of this content."""
+    return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
 
 
 def _ulimit(word: str) -> dict[str, Any]:

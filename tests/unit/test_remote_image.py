@@ -3,9 +3,10 @@
 import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from fake_machine import FACTS, FakeMachine
+from fake_machine import FACTS, FakeMachine, digest_of
 
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
@@ -22,6 +23,9 @@ from microcluster.remote.training_image import (
 )
 
 BASE = "ngc.test:5000/microcluster/training:standin"
+VENDORS = "nvcr.test/nvidia/tensorflow:19.05-py3"
+DIGESTS = Path("/nowhere/digests")
+"""No digest of an image that this computer builds is kept."""
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def cluster(machine, monkeypatch):
 
 def bring(cluster, container, rank_key):
     facts = ClusterFacts("local", "1f3a9c42", container=container, rank_key_file=rank_key)
-    return steps.bring_image(cluster, facts)
+    return steps.bring_image(cluster, facts, DIGESTS)
 
 
 def silent_docker(run, said):
@@ -75,30 +79,30 @@ def image_changes(machine):
 
 
 def test_the_image_is_built_on_its_base_once(machine, container):
-    assert ensure_built(machine, container)
-    assert not ensure_built(machine, container)
+    assert ensure_built(machine, container, DIGESTS)
+    assert not ensure_built(machine, container, DIGESTS)
     tag = container.tag
     assert machine.files["Dockerfile"] == container.dockerfile
     assert machine.changes == [f"pull {BASE}", f"build {tag}", f"pull {BASE}"]
 
 
 def test_a_base_that_moved_or_an_image_that_something_else_made_is_built_again_under_the_same_name(machine, container):
-    ensure_built(machine, container)
+    ensure_built(machine, container, DIGESTS)
     before = machine.images[container.tag]
     machine.registry[BASE] = "sha256:2"
-    assert ensure_built(machine, container)
+    assert ensure_built(machine, container, DIGESTS)
     assert machine.images[container.tag] != before
     machine.images[container.tag], machine.labels[container.tag] = "sha256:strange", ""
-    assert ensure_built(machine, container)
+    assert ensure_built(machine, container, DIGESTS)
 
 
 def test_without_an_answer_of_the_registry_only_a_host_that_has_the_image_goes_on(machine, container):
-    ensure_built(machine, container)
+    ensure_built(machine, container, DIGESTS)
     machine.registry.clear()
-    assert not ensure_built(machine, container)
+    assert not ensure_built(machine, container, DIGESTS)
     machine.images.clear()
     with pytest.raises(RemoteError, match=f"pulling {BASE} on gpu-0"):
-        ensure_built(machine, container)
+        ensure_built(machine, container, DIGESTS)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_without_an_answer_of_the_registry_only_a_host_that_has_the_image_goes_o
 def test_a_failed_build_reports_its_last_lines_and_what_to_do(machine, container, printed, said):
     machine.build_ends = (1, printed)
     with pytest.raises(RemoteError, match=said):
-        ensure_built(machine, container)
+        ensure_built(machine, container, DIGESTS)
     assert container.tag not in machine.images
 
 
@@ -166,7 +170,7 @@ def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_the_image(cl
     [(1, "data disk is full: `fab ssh gpu-1"), (255, "Connection timed out.*gpu-1 has no partial image")],
 )
 def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, container, rank_key, way_ends, said):
-    ensure_built(cluster[0], container)
+    ensure_built(cluster[0], container, DIGESTS)
     cluster[0].way_ends = way_ends
     with pytest.raises(RemoteError, match=f"copying .* from gpu-0 .* to gpu-1 .*{said}"):
         distribute(cluster[0], cluster[1:2], container, rank_key)
@@ -175,7 +179,7 @@ def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, c
 
 
 def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, container, rank_key, monkeypatch):
-    ensure_built(cluster[0], container)
+    ensure_built(cluster[0], container, DIGESTS)
     monkeypatch.setattr(cluster[0], "_hand_over", lambda tag, target: target.images.update({tag: "sha256:bent"}) or "")
     with pytest.raises(
         RemoteError, match=r"gpu-1 .* the image there differs from the one on gpu-0 .*Run the same command again"
@@ -186,7 +190,7 @@ def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, cont
 def test_a_broken_chain_is_reported_and_the_hosts_behind_it_get_the_image_one_by_one(
     cluster, container, rank_key, capsys
 ):
-    ensure_built(cluster[0], container)
+    ensure_built(cluster[0], container, DIGESTS)
     cluster[1].chain_ends = "no route to host"
     distribute(cluster[0], cluster[1:], container, rank_key)
     assert len({machine.images[container.tag] for machine in cluster}) == 1
@@ -203,11 +207,11 @@ def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
 def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it_and_so_is_a_missing_file(machine, container):
     machine.registry_key = "another"
     with pytest.raises(RemoteError, match="refused") as refused:
-        pull_base(machine, container)
+        pull_base(machine, container, DIGESTS)
     assert container.registry_key_file in str(refused.value)
     assert "right" not in str(refused.value)
     with pytest.raises(RemoteError, match="/nowhere/key"):
-        pull_base(machine, replace(container, registry_key_file="/nowhere/key"))
+        pull_base(machine, replace(container, registry_key_file="/nowhere/key"), DIGESTS)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,7 @@ def test_a_registry_that_does_not_answer_is_not_reported_as_a_wrong_key(said, hi
 
 @pytest.mark.parametrize(("has_file", "exported"), [(True, "of-another-account"), (False, "right\n")])
 def test_an_exported_key_is_sent_only_where_no_key_file_is_named(machine, container, has_file, exported):
-    pull_base(machine, container if has_file else Container("openseq2seq", BASE), exported)
+    pull_base(machine, container if has_file else Container("openseq2seq", BASE), DIGESTS, exported)
     assert machine.changes == [f"pull {BASE}"]
 
 
@@ -236,7 +240,80 @@ def test_an_image_is_pulled_with_options_that_the_oldest_docker_knows(tmp_path):
     for name, line in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
-    argv = ["sh", "-c", render("pull_image.sh.j2"), "pull", "registry.invalid", "registry.invalid/some:1"]
+    argv = ["sh", "-c", render("pull_image.sh.j2"), "pull", "registry.invalid", "registry.invalid/some:1", ""]
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run(argv, input="", capture_output=True, text=True, check=False, timeout=60, env={"PATH": path})
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.fixture
+def vendors(container):
+    """A base image that somebody else publishes."""
+    return replace(container, image=VENDORS, dockerfile=f"FROM {VENDORS}\n")
+
+
+def test_a_base_image_is_pulled_by_the_digest_of_its_first_pull(machine, vendors, tmp_path):
+    machine.registry[VENDORS] = "first"
+    assert ensure_built(machine, vendors, tmp_path / "digests")
+    [kept] = (tmp_path / "digests").iterdir()
+    assert kept.read_text() == f"{digest_of('first')}\n"
+    another = FakeMachine(registry=machine.registry, published=machine.published)
+    pull_base(another, vendors, tmp_path / "digests")
+    assert another.changes == [f"pull nvcr.test/nvidia/tensorflow@{digest_of('first')}"]
+
+
+def test_a_tag_that_has_moved_is_reported_and_not_followed(machine, vendors, tmp_path, capsys):
+    machine.registry[VENDORS] = "first"
+    ensure_built(machine, vendors, tmp_path)
+    machine.registry[VENDORS] = "second"
+    assert not ensure_built(machine, vendors, tmp_path)
+    assert machine.images[VENDORS] == "first"
+    [kept] = tmp_path.glob("nvcr*")
+    said = capsys.readouterr().err
+    assert f"{VENDORS} is another image now than at its first pull; {digest_of('first')} is used" in said
+    assert f"remove {kept}, then run the same command again" in said
+    kept.unlink()
+    assert ensure_built(machine, vendors, tmp_path)
+    assert machine.images[VENDORS] == "second"
+
+
+def test_a_digest_that_the_registry_no_longer_has_is_named_with_its_file(machine, vendors, tmp_path):
+    machine.registry[VENDORS] = "first"
+    pull_base(machine, vendors, tmp_path)
+    machine.published.clear()
+    machine.registry[VENDORS] = "second"
+    with pytest.raises(RemoteError, match=rf"pulling nvcr.test/nvidia/tensorflow@sha256:.* remove {tmp_path}/nvcr"):
+        pull_base(machine, vendors, tmp_path)
+
+
+@pytest.mark.parametrize("image", [BASE, f"{VENDORS}@{'sha256:' + 64 * 'a'}"])
+def test_no_digest_is_kept_of_what_is_built_here_or_pinned_already(machine, vendors, tmp_path, image):
+    machine.registry[image] = "first"
+    pull_base(machine, replace(vendors, image=image), tmp_path / "digests")
+    assert not (tmp_path / "digests").exists()
+
+
+@pytest.mark.parametrize("answer", ["", "sha256:short", "../../etc/cron.d/x", f"sha256:{64 * 'g'}"])
+def test_an_answer_that_is_no_digest_is_not_kept(machine, vendors, tmp_path, monkeypatch, answer):
+    monkeypatch.setattr(machine, "run", lambda *_, **__: Completed(0, f"{answer}\n", ""))
+    pull_base(machine, vendors, tmp_path / "digests")
+    assert not (tmp_path / "digests").exists()
+
+
+@pytest.mark.parametrize(("now", "said"), [("one", []), ("another", ["moved"])])
+def test_a_moved_tag_is_seen_by_its_manifest_and_the_kept_image_gets_the_tag(tmp_path, now, said):
+    programs = {
+        "docker": f"""echo "$*" >> {tmp_path}/calls
+case "$*" in *"inspect r.test/some:1") echo {now} ;; *inspect*) echo one ;; *pull*) echo "Digest: sha256:5" ;; esac""",
+        "mktemp": f"mkdir -p {tmp_path}/login && echo {tmp_path}/login",
+    }
+    for name, line in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    argv = ["sh", "-c", render("pull_image.sh.j2"), "pull", "r.test", "r.test/some:1", "r.test/some@sha256:5"]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(argv, input="", capture_output=True, text=True, check=False, timeout=60, env=path)
+    assert (done.returncode, done.stdout.split()) == (0, ["sha256:5", *said])
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[0].endswith(" pull r.test/some@sha256:5")
+    assert calls[1] == "tag r.test/some@sha256:5 r.test/some:1"

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from core.home import Home
 from core.polling import wait_until
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import cluster_facts
@@ -75,7 +76,7 @@ def measure(console: Console) -> None:
     """Train on two machines, kill a rank, go on at once, and print where the seconds went."""
     with cluster(2, PORT_MBPS, offering=True) as (facts, hosts):
         known = decided(replace(facts, job=TRAINER))[0]
-        steps.bring_image(hosts, known)
+        steps.bring_image(hosts, known, Home.of().digests)
         on_all(hosts, lambda host: steps.start_container(host, known))
         try:
             _crash_and_resume(console, hosts, known)
