@@ -31,6 +31,9 @@ REBOOT_TIMEOUT_S = 300.0
 FOR_SOURCES = ("apt-transport-https", "ca-certificates", "curl", "gnupg")
 DOCKER = ("docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2")
 INSTALL = ("install", "--no-install-recommends")
+APT_KEYS = {"docker": "9DC858229FC7DD38854AE2D88D81803C0EBFCD88", "nvidia": "C95B321B61E88C1809C4F759DDCAE044F796ECB0"}
+"""The fingerprints that the vendors' documentation names."""
+KEY_REFUSED = 43
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,13 @@ def _install_docker(host: Host) -> None:
     apt_get(host, "update")
     apt_get(host, *INSTALL, *FOR_SOURCES)
     # Not on standard input, which the programs in the script may read.
-    host.run(("bash", "-c", render("docker_sources.sh.j2")))
+    script = render("docker_sources.sh.j2", **APT_KEYS, refused=KEY_REFUSED)
+    done = host.run(("bash", "-c", script), accept=(0, KEY_REFUSED))
+    if done.exit_code == KEY_REFUSED:
+        raise RemoteError(
+            f"checking the apt keys of Docker and NVIDIA on {host}: {' '.join(done.stderr.strip().splitlines()[-1:])}. No "
+            "repository was added and nothing installed. Choose a cluster.image that has Docker and its nvidia runtime."
+        )
     apt_get(host, "update")
     apt_get(host, *INSTALL, *DOCKER, timeout_s=INSTALL_TIMEOUT_S)
     settings = daemon_settings(host)

@@ -2,11 +2,12 @@
 
 import hashlib
 import os
+import platform
 import re
 import shutil
+import time
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from core.files import locked, whole_folder
@@ -15,16 +16,21 @@ from core.plain_text import say
 from microcluster.setup.environment import PROJECT, PULUMI, VENV, child_environment
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import Step, asked, run_logged
-from microcluster.setup.progress import Stages
+from microcluster.setup.progress import Stages, shown
 
 VERSION, SERIES = "3.259.0", "3.259."
 """What is installed; an installed ``pulumi`` of the same series is used."""
 PLUGIN_VERSION = "1.2.1"
-INSTALLER_URL = "https://get.pulumi.com"
+ARCHIVES = f"https://get.pulumi.com/releases/sdk/pulumi-v{VERSION}-linux-"
+SUMS = {
+    "x86_64": ("x64", "94ba357acac23d01474084c4b00098dc0f7bc70ce13f34c777459254a5f718e5"),
+    "aarch64": ("arm64", "edc8327463a72160bb36cf82cf5062da9c8a244290a706d9980988e7bf486853"),
+}
+"""The archive of each machine type, and its SHA-256: Pulumi's own Homebrew formula of this version."""
+LARGEST_BYTES, CHUNK_BYTES = 1 << 29, 1 << 20
 HOST_BINARY, PLUGIN_BINARY = "pulumi-language-python", "pulumi-resource-command"
 BUILD = PROJECT / "engine" / "build.sh"
-INSTALLER_TIMEOUT_S, DOWNLOAD_LIMIT_S, BUILD_LIMIT_S = 5, 600, 3000
-QUICK_S = 20
+ANSWER_S, DOWNLOAD_LIMIT_S, BUILD_LIMIT_S, QUICK_S = 5, 600, 3000, 20
 AGAIN = "Repeat the same command; finished steps are kept."
 
 
@@ -83,47 +89,47 @@ def _command_line(home: Home) -> Path:
 
 
 def _official(root: Path, home: Home) -> None:
-    """Run the official installer into ``root``."""
-    installer = root / "install.sh"
-    installer.write_bytes(fetch_installer(INSTALLER_URL))
-    argv = ("sh", str(installer), "--version", VERSION, "--install-root", str(root), "--no-edit-path")
-    step = Step("official installer", "1 min", argv, home.logs / "installer.log", AGAIN, DOWNLOAD_LIMIT_S)
-    try:
-        run_logged(step, os.environ)
-    except CommandFailed as failed:
-        raise CommandFailed(f"the installer failed, see {step.log}") from failed
-    installer.unlink()
-    if not (root / "bin" / "pulumi").exists():
-        raise CommandFailed(f"the installer left no pulumi, see {step.log}")
+    """Unpack Pulumi's own archive for this computer into ``root``, if it is the one that is known."""
+    machine = platform.machine()
+    if machine not in SUMS:
+        raise CommandFailed(f"there is no archive for {machine}")
+    name, known = SUMS[machine]
+    url, archive = f"{ARCHIVES}{name}.tar.gz", root / "archive"
+    with shown("downloading Pulumi", "1 min"):
+        digest = _download(url, archive)
+    if digest != known:
+        archive.unlink()
+        raise CommandFailed(f"{url} has the SHA-256 {digest} instead of {known}; nothing of it was unpacked")
+    (root / "bin").mkdir()
+    argv = ("tar", "--extract", "--file", str(archive), "--directory", str(root / "bin"), "--strip-components=1")
+    run_logged(Step("unpacking Pulumi", "5 s", argv, home.logs / "pulumi.log", AGAIN), os.environ)
+    archive.unlink()
 
 
-def fetch_installer(url: str, timeout_s: float = INSTALLER_TIMEOUT_S) -> bytes:
-    """Return the official installer's script."""
+def _download(url: str, file: Path) -> str:
+    """Write what ``url`` answers, up to a limit, into ``file``; return its SHA-256."""
+    digest, until = hashlib.sha256(), time.monotonic() + DOWNLOAD_LIMIT_S
     try:
-        with urllib.request.urlopen(url, timeout=timeout_s) as answer:
-            script = answer.read()
+        with urllib.request.urlopen(url, timeout=ANSWER_S) as answer, file.open("wb") as archive:
+            while (part := answer.read1(CHUNK_BYTES)) and archive.tell() < LARGEST_BYTES and time.monotonic() < until:
+                archive.write(part)
+                digest.update(part)
     except OSError as unreachable:
+        file.unlink(missing_ok=True)
         raise CommandFailed(f"{url}: {getattr(unreachable, 'reason', unreachable)}") from unreachable
-    if not script.startswith(b"#!"):
-        raise CommandFailed(f"{url} did not answer with a script")
-    return script
+    return digest.hexdigest()
 
 
 def _install_plugin(home: Home) -> None:
-    """Install the official plugin, or build it from a Go module."""
-    argv = (str(PULUMI), "plugin", "install", "resource", "command", PLUGIN_VERSION, "--reinstall")
+    """Install the command plugin that is built from a Go module: the sum of Pulumi's own is not known."""
+    folder = _place("command", home=home)
+    if not folder.exists():
+        with whole_folder(folder) as made:
+            _build(made / "bin", "command", usual="1 min", home=home)
+    words = ("plugin", "install", "resource", "command", PLUGIN_VERSION, "--reinstall", "--file")
+    argv = (str(PULUMI), *words, str(folder / "bin" / PLUGIN_BINARY))
     step = Step("installing the command plugin", "5 s", argv, home.logs / "plugin.log", AGAIN, DOWNLOAD_LIMIT_S)
-    try:
-        fetch_installer(INSTALLER_URL)  # Where that cannot be had, the plugin cannot either.
-        run_logged(step, child_environment(home))
-    except CommandFailed:
-        say("    the official plugin cannot be downloaded; building it from a Go module instead")
-        folder = _place("command", home=home)
-        if not folder.exists():
-            with whole_folder(folder) as made:
-                _build(made / "bin", "command", usual="1 min", home=home)
-        file = ("--file", str(folder / "bin" / PLUGIN_BINARY))
-        run_logged(replace(step, argv=(*argv, *file)), child_environment(home))
+    run_logged(step, child_environment(home))
 
 
 def _place(*modules: str, home: Home) -> Path:
@@ -135,6 +141,8 @@ def _place(*modules: str, home: Home) -> Path:
 
 def _build(into: Path, *modules: str, usual: str, home: Home) -> None:
     hint = "If a module could not be fetched, check the network. Repeat the same command; Go keeps finished parts."
+    if modules == ("command",):
+        hint += f" Without Go, take Pulumi's own, unchecked: . ./env.sh; pulumi plugin install resource command {PLUGIN_VERSION}"
     argv = (str(BUILD), str(into), *modules)
     log = home.logs / f"go-{modules[0]}.log"
     run_logged(Step("building Pulumi's engine with Go", usual, argv, log, hint, BUILD_LIMIT_S), os.environ)

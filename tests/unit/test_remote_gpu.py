@@ -286,3 +286,12 @@ def test_a_clock_that_no_time_server_sets_stops_before_anything_is_started(monke
         ensure_system(Kept(after=9**9), lambda: 1000.0)
     with pytest.raises(RemoteError, match="-100 s off"):  # Nobody keeps this one.
         ensure_system(Bare(clock=900.0), lambda: 1000.0)
+
+
+def test_a_foreign_apt_key_is_a_sentence_and_nothing_is_installed(monkeypatch):
+    machine = Bare("docker", "driver")
+    said = "https://x.test/gpg has no key with the fingerprint 9DC8"
+    monkeypatch.setattr(machine, "_bash", lambda words, stdin: (gpu.KEY_REFUSED, "", f"gpg: noise\n{said}\n"))
+    with pytest.raises(RemoteError, match=rf"on gpu-0 \(.*\): {said}. No repository was added and nothing installed"):
+        ensure_gpu(machine, 2, "418")
+    assert not [change for change in machine.changes if "docker" in change or "nvidia" in change]

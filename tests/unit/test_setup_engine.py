@@ -1,8 +1,10 @@
 """Where the Pulumi engine comes from, and what is said when it can come from nowhere."""
 
+import hashlib
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -47,7 +49,7 @@ def test_an_installed_pulumi_that_fits_is_used_where_it_lies_and_no_other_versio
 
 
 def test_without_network_and_go_the_sentence_names_both_and_the_remedy(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(engine, "INSTALLER_URL", CLOSED)
+    monkeypatch.setattr(engine, "ARCHIVES", f"{CLOSED}/")
     with_go(tmp_path, monkeypatch, None)
     with pytest.raises(CommandFailed) as failed:
         engine.ensure(home(tmp_path), Stages())
@@ -81,11 +83,52 @@ def test_a_go_that_is_too_old_is_named_with_its_version(tmp_path, monkeypatch, v
     assert (f"go is too old ({version})" in done.stderr) is not fitting
 
 
-def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("<html>log in to the hotel's network</html>")
-    with pytest.raises(CommandFailed, match="did not answer with a script"):
-        engine.fetch_installer(page.as_uri())
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """Where Pulumi's archive is, as Pulumi packs it, in place of its address."""
+    packed = tmp_path / "answers" / "x64.tar.gz"
+    fake_pulumi(tmp_path / "packed" / "pulumi", "v3.259.0")
+    packed.parent.mkdir()
+    with tarfile.open(packed, "w:gz") as made:
+        made.add(tmp_path / "packed" / "pulumi", "pulumi")
+    monkeypatch.setattr(engine, "ARCHIVES", f"{packed.parent.as_uri()}/")
+    monkeypatch.setattr(engine.platform, "machine", lambda: "x86_64")
+    return packed
+
+
+def test_an_archive_with_the_known_sum_is_unpacked(tmp_path, archive, monkeypatch):
+    known = hashlib.sha256(archive.read_bytes()).hexdigest()
+    monkeypatch.setattr(engine, "SUMS", {"x86_64": ("x64", known)})
+    path = engine._command_line(home(tmp_path))
+    assert engine.installed({"PATH": f"{path.parent}:/usr/bin:/bin"}) == path
+    assert [each.name for each in path.parents[1].iterdir()] == ["bin"]
+
+
+def test_another_archive_is_not_unpacked_and_its_sum_is_shown(tmp_path, archive, monkeypatch, capsys):
+    with_go(tmp_path, monkeypatch, None)
+    with pytest.raises(CommandFailed):
+        engine._command_line(home(tmp_path))
+    found = hashlib.sha256(archive.read_bytes()).hexdigest()
+    said = capsys.readouterr().out
+    assert f"has the SHA-256 {found} instead of {engine.SUMS['x86_64'][1]}; nothing of it was unpacked" in said
+    assert list((tmp_path / "cache" / "engine").iterdir()) == []
+
+
+def test_a_download_ends_at_its_limit(tmp_path, archive, monkeypatch):
+    archive.write_bytes(b"x" * 5000)
+    monkeypatch.setattr(engine, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(engine, "CHUNK_BYTES", 100)
+    engine._download(archive.as_uri(), tmp_path / "file")
+    assert (tmp_path / "file").stat().st_size == 1000
+
+
+def test_no_program_of_the_network_is_run_without_a_known_sum(tmp_path, archive, monkeypatch):
+    ran = tmp_path / "ran"
+    archive.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    with_go(tmp_path, monkeypatch, None)
+    with pytest.raises(CommandFailed):
+        engine._command_line(home(tmp_path))
+    assert not ran.exists()
 
 
 def test_a_half_installed_plugin_is_not_taken_for_one(tmp_path: Path) -> None:
