@@ -2,7 +2,7 @@
 STACK ?= local
 PYTHON ?= python3
 COMMANDS := setup preview up down images engine emulator
-TOOLS := test chaos bench
+TOOLS := test audit chaos bench
 # The option of a variable that is set and does not say no.
 OPTION = $(if $(filter-out 0 no,$($(1))),$(2))
 UNSAVED = $(call OPTION,FETCH,--fetch) $(call OPTION,DISCARD,--discard)
@@ -18,6 +18,7 @@ help:
 	@echo "make preview STACK=p100 show what up would rent; needs no account and no network"
 	@echo "make setup              install what all stacks need: Python packages, Pulumi engine, keys, stacks"
 	@echo "make test               run all tests; says first which, and how long they take; FAST=1 for the quick ones alone"
+	@echo "make audit              look for known weaknesses of what is installed, insecure code and secrets in the history"
 	@echo "make chaos              kill the provider at every call and inject faults; SEED=7 repeats a run"
 	@echo "make bench              measure the project's own figures"
 	@echo "make images             build the images of the local stack"
@@ -47,6 +48,9 @@ down:
 
 test: venv
 	@$(WITHOUT_KEYS) tools.testing
+
+audit: engine
+	@.venv/bin/python -m microcluster.setup.environment tools/audit/run.sh
 
 chaos: engine
 	@$(WITHOUT_KEYS) tools.chaos $(if $(SEED),--seed "$(SEED)") $(if $(CASE),--case "$(CASE)")

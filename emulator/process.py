@@ -118,7 +118,7 @@ def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:
     log = settings.state / LOG_FILE
     with log.open("ab") as output:
         begin = output.tell()
-        process = subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(
             [sys.executable, "-m", "emulator", "serve", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -17,7 +17,7 @@ def ssh(node: str, stack: str = STACK) -> None:
     line = [" ".join(words)] if words else []
     argv = (*ssh_argv(host_named(cluster, node), open_hosts(cluster)), *line)
     try:
-        os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
+        os.execvp(argv[0], argv)
     except FileNotFoundError as missing:
         raise CommandFailed(
             f"there is no {argv[0]} on this computer. Install openssh-client, then try again."

@@ -70,8 +70,7 @@ def free_port(wanted: str) -> int:
 
 
 def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
-    assert tunnel.stdout
-    answer = tunnel.stdout.readline().strip()
+    answer = tunnel.stdout.readline().strip() if tunnel.stdout else ""
     if answer != "ready":
         reason = answer or "the connection was lost"
         raise CommandFailed(
@@ -86,8 +85,8 @@ def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
 
 
 def _end(tunnel: subprocess.Popen[str]) -> None:
-    assert tunnel.stdin
-    tunnel.stdin.close()
+    if tunnel.stdin:
+        tunnel.stdin.close()
     try:
         tunnel.wait(END_TIMEOUT_S)
     except subprocess.TimeoutExpired:

@@ -55,7 +55,7 @@ def settings(home: Home) -> dict[str, str]:
 def main() -> None:
     """Become the program that the command line names, with this environment and without any key of an account."""
     withhold()
-    os.execve(sys.argv[1], sys.argv[1:], child_environment(Home.of()))  # noqa: S606 - words, no shell
+    os.execve(sys.argv[1], sys.argv[1:], child_environment(Home.of()))
 
 
 if __name__ == "__main__":

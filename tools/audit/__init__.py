@@ -1,0 +1,1 @@
+"""Looks for known weaknesses, insecure code and secrets."""
