@@ -133,10 +133,9 @@ def test_a_tool_that_does_not_work_is_said_and_fails_nothing_else(tools, tmp_pat
 
 
 def test_a_database_with_another_sum_is_not_used(tmp_path):
-    program(
-        tmp_path / "bin" / "go",
-        """case "$*" in *download*) printf '{\\n\\t"Sum": "h1:other",\\n\\t"Dir": "/",\\n}\\n' ;; esac""",
-    )
+    (tmp_path / "module" / "data" / "osv").mkdir(parents=True)
+    (tmp_path / "module" / "json").write_text(f'{{\n\t"Sum": "h1:other",\n\t"Dir": "{tmp_path}/module",\n}}\n')
+    program(tmp_path / "bin" / "go", f'case "$*" in *download*) cat {tmp_path}/module/json ;; esac')
     program(tmp_path / "bin" / "python", f"mkdir -p venv/bin && ln -s {tmp_path}/bin/true venv/bin/python")
     program(tmp_path / "bin" / "true", "exit 0")
     path = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}

@@ -21,7 +21,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 ASSIGNMENT = re.compile(r"([A-Z][A-Z0-9_]+)=\S*")
 TARGETS = " ".join(re.findall(r"^(?:COMMANDS|TOOLS) := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)).split()
-PULUMI = ("preview", "up", "destroy", "import", "stack")
+PULUMI = ("preview", "up", "destroy", "import", "stack", "plugin")
 PARSERS = {"emulator": emulator_parser, "tools.chaos": chaos_parser}
 
 
