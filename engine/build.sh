@@ -5,7 +5,7 @@ set -eu
 folder=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
-wanted=$(sed -n 's/^go //p' "$here/cli/go.mod")
+wanted=$(sed -n 's/^go \([0-9]*[.][0-9]*\).*/\1/p' "$here/cli/go.mod")
 remedy="Install Go $wanted or newer, or Pulumi itself, then repeat the same command."
 go=$(command -v go || command -v /usr/local/go/bin/go) || {
     echo "To build Pulumi's engine there is no \`go\` on PATH. $remedy" >&2

@@ -1,5 +1,6 @@
 """Provides Pulumi's engine and command plugin: installed, official, or built from Go modules; shared by all clones."""
 
+import filecmp
 import hashlib
 import os
 import platform
@@ -69,9 +70,14 @@ def fits(version: str) -> bool:
 
 
 def plugin_is_there(home: Home) -> bool:
-    """Whether the plugin is installed completely."""
-    folder = home.plugins / f"resource-command-v{PLUGIN_VERSION}"
-    return (folder / PLUGIN_BINARY).exists() and not folder.with_name(f"{folder.name}.partial").exists()
+    """Whether the plugin is installed completely, and is not one that was built here of other modules."""
+    folder, current = home.plugins / f"resource-command-v{PLUGIN_VERSION}", _place("command", home=home)
+    if not (folder / PLUGIN_BINARY).exists() or folder.with_name(f"{folder.name}.partial").exists():
+        return False
+    built = (home.cache / "engine").glob(f"command-*/bin/{PLUGIN_BINARY}")
+    return not any(
+        filecmp.cmp(folder / PLUGIN_BINARY, each, shallow=False) for each in built if each.parents[1] != current
+    )
 
 
 def _command_line(home: Home) -> Path:

@@ -131,6 +131,21 @@ def test_no_program_of_the_network_is_run_without_a_known_sum(tmp_path, archive,
     assert not ran.exists()
 
 
+def test_a_plugin_that_was_built_of_other_modules_is_built_anew(tmp_path: Path) -> None:
+    place = home(tmp_path)
+    installed = place.plugins / "resource-command-v1.2.1" / "pulumi-resource-command"
+    for path, content in ((installed, "weak"), (engine._place("command", home=place) / "bin" / installed.name, "new")):
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    assert engine.plugin_is_there(place)
+    older = place.cache / "engine" / "command-0123456789ab" / "bin" / installed.name
+    older.parent.mkdir(parents=True)
+    older.write_text("weak")
+    assert not engine.plugin_is_there(place)
+    installed.write_text("new")
+    assert engine.plugin_is_there(place)
+
+
 def test_a_half_installed_plugin_is_not_taken_for_one(tmp_path: Path) -> None:
     place = home(tmp_path)
     folder = place.plugins / "resource-command-v1.2.1"
