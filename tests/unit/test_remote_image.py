@@ -24,8 +24,8 @@ from microcluster.remote.training_image import (
 
 BASE = "ngc.test:5000/microcluster/training:standin"
 VENDORS = "nvcr.test/nvidia/tensorflow:19.05-py3"
-DIGESTS = Path("/nowhere/digests")
-"""No digest of an image that this computer builds is kept."""
+DIGESTS = Path("/dev/null/digests")
+"""Nothing can be written there: no digest of an image that this computer builds is kept."""
 
 
 @pytest.fixture
