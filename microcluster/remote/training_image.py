@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from agent.nodes import chain_copy
+from core.key_file import SETTING, KeyFileError, settings_in
 from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
@@ -44,7 +45,7 @@ def pull_base(host: Host, container: Container, exported_key: str | None = None)
         exported_key: the registry's key, used if the container names no key file.
     """
     key = registry_key(container, exported_key)
-    registry = container.image.partition("/")[0]
+    registry = image.registry(container.image)
     argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image)
     done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
     said = " ".join(done.stderr.strip().splitlines()[-1:])
@@ -54,7 +55,7 @@ def pull_base(host: Host, container: Container, exported_key: str | None = None)
             f"{_login_hint(said, container)}, then run the same command again."
         )
     if done.exit_code == PULL_FAILED:
-        hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
+        hint = "" if key else f" No key for {registry} was given; if it needs one, put it into {key_source(container)}."
         raise RemoteError(
             f"pulling {container.image} on {host}: {said}.{room_hint(said, host) or hint} Then run the same command again."
         )
@@ -106,25 +107,38 @@ def inspected(host: Host, argv: Sequence[str]) -> str | None:
 
 
 def registry_key(container: Container, exported: str | None) -> str | None:
-    """Return the registry's key, or None.
+    """Return the key of the image's registry, or None: no other registry gets it.
 
     A named file has precedence: an exported key of a real account must not reach the local registry.
     """
+    registry = image.registry(container.image)
     if not container.registry_key_file:
-        return (exported or "").strip() or None
+        return (exported or "").strip() or None if registry == image.NGC else None
     path = Path(container.registry_key_file).expanduser()
     try:
-        return path.read_text().strip()
-    except OSError as error:
+        found = settings_in(path, registry, key_alone=image.takes_key_alone(container.image))
+    except KeyFileError as error:
         raise RemoteError(
-            f"reading the registry's key from {path}: {error.strerror}. Write the key into it (mode 0600), then run "
-            "the same command again."
-        ) from error
+            f"reading the registry's key from {path}: {error} Nothing was sent; then run the same command again."
+        ) from None
+    if SETTING not in found:
+        raise RemoteError(
+            f"reading the registry's key from {path}: it has none for {registry}, and a key alone belongs to {image.NGC}. Nothing was "
+            f"sent. Write the lines '[{registry}]' and '{SETTING} = KEY' into it, then run the same command again."
+        )
+    return found[SETTING]
 
 
 def key_source(container: Container) -> str:
     """Return the source of the key, for messages."""
-    return container.registry_key_file or f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
+    if container.registry_key_file:
+        return container.registry_key_file
+    registry = image.registry(container.image)
+    if registry == image.NGC:
+        return f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
+    return (
+        f"a file (mode 0600) with the lines '[{registry}]' and '{SETTING} = KEY', which container.registryKeyFile names"
+    )
 
 
 def ensure_built(launcher: Host, container: Container, exported_key: str | None = None) -> bool:

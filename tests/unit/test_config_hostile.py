@@ -178,6 +178,13 @@ def test_a_key_in_the_place_of_its_file_is_not_repeated(tmp_path, path) -> None:
     assert "nvapi" not in refusal(file_with(tmp_path, path, "nvapi-c0ffee"))
 
 
+@pytest.mark.parametrize("path", ["~/.ssh/id_ed25519", "/root/.ssh/keys/id_rsa", "$HOME/.ssh/config"])
+def test_a_key_of_ssh_is_no_registry_key(tmp_path, path) -> None:
+    assert "container/registryKeyFile: names a file of ssh" in refusal(
+        file_with(tmp_path, "container/registryKeyFile", path)
+    )
+
+
 @pytest.mark.parametrize("variable", ["$SL_API_KEY", "${NGC_API_KEY}", "$HOME/$SL_API_KEY", "/tmp/$SL_API_KEY"])
 def test_no_variable_but_the_home_is_filled_into_a_path(tmp_path, monkeypatch, variable) -> None:
     monkeypatch.setenv("SL_API_KEY", "c0ffee")
