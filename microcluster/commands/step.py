@@ -148,6 +148,6 @@ def _from_file(name: str) -> str | None:
     if not file.exists():
         return None
     try:
-        return settings_in(file, name.lower()).get(SETTING)
+        return settings_in(file, name.lower(), "Write the key alone into it (mode 0600).").get(SETTING)
     except KeyFileError as error:
         raise UserMistake(f"Reading the key in {file}: {error} Then run the same command again.") from None

@@ -114,31 +114,30 @@ def registry_key(container: Container, exported: str | None) -> str | None:
     registry = image.registry(container.image)
     if not container.registry_key_file:
         return (exported or "").strip() or None if registry == image.NGC else None
-    path = Path(container.registry_key_file).expanduser()
+    path, key_alone = Path(container.registry_key_file).expanduser(), image.takes_key_alone(container.image)
     try:
-        found = settings_in(path, registry, key_alone=image.takes_key_alone(container.image))
+        return settings_in(path, registry, f"Write {_lines(registry)} into it.", key_alone=key_alone)[SETTING]
     except KeyFileError as error:
-        raise RemoteError(
-            f"reading the registry's key from {path}: {error} Nothing was sent; then run the same command again."
-        ) from None
-    if SETTING not in found:
-        raise RemoteError(
-            f"reading the registry's key from {path}: it has none for {registry}, and a key alone belongs to {image.NGC}. Nothing was "
-            f"sent. Write the lines '[{registry}]' and '{SETTING} = KEY' into it, then run the same command again."
+        reason = str(error)
+    except KeyError:
+        reason = (
+            f"it has none for {registry}, and a key alone belongs to {image.NGC}. Write {_lines(registry)} into it."
         )
-    return found[SETTING]
+    raise RemoteError(
+        f"reading the registry's key from {path}: nothing was sent, as {reason} Then run the same command again."
+    )
 
 
 def key_source(container: Container) -> str:
     """Return the source of the key, for messages."""
-    if container.registry_key_file:
-        return container.registry_key_file
     registry = image.registry(container.image)
-    if registry == image.NGC:
-        return f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
-    return (
-        f"a file (mode 0600) with the lines '[{registry}]' and '{SETTING} = KEY', which container.registryKeyFile names"
-    )
+    ours = f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
+    named = f"a file that container.registryKeyFile names, as {_lines(registry)}"
+    return container.registry_key_file or (ours if registry == image.NGC else named)
+
+
+def _lines(registry: str) -> str:
+    return f"the lines '[{registry}]' and '{SETTING} = KEY' (mode 0600)"
 
 
 def ensure_built(launcher: Host, container: Container, exported_key: str | None = None) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from core.home import Home
-from core.key_file import KeyFileError, MalformedKeyFileError, MissingKeyFileError, settings_in
+from core.key_file import KeyFileError, settings_in
 from providers.rental.errors import ProviderError
 
 
@@ -35,16 +35,10 @@ def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict
     Raises:
         CredentialsError: it cannot be read, or others on this computer may read the key in it.
     """
-    doing = f"reading the account's key from {path}"
     try:
-        return settings_in(path, section)
-    except MissingKeyFileError:
-        why = f"the file does not exist. If this is the local account, start it with '{start}'"
-        raise CredentialsError(f"{doing}: {why}.") from None
-    except MalformedKeyFileError as error:
-        raise CredentialsError(f"{doing}: {error} {write_anew}") from None
+        return settings_in(path, section, f"{write_anew} An account on this computer writes it itself: '{start}'.")
     except KeyFileError as error:
-        raise CredentialsError(f"{doing}: {error}") from None
+        raise CredentialsError(f"reading the account's key from {path}: {error}") from None
 
 
 def endpoint(settings: Mapping[str, str], source: str, public: str) -> str:
