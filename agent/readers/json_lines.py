@@ -10,6 +10,7 @@ import math
 import time
 
 from agent.readers.ranks import RankReader, metric, number
+from agent.spec import LONGEST_METRIC
 
 REDRAWN_EVERY_S = 1.0
 """A progress bar is drawn ten times a second; values that are no numbers are taken at once."""
@@ -58,7 +59,7 @@ class Reader(RankReader):
                 found, _ = DECODER.raw_decode(text, begin)
             except (ValueError, RecursionError):
                 continue
-            values = dict((key, value) for key, value in found.items() if type(value) in (int, float))
+            values = dict((key, value) for key, value in found.items() if type(value) in (int, float) and is_name(key))
             if "step" in values:
                 return values
         return {}
@@ -89,3 +90,8 @@ class Reader(RankReader):
         if before is None or last is None or step <= last:
             return []
         return [{"event": "time", "step": step, "seconds_per_step": round((now - before) / (step - last), 3)}]
+
+
+def is_name(text):
+    """Return whether a text can be a metric's name: a program may print any."""
+    return len(text) <= LONGEST_METRIC and text.isprintable()

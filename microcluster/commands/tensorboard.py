@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import agent
@@ -20,6 +21,7 @@ LOOPBACK = "127.0.0.1"
 TOOL = "MICROCLUSTER_TOOL=tensorboard"
 SERVER = Path(agent.__file__).with_name("records") / "tensorboard_server.py"
 END_TIMEOUT_S = 15
+LONGEST_LINE = 10_000
 USUAL = "usually 10 to 20 s"
 
 
@@ -32,7 +34,9 @@ def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
     hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
     note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
     argv = tunnel_argv(hosts[0], hosts, cluster, local)
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tunnel:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace") as tunnel:
+        threading.Thread(target=_pass_on, args=(tunnel,), daemon=True).start()
         try:
             return _serve(tunnel, f"http://{LOOPBACK}:{local}/", stack)
         except KeyboardInterrupt:
@@ -71,18 +75,25 @@ def free_port(wanted: str) -> int:
 
 def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
     assert tunnel.stdout
-    answer = tunnel.stdout.readline().strip()
+    answer = tunnel.stdout.readline(LONGEST_LINE).strip()
     if answer != "ready":
         reason = answer or "the connection was lost"
         raise CommandFailed(
             f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}"
         )
-    say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, not the job)")
+    say(f"TensorBoard: {address}  (only from this computer, for each of its users; Ctrl-C ends it, not the job)")
     tunnel.wait()
     note(
         f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
     )
     return FAILED
+
+
+def _pass_on(tunnel: subprocess.Popen[str]) -> None:
+    """Show what TensorBoard and ssh write: a machine's text, which may hold control characters and no line ends."""
+    assert tunnel.stderr
+    while line := tunnel.stderr.readline(LONGEST_LINE):
+        note(line.rstrip("\n"))
 
 
 def _end(tunnel: subprocess.Popen[str]) -> None:

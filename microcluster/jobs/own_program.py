@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
@@ -41,8 +42,17 @@ REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_.*)?", re.IGNORECASE)
+SECRET = re.compile(
+    r"(.*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?)|(.*_)?(PAT|PASS|PWD|DSN))(_.*)?",
+    re.IGNORECASE,
+)
 """As a word of the name: TOKENIZERS_PARALLELISM holds no secret."""
+SETTING = re.compile(r"(?i)(?!.*(PASSWORD|PASSWD|PASSPHRASE)=)\w+=(-?\d{1,9}|true|false)")
+"""No secret whatever its name, as MAX_TOKEN=4096; but a password may be a number."""
+SECRET_VALUE = re.compile(
+    r"(?i)[a-z][a-z0-9+.-]*://[^/@\s:]*:[^/@\s]+@|PRIVATE KEY-----|^(gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|AKIA)[a-z0-9]{16}"
+)
+"""An address with a login in it, a private key, and keys that show whose they are."""
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
     r"NODE_RANK|(NCCL|GLOO|TP)_SOCKET_IFNAME|OMPI_COMM_WORLD_.*|"
@@ -89,6 +99,8 @@ def pattern_or(*words: str) -> AfterValidator:
             )
         if "step" not in names:
             raise ValueError(f"{value[:80]!r} has no group of the name step: (?P<step>\\d+)")
+        if max(map(len, names)) > LONGEST_METRIC:
+            raise ValueError(f"{value[:80]!r} has a group whose name is longer than {LONGEST_METRIC} characters")
         return value
 
     return AfterValidator(check)
@@ -107,7 +119,8 @@ def _variables(found: Any) -> Any:
 def _problem_of_variable(name: Any, value: Any) -> str | None:
     if not isinstance(name, str) or not VARIABLE.fullmatch(name):
         return f"{shown(name)} is no name of an environment variable: letters, digits and _"
-    if SECRET.fullmatch(name):
+    is_named_so = SECRET.fullmatch(name) and not SETTING.fullmatch(f"{name}={value}")
+    if is_named_so or SECRET_VALUE.search(str(value)):
         return (
             f"{name} looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell "
             "there) that the program reads; WANDB_API_KEY is taken from your own environment"

@@ -60,9 +60,9 @@ class OneUser(grpc.ServerInterceptor):
                 )
             return handler.unary_unary(request, context)
 
-        return handler and grpc.unary_unary_rpc_method_handler(
-            answer, handler.request_deserializer, handler.response_serializer
-        )
+        if not (handler and handler.unary_unary):  # The protocol's one call with a stream is not served.
+            return None
+        return grpc.unary_unary_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
 
 
 def user_of(peer: str, port: int) -> int | None:
