@@ -59,7 +59,7 @@ class Reader(RankReader):
                 found, _ = DECODER.raw_decode(text, begin)
             except (ValueError, RecursionError):
                 continue
-            values = dict((key, value) for key, value in found.items() if type(value) in (int, float) and is_name(key))
+            values = dict((key, value) for key, value in found.items() if type(value) in (int, float))
             if "step" in values:
                 return values
         return {}
@@ -78,7 +78,8 @@ class Reader(RankReader):
         if "validation_loss" in values:
             events.append({"event": "validation", "step": step, "loss": number(values.pop("validation_loss"))})
         for name in sorted(values):
-            events.append(metric(name, step, number(values[name])))
+            if len(name) <= LONGEST_METRIC and name.isprintable():
+                events.append(metric(name, step, number(values[name])))
         return events
 
     def _pace(self, step):
@@ -90,8 +91,3 @@ class Reader(RankReader):
         if before is None or last is None or step <= last:
             return []
         return [{"event": "time", "step": step, "seconds_per_step": round((now - before) / (step - last), 3)}]
-
-
-def is_name(text):
-    """Return whether a text can be a metric's name: a program may print any."""
-    return len(text) <= LONGEST_METRIC and text.isprintable()

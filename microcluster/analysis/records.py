@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from agent.spec import LONGEST_METRIC
 from microcluster.jobs.run_plan import Metric
@@ -41,21 +41,13 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "validation": ("loss",),
 }
 """The keys that readers of each event need."""
-
-
-def _in_print(name: str) -> str:
-    if not name.isprintable():
-        raise ValueError("it cannot be printed")
-    return name
-
-
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
 Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
 TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("t", "seconds", "seconds_per_step", "lag_s", "score"), Number),
     **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), Whole),
     **dict.fromkeys(("phase", "cause", "text", "source", "node"), str),
-    "name": Annotated[str, Field(max_length=LONGEST_METRIC), AfterValidator(_in_print)],
+    "name": Annotated[str, Field(max_length=LONGEST_METRIC, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")],
     "loss": Number | Literal["nan", "inf", "-inf"],  # JSON has no number for the words.
     "gpus": list[Number] | None,
     "best": list[str],

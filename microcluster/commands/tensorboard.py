@@ -2,11 +2,10 @@
 
 import socket
 import subprocess
-import threading
 from pathlib import Path
 
 import agent
-from core.plain_text import note, say
+from core.plain_text import note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -34,9 +33,8 @@ def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
     hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
     note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
     argv = tunnel_argv(hosts[0], hosts, cluster, local)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace") as tunnel:
-        threading.Thread(target=_pass_on, args=(tunnel,), daemon=True).start()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(argv, **pipes, text=True, errors="replace") as tunnel:
         try:
             return _serve(tunnel, f"http://{LOOPBACK}:{local}/", stack)
         except KeyboardInterrupt:
@@ -74,26 +72,26 @@ def free_port(wanted: str) -> int:
 
 
 def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
+    """Show what TensorBoard and ssh write, a machine's text with any characters and perhaps no line ends, until both have ended."""
     assert tunnel.stdout
-    answer = tunnel.stdout.readline(LONGEST_LINE).strip()
-    if answer != "ready":
-        reason = answer or "the connection was lost"
+    reason, is_ready = "the connection was lost", False
+    while line := tunnel.stdout.readline(LONGEST_LINE):
+        if line == "ready\n" and not is_ready:
+            is_ready = True
+            say(
+                f"TensorBoard: {address}  (only from this computer, for each of its users; Ctrl-C ends it, not the job)"
+            )
+        elif line.strip():
+            reason = line.strip()
+            note(reason)
+    if not is_ready:
         raise CommandFailed(
-            f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}"
+            f"starting TensorBoard for stack {stack}: {printable(reason)}. Try again: fab tensorboard --stack {stack}"
         )
-    say(f"TensorBoard: {address}  (only from this computer, for each of its users; Ctrl-C ends it, not the job)")
-    tunnel.wait()
     note(
         f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
     )
     return FAILED
-
-
-def _pass_on(tunnel: subprocess.Popen[str]) -> None:
-    """Show what TensorBoard and ssh write: a machine's text, which may hold control characters and no line ends."""
-    assert tunnel.stderr
-    while line := tunnel.stderr.readline(LONGEST_LINE):
-        note(line.rstrip("\n"))
 
 
 def _end(tunnel: subprocess.Popen[str]) -> None:

@@ -53,6 +53,11 @@ SECRET_VALUE = re.compile(
     r"(?i)[a-z][a-z0-9+.-]*://[^/@\s:]*:[^/@\s]+@|PRIVATE KEY-----|^(gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|AKIA)[a-z0-9]{16}"
 )
 """An address with a login in it, a private key, and keys that show whose they are."""
+SECRET_HINT = (
+    "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
+    "program reads; WANDB_API_KEY is taken from your own environment"
+)
+LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
     r"NODE_RANK|(NCCL|GLOO|TP)_SOCKET_IFNAME|OMPI_COMM_WORLD_.*|"
@@ -99,8 +104,6 @@ def pattern_or(*words: str) -> AfterValidator:
             )
         if "step" not in names:
             raise ValueError(f"{value[:80]!r} has no group of the name step: (?P<step>\\d+)")
-        if max(map(len, names)) > LONGEST_METRIC:
-            raise ValueError(f"{value[:80]!r} has a group whose name is longer than {LONGEST_METRIC} characters")
         return value
 
     return AfterValidator(check)
@@ -119,12 +122,6 @@ def _variables(found: Any) -> Any:
 def _problem_of_variable(name: Any, value: Any) -> str | None:
     if not isinstance(name, str) or not VARIABLE.fullmatch(name):
         return f"{shown(name)} is no name of an environment variable: letters, digits and _"
-    is_named_so = SECRET.fullmatch(name) and not SETTING.fullmatch(f"{name}={value}")
-    if is_named_so or SECRET_VALUE.search(str(value)):
-        return (
-            f"{name} looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell "
-            "there) that the program reads; WANDB_API_KEY is taken from your own environment"
-        )
     if TAKEN.fullmatch(name):
         return f"{name} is set by what starts the ranks; leave it out"
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -132,6 +129,11 @@ def _problem_of_variable(name: Any, value: Any) -> str | None:
     if not str(value).isprintable() or len(str(value)) > LONGEST:
         return f"the value of {name} holds signs that cannot be printed, or is longer than {LONGEST} characters"
     return None
+
+
+def _is_secret(name: Any, value: Any) -> bool:
+    is_named_so = SECRET.fullmatch(str(name)) and not SETTING.fullmatch(f"{name}={value}")
+    return bool(is_named_so or SECRET_VALUE.search(str(value)))
 
 
 Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
@@ -197,6 +199,14 @@ class OwnProgram(Section):
             found.append(
                 "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
             )
+        # Here and not as types: a run of before these rules has to be read.
+        variables = job.get("environment")
+        named = variables.items() if isinstance(variables, dict) else ()
+        found += [
+            f"job/environment: {printable(str(name))} {SECRET_HINT}" for name, value in named if _is_secret(name, value)
+        ]
+        if LONG_NAME.search(str(job.get("progress"))):
+            found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
         python, named = str(job.get("python", "")), named_image(sections)
         known = pythons(named)
         if python and known and python.removeprefix("/usr/bin/") not in known:

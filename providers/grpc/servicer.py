@@ -100,7 +100,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self._log = EngineLog(engine_address)
         self._engine_is_gone = engine_is_gone
         self.stop = threading.Event()
-        self._settings: Values | None = None
+        self._settings: Values = {}
         self._session: Session | None = None
 
     @truthful
@@ -132,12 +132,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
         """Remember the settings; the account is opened by the first operation that needs it, so previews need none."""
         settings = to_python(request.args)
-        if self._settings not in (None, settings):
+        if self._session is None:
+            self._settings, self._session = settings, self._vendor.session(settings, self.stop)
+        if self._settings != settings:
             raise ProviderError(
                 "configuring the provider: it works with other settings already, and keeps them. Run the command again."
             )
-        if self._session is None:
-            self._settings, self._session = settings, self._vendor.session(settings, self.stop)
         return provider_pb2.ConfigureResponse(acceptSecrets=False, supportsPreview=True)
 
     @truthful

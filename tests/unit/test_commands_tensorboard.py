@@ -54,7 +54,7 @@ NOISE = r"""
 import sys
 sys.stderr.buffer.write(b"\x1b]0;owned\x07W tensorflow \xff\x1b[2J\rready soon\n" + b"x" * 50000 + b"\nlast\n")
 sys.stderr.flush()
-print("ready", flush=True)
+print("\nready", flush=True)
 """
 
 

@@ -193,6 +193,12 @@ def test_a_variable_that_looks_like_a_secret_is_refused_and_not_repeated(name: s
     assert "hunter2" not in str(refused.value)
 
 
+def test_a_run_of_before_with_a_refused_variable_can_still_be_read() -> None:
+    facts = launched(own_program(environment={"DATABASE_HOST": "db.test"})).facts
+    older = facts.to_json().replace("DATABASE_HOST", "MYSQL_PWD")
+    assert ClusterFacts.from_json(older).job.environment == {"MYSQL_PWD": "db.test"}
+
+
 def test_settings_that_only_sound_like_a_secret_pass() -> None:
     assert launched(own_program(environment=NO_SECRETS)).plan.processes
 
