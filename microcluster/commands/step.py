@@ -16,8 +16,6 @@ from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 
-"""Bits of a file's mode."""
-
 
 def _read_facts() -> ClusterFacts:
     if sys.stdin.isatty():  # Reading from a terminal would wait for ever.
