@@ -16,7 +16,7 @@ SETTING = "api_key"
 
 
 class KeyFileError(Exception):
-    """No key is read from a file: the reason and what to do, without the file's name and never with what stands in it."""
+    """Why no key is read from a file, and what to do; it never quotes the file."""
 
 
 def settings_in(path: Path, section: str, write_anew: str, *, key_alone: bool = True) -> dict[str, str]:

@@ -72,7 +72,7 @@ def free_port(wanted: str) -> int:
 
 
 def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
-    """Show what TensorBoard and ssh write, a machine's text with any characters and perhaps no line ends, until both have ended."""
+    """Show what TensorBoard and ssh write until both have ended; a machine's text may have no line ends."""
     assert tunnel.stdout
     reason, is_ready = "the connection was lost", False
     while line := tunnel.stdout.readline(LONGEST_LINE):

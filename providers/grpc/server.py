@@ -66,7 +66,7 @@ class OneUser(grpc.ServerInterceptor):
 
 
 def user_of(peer: str, port: int) -> int | None:
-    """Return the user who holds the other end of a connection to a port of the loopback; None where the kernel knows none.
+    """Return the user at the other end of a connection to our port; None where the kernel knows none.
 
     Of a socket that was closed the kernel says user 0 and inode 0: only a living one counts.
     """
