@@ -18,6 +18,8 @@ STEP = "{step}"
 """In the same: the checkpoint's step."""
 ATTEMPT = "{attempt}"
 """In any process's argv: a word that is another one for each start of the run."""
+LONGEST_METRIC = 80
+"""Characters of a metric's name, all of which can be printed; a longer one is none."""
 FIELDS = (
     "version",
     # What the run is.

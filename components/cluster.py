@@ -14,11 +14,12 @@ from core.home import Home
 from microcluster.config.sections import Container as ContainerSection
 from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
+from microcluster.jobs.image import NGC, registry, takes_key_alone
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import decided
 
 REGISTRY_KEY = "ngc_key"
-"""The registry's key file, beside the account's credentials or in the home, unless the stack file names another."""
+"""NVIDIA's key in the home, or beside the account's credentials, where an emulated account has its registry's own."""
 # `exec`: Pulumi stops only its direct child, which must be the verb itself and not a shell around it.
 _FAB = "exec .venv/bin/fab"
 
@@ -160,11 +161,14 @@ def _container_of(stack: Stack, section: ContainerSection) -> Container:
 
 
 def _registry_key_file(stack: Stack, container: ContainerSection) -> Path | None:
-    """Return the registry's key file: the named one, else the account's, else the user's."""
+    """Return the registry's key file: the named one, else the account's; to NVIDIA's registry also the user's."""
     if container.registry_key_file:
         return Home.of().expand(container.registry_key_file)
+    if not takes_key_alone(container.image):
+        return None
     beside = [Path(stack.account_config_file).with_name(REGISTRY_KEY)] if stack.account_config_file else []
-    return next((file for file in (*beside, Home.of().root / REGISTRY_KEY) if file.exists()), None)
+    users = [Home.of().root / REGISTRY_KEY] if registry(container.image) == NGC else []
+    return next((file for file in (*beside, *users) if file.exists()), None)
 
 
 def step(

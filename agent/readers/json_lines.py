@@ -10,6 +10,7 @@ import math
 import time
 
 from agent.readers.ranks import RankReader, metric, number
+from agent.spec import LONGEST_METRIC
 
 REDRAWN_EVERY_S = 1.0
 """A progress bar is drawn ten times a second; values that are no numbers are taken at once."""
@@ -77,7 +78,8 @@ class Reader(RankReader):
         if "validation_loss" in values:
             events.append({"event": "validation", "step": step, "loss": number(values.pop("validation_loss"))})
         for name in sorted(values):
-            events.append(metric(name, step, number(values[name])))
+            if len(name) <= LONGEST_METRIC and name.isprintable():
+                events.append(metric(name, step, number(values[name])))
         return events
 
     def _pace(self, step):

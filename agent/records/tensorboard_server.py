@@ -51,7 +51,7 @@ def main(logdir, port):
         if not ready(child, int(port)):
             print("TensorBoard did not answer; what it said stands above")
             return 1
-        print("ready")
+        print("\nready")  # On a line of its own, whatever the server has written before it.
         sys.stdout.flush()
         child.wait()
         return 0

@@ -8,12 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
+from agent.spec import LONGEST_METRIC
 from microcluster.jobs.run_plan import Metric
 
 Event = Mapping[str, Any]
 Point = tuple[int, float]
 Evaluation = dict[str, Any]
 """``step``, ``loss`` ("nan" or "inf" where it is no number), ``t``, and other figures by metric name."""
+MOST_METRICS = 100
+"""Names in one file of events; what a program prints under more is left out."""
 LARGEST = 10**18
 """No time, count or size is larger."""
 NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -43,7 +46,8 @@ Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
 TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("t", "seconds", "seconds_per_step", "lag_s", "score"), Number),
     **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), Whole),
-    **dict.fromkeys(("phase", "cause", "text", "source", "node", "name"), str),
+    **dict.fromkeys(("phase", "cause", "text", "source", "node"), str),
+    "name": Annotated[str, Field(max_length=LONGEST_METRIC, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")],
     "loss": Number | Literal["nan", "inf", "-inf"],  # JSON has no number for the words.
     "gpus": list[Number] | None,
     "best": list[str],
@@ -60,7 +64,10 @@ def sound(values: Iterable[object]) -> tuple[tuple[Event, ...], int]:
     """Return the valid events among ``values``, and the number of the others."""
     values = tuple(values)
     events = tuple(filter(_is_sound, values))
-    return events, len(values) - len(events)
+    names = dict.fromkeys(event["name"] for event in events if event["event"] == "metric")
+    surplus = set(list(names)[MOST_METRICS:])
+    kept = tuple(event for event in events if event["event"] != "metric" or event["name"] not in surplus)
+    return kept, len(values) - len(kept)
 
 
 def parse(text: str) -> tuple[tuple[Event, ...], int]:

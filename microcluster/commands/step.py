@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 
 from core.home import Home, Owner
+from core.key_file import SETTING, KeyFileError, settings_in
 from core.plain_text import note, say
 from microcluster.commands.command_line import UserMistake, command
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -14,9 +15,6 @@ from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
-
-OTHERS_MAY = 0o077
-"""Bits of a file's mode."""
 
 
 def _read_facts() -> ClusterFacts:
@@ -136,7 +134,7 @@ def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
     """Return those of the variables that the job's program takes for which there is a value.
 
     Raises:
-        UserMistake: for a file that others may read.
+        UserMistake: for a file that holds no key, or that others may read.
     """
     names = RunFolder(cluster).plan.secrets if cluster.job else ()
     found = {name: kept().get(name) or _from_file(name) for name in names}
@@ -145,10 +143,9 @@ def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
 
 def _from_file(name: str) -> str | None:
     file = Home.of().root / name.lower()
-    if not file.is_file():
+    if not file.exists():
         return None
-    if file.stat().st_mode & OTHERS_MAY:
-        raise UserMistake(
-            f"Reading {file}: others may read it too. Forbid it (chmod 600 {file}), then run the same command again."
-        )
-    return file.read_text().strip()
+    try:
+        return settings_in(file, name.lower(), "Write the key alone into it (mode 0600).").get(SETTING)
+    except KeyFileError as error:
+        raise UserMistake(f"Reading the key in {file}: {error} Then run the same command again.") from None

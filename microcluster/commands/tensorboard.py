@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import agent
-from core.plain_text import note, say
+from core.plain_text import note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -20,6 +20,7 @@ LOOPBACK = "127.0.0.1"
 TOOL = "MICROCLUSTER_TOOL=tensorboard"
 SERVER = Path(agent.__file__).with_name("records") / "tensorboard_server.py"
 END_TIMEOUT_S = 15
+LONGEST_LINE = 10_000
 USUAL = "usually 10 to 20 s"
 
 
@@ -32,7 +33,8 @@ def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
     hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
     note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
     argv = tunnel_argv(hosts[0], hosts, cluster, local)
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tunnel:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(argv, **pipes, text=True, errors="replace") as tunnel:
         try:
             return _serve(tunnel, f"http://{LOOPBACK}:{local}/", stack)
         except KeyboardInterrupt:
@@ -70,14 +72,21 @@ def free_port(wanted: str) -> int:
 
 
 def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
-    answer = tunnel.stdout.readline().strip() if tunnel.stdout else ""
-    if answer != "ready":
-        reason = answer or "the connection was lost"
+    """Show what TensorBoard and ssh write until both have ended; a machine's text may have no line ends."""
+    reason, is_ready = "the connection was lost", False
+    while line := tunnel.stdout.readline(LONGEST_LINE) if tunnel.stdout else "":
+        if line == "ready\n" and not is_ready:
+            is_ready = True
+            say(
+                f"TensorBoard: {address}  (only from this computer, for each of its users; Ctrl-C ends it, not the job)"
+            )
+        elif line.strip():
+            reason = line.strip()
+            note(reason)
+    if not is_ready:
         raise CommandFailed(
-            f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}"
+            f"starting TensorBoard for stack {stack}: {printable(reason)}. Try again: fab tensorboard --stack {stack}"
         )
-    say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, not the job)")
-    tunnel.wait()
     note(
         f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
     )

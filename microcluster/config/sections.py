@@ -1,6 +1,7 @@
 """The sections of a stack file with their keys and allowed values: ``container`` and ``guard`` here; the account and the kind add theirs."""
 
 import re
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model, model_validator
@@ -23,6 +24,8 @@ LONGEST_IMAGE = 255
 
 def _key_file(value: str) -> str:
     problem = problem_of_path(value)
+    if problem is None and ".ssh" in PurePath(value).parts:
+        problem = "names a file of ssh, whose keys go to no registry; name the file of the registry's own key"
     if problem:
         raise ValueError(problem)
     return value
@@ -64,7 +67,9 @@ class Container(_Section):
         Annotated[
             StrictStr,
             AfterValidator(_key_file),
-            Field(description="path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`"),
+            Field(
+                description="path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`; the key alone for NVIDIA's registry, else under `[registry]`"
+            ),
         ]
         | None
     ) = None

@@ -11,6 +11,7 @@ import pygal
 from pygal.style import CleanStyle
 from rich.filesize import decimal
 
+from core.plain_text import printable
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, rewound
 from microcluster.analysis.run_questions import Answer
@@ -144,14 +145,14 @@ def _drawn(kind: type[pygal.Graph], name: str, parts: Mapping[str, Sequence[Any]
         width=720,
         height=270,
         max_scale=8,  # More labels on an axis would overlap.
-        y_title=name,
+        y_title=printable(name),
         legend_at_bottom=len(parts) > 1,
         show_legend=len(parts) > 1,
         no_data_text="nothing yet",
         **look,
     )
     for title, values in parts.items():
-        chart.add(title, values)
+        chart.add(printable(title), values)
     # The library writes its settings into a script even where nothing reads them.
     return re.sub(r"<script.*?</script>", "", chart.render(is_unicode=True), flags=re.DOTALL)
 

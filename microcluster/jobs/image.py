@@ -8,6 +8,9 @@ from typing import Any
 from microcluster.jobs.job_section import Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
+NGC = "nvcr.io"
+EMULATED_REGISTRY = "ngc.microcluster.internal"
+"""The registry of an emulated account, whatever its port; a key alone in a file belongs to these two."""
 LOCAL_REPOSITORY = "microcluster/training"
 """What the image that is built from images/training is offered as, in whatever registry."""
 OURS = "microcluster/"
@@ -29,6 +32,16 @@ BUILDERS_OWN_LINE = re.compile(
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """The builder paints what a step writes to its standard error."""
 STEP = re.compile(r"Step \d+/\d+ : ")
+
+
+def registry(image: str) -> str:
+    """Return the registry of an image reference, with its port if it names one."""
+    return image.partition("/")[0]
+
+
+def takes_key_alone(image: str) -> bool:
+    """Return whether a key with no word of whose it is may go to the registry of an image."""
+    return registry(image) == NGC or registry(image).partition(":")[0] == EMULATED_REGISTRY
 
 
 def repository(image: str) -> str:

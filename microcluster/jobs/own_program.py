@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
@@ -41,8 +42,22 @@ REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_.*)?", re.IGNORECASE)
+SECRET = re.compile(
+    r"(.*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?)|(.*_)?(PAT|PASS|PWD|DSN))(_.*)?",
+    re.IGNORECASE,
+)
 """As a word of the name: TOKENIZERS_PARALLELISM holds no secret."""
+SETTING = re.compile(r"(?i)(?!.*(PASSWORD|PASSWD|PASSPHRASE)=)\w+=(-?\d{1,9}|true|false)")
+"""No secret whatever its name, as MAX_TOKEN=4096; but a password may be a number."""
+SECRET_VALUE = re.compile(
+    r"(?i)[a-z][a-z0-9+.-]*://[^/@\s:]*:[^/@\s]+@|PRIVATE KEY-----|^(gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|AKIA)[a-z0-9]{16}"
+)
+"""An address with a login in it, a private key, and keys that show whose they are."""
+SECRET_HINT = (
+    "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
+    "program reads; WANDB_API_KEY is taken from your own environment"
+)
+LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
     r"NODE_RANK|(NCCL|GLOO|TP)_SOCKET_IFNAME|OMPI_COMM_WORLD_.*|"
@@ -107,11 +122,6 @@ def _variables(found: Any) -> Any:
 def _problem_of_variable(name: Any, value: Any) -> str | None:
     if not isinstance(name, str) or not VARIABLE.fullmatch(name):
         return f"{shown(name)} is no name of an environment variable: letters, digits and _"
-    if SECRET.fullmatch(name):
-        return (
-            f"{name} looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell "
-            "there) that the program reads; WANDB_API_KEY is taken from your own environment"
-        )
     if TAKEN.fullmatch(name):
         return f"{name} is set by what starts the ranks; leave it out"
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -119,6 +129,11 @@ def _problem_of_variable(name: Any, value: Any) -> str | None:
     if not str(value).isprintable() or len(str(value)) > LONGEST:
         return f"the value of {name} holds signs that cannot be printed, or is longer than {LONGEST} characters"
     return None
+
+
+def _is_secret(name: Any, value: Any) -> bool:
+    is_named_so = SECRET.fullmatch(str(name)) and not SETTING.fullmatch(f"{name}={value}")
+    return bool(is_named_so or SECRET_VALUE.search(str(value)))
 
 
 Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
@@ -184,6 +199,14 @@ class OwnProgram(Section):
             found.append(
                 "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
             )
+        # Here and not as types: a run of before these rules has to be read.
+        variables = job.get("environment")
+        named = variables.items() if isinstance(variables, dict) else ()
+        found += [
+            f"job/environment: {printable(str(name))} {SECRET_HINT}" for name, value in named if _is_secret(name, value)
+        ]
+        if LONG_NAME.search(str(job.get("progress"))):
+            found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
         python, named = str(job.get("python", "")), named_image(sections)
         known = pythons(named)
         if python and known and python.removeprefix("/usr/bin/") not in known:

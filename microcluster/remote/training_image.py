@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from agent.nodes import chain_copy
 from core.files import write_whole
+from core.key_file import SETTING, KeyFileError, settings_in
 from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
@@ -49,7 +50,7 @@ def pull_base(host: Host, container: Container, digests: Path, exported_key: str
         exported_key: the registry's key, used if the container names no key file.
     """
     key = registry_key(container, exported_key)
-    registry = container.image.partition("/")[0]
+    registry = image.registry(container.image)
     file = digests / quote(container.image, safe=":")
     digest = file.read_text().strip() if file.exists() else ""
     wanted = f"{registry}/{image.repository(container.image)}@{digest}" if digest else ""
@@ -63,7 +64,7 @@ def pull_base(host: Host, container: Container, digests: Path, exported_key: str
         )
     another = f"To take what the tag names now, remove {file}"
     if done.exit_code == PULL_FAILED:
-        hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
+        hint = "" if key else f" No key for {registry} was given; if it needs one, put it into {key_source(container)}."
         hint += f" {another}." if digest else ""
         raise RemoteError(
             f"pulling {wanted or container.image} on {host}: {said}.{room_hint(said, host) or hint} Then run the same command again."
@@ -127,25 +128,37 @@ def inspected(host: Host, argv: Sequence[str]) -> str | None:
 
 
 def registry_key(container: Container, exported: str | None) -> str | None:
-    """Return the registry's key, or None.
+    """Return the key of the image's registry, or None: no other registry gets it.
 
     A named file has precedence: an exported key of a real account must not reach the local registry.
     """
+    registry = image.registry(container.image)
     if not container.registry_key_file:
-        return (exported or "").strip() or None
-    path = Path(container.registry_key_file).expanduser()
+        return (exported or "").strip() or None if registry == image.NGC else None
+    path, key_alone = Path(container.registry_key_file).expanduser(), image.takes_key_alone(container.image)
     try:
-        return path.read_text().strip()
-    except OSError as error:
-        raise RemoteError(
-            f"reading the registry's key from {path}: {error.strerror}. Write the key into it (mode 0600), then run "
-            "the same command again."
-        ) from error
+        return settings_in(path, registry, f"Write {_lines(registry)} into it.", key_alone=key_alone)[SETTING]
+    except KeyFileError as error:
+        reason = str(error)
+    except KeyError:
+        reason = (
+            f"it has none for {registry}, and a key alone belongs to {image.NGC}. Write {_lines(registry)} into it."
+        )
+    raise RemoteError(
+        f"reading the registry's key from {path}: nothing was sent, as {reason} Then run the same command again."
+    )
 
 
 def key_source(container: Container) -> str:
     """Return the source of the key, for messages."""
-    return container.registry_key_file or f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
+    registry = image.registry(container.image)
+    ours = f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
+    named = f"a file that container.registryKeyFile names, as {_lines(registry)}"
+    return container.registry_key_file or (ours if registry == image.NGC else named)
+
+
+def _lines(registry: str) -> str:
+    return f"the lines '[{registry}]' and '{SETTING} = KEY' (mode 0600)"
 
 
 def ensure_built(launcher: Host, container: Container, digests: Path, exported_key: str | None = None) -> bool:

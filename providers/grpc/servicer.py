@@ -100,6 +100,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self._log = EngineLog(engine_address)
         self._engine_is_gone = engine_is_gone
         self.stop = threading.Event()
+        self._settings: Values = {}
         self._session: Session | None = None
 
     @truthful
@@ -130,7 +131,13 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
         """Remember the settings; the account is opened by the first operation that needs it, so previews need none."""
-        self._session = self._vendor.session(to_python(request.args), self.stop)
+        settings = to_python(request.args)
+        if self._session is None:
+            self._settings, self._session = settings, self._vendor.session(settings, self.stop)
+        if self._settings != settings:
+            raise ProviderError(
+                "configuring the provider: it works with other settings already, and keeps them. Run the command again."
+            )
         return provider_pb2.ConfigureResponse(acceptSecrets=False, supportsPreview=True)
 
     @truthful

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.home import Home
-from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings, written
+from core.key_file import written
+from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings
 
 VENDOR = "https://api.paperspace.com/v1"
 SECTION = "paperspace"

@@ -1,14 +1,13 @@
-"""The file of an account's key: who may read it, where it says the API is, and who signed its certificate."""
+"""The file of an account's key: where it says the API is, and who signed its certificate."""
 
-import configparser
+import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from core.home import Home
+from core.key_file import KeyFileError, settings_in
 from providers.rental.errors import ProviderError
-
-OTHERS = 0o077
 
 
 class CredentialsError(ProviderError):
@@ -23,12 +22,11 @@ class Place:
     @property
     def is_local(self) -> bool:
         """Tell whether the endpoint is this machine; then no proxy and no ``.netrc`` is asked."""
-        host = urlsplit(self.endpoint).hostname or ""
-        return host in ("localhost", "::1") or host.startswith("127.")
+        return _is_loopback(urlsplit(self.endpoint).hostname or "")
 
 
 def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict[str, str]:
-    """Read the section of a key's file, without what is empty; one word alone is the key.
+    """Read the section of a key's file.
 
     Args:
         write_anew: says what the file has to look like.
@@ -37,28 +35,10 @@ def read_settings(path: Path, section: str, write_anew: str, start: str) -> dict
     Raises:
         CredentialsError: it cannot be read, or others on this computer may read the key in it.
     """
-    doing, parser = f"reading the account's key from {path}", configparser.RawConfigParser(allow_no_value=True)
     try:
-        text = path.read_text(encoding="utf-8")
-        is_key = len(text.split()) == 1 and not text.strip().startswith("[")
-        parser.read_string(f"[{section}]\napi_key = {text.strip()}" if is_key else text)
-    except FileNotFoundError:
-        why = f"the file does not exist. If this is the local account, start it with '{start}'"
-        raise CredentialsError(f"{doing}: {why}.") from None
-    except OSError as error:
-        raise CredentialsError(f"{doing}: {error.strerror}. Check the file.") from None
-    except (configparser.Error, ValueError):
-        # The parser's own text quotes the line, which may hold the key.
-        raise CredentialsError(f"{doing}: not a [{section}] file. {write_anew}") from None
-    found = written(parser[section]) if parser.has_section(section) else {}
-    if "api_key" in found and path.stat().st_mode & OTHERS:
-        raise CredentialsError(f"{doing}: others on this computer may read it. Run 'chmod 600 {path}'.")
-    return found
-
-
-def written(settings: Mapping[str, str | None]) -> dict[str, str]:
-    """Leave out what is empty."""
-    return {name: value.strip() for name, value in settings.items() if value and value.strip()}
+        return settings_in(path, section, f"{write_anew} An account on this computer writes it itself: '{start}'.")
+    except KeyFileError as error:
+        raise CredentialsError(f"reading the account's key from {path}: {error}") from None
 
 
 def endpoint(settings: Mapping[str, str], source: str, public: str) -> str:
@@ -68,7 +48,7 @@ def endpoint(settings: Mapping[str, str], source: str, public: str) -> str:
         public: the vendor's own address, which counts where none is named.
 
     Raises:
-        CredentialsError: it is no address, or holds more than one.
+        CredentialsError: it is no address, or holds more than one, or the key would go there for everybody to read.
     """
     text = settings.get("endpoint_url", public)
     try:
@@ -81,7 +61,20 @@ def endpoint(settings: Mapping[str, str], source: str, public: str) -> str:
         raise CredentialsError(
             f"reading endpoint_url from {source}: not the address of an API, like {public}. Correct the line, or remove it."
         )
+    if address.scheme == "http" and not _is_loopback(address.hostname):
+        raise CredentialsError(
+            f"reading endpoint_url from {source}: an http address outside this computer, where the key could be read on its "
+            "way; nothing was sent. Write https instead."
+        )
     return text
+
+
+def _is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine; a name that begins with 127 is none."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def authority(settings: Mapping[str, str], source: str) -> str | None:

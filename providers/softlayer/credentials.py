@@ -9,7 +9,8 @@ from pathlib import Path
 import SoftLayer
 
 from core.home import Home
-from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings, written
+from core.key_file import written
+from providers.rental.key_file import CredentialsError, Place, authority, endpoint, read_settings
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for an answer; a call without a limit hangs a deployment for good when one packet is lost. Orders have more."""

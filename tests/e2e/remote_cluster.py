@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from image_containers import TRAINING, need
 
+from core.files import write_whole
 from core.home import Home
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
@@ -45,8 +46,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys")
     for name in ("id_ed25519", "rank_ed25519", "host_0", "host_1", "host_2", "stranger"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name], check=True)
-    (folder / "ngc_key").write_text(key_of(STATE))
-    (folder / "wrong_key").write_text("not-the-key-that-was-given")
+    write_whole(folder / "ngc_key", key_of(STATE), 0o600)
+    write_whole(folder / "wrong_key", "not-the-key-that-was-given", 0o600)
     return folder
 
 

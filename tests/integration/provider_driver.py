@@ -1,15 +1,23 @@
 """A provider process, started and asked as the engine does it."""
 
 import os
+import pwd
+import select
+import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Self
 
-from tools.chaos.fork_server import PROVIDER, Process, fork
+import grpc
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from tools.chaos.fork_server import CONTEXT, PROVIDER, Process, fork
 from tools.chaos.provider import Failed, Provider, Resource
 
-__all__ = ["Driver", "Failed", "Resource"]
+__all__ = ["Driver", "Failed", "Resource", "relayed"]
 EXECUTABLE = Path(__file__).parents[2] / "providers" / "pulumi-resource-softlayer"
 
 
@@ -60,3 +68,31 @@ class Driver(Provider):
 
     def __exit__(self, *_: object) -> None:
         self.leave()
+
+
+@contextmanager
+def relayed(user: str, address: str) -> Iterator[provider_pb2_grpc.ResourceProviderStub]:
+    """Call the provider over a connection that is another user's."""
+    ours, theirs = CONTEXT.Pipe()
+    relay = CONTEXT.Process(target=_relay, args=(user, address, theirs), daemon=True)
+    relay.start()
+    with grpc.insecure_channel(f"127.0.0.1:{ours.recv()}") as channel:
+        yield provider_pb2_grpc.ResourceProviderStub(channel)
+    relay.kill()
+    relay.join()
+
+
+def _relay(user: str, address: str, told: Connection) -> None:
+    """Become a user, and pass on what one connection sends and gets."""
+    os.setgroups([])
+    os.setgid(pwd.getpwnam(user).pw_gid)
+    os.setuid(pwd.getpwnam(user).pw_uid)
+    host, _, port = address.partition(":")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        told.send(server.getsockname()[1])
+        near, _ = server.accept()
+        far = socket.create_connection((host, int(port)))
+        other = {near: far, far: near}
+        while True:
+            for ready in select.select(list(other), [], [])[0]:
+                other[ready].sendall(ready.recv(65536))

@@ -1,5 +1,8 @@
 """The provider's protocol, without an account: start, previews, refusals and Cancel."""
 
+import os
+
+import grpc
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
@@ -7,7 +10,7 @@ from pulumi.runtime.proto import provider_pb2
 from providers.grpc.servicer import to_struct
 from providers.rental.spec import UNKNOWN
 from tests.integration.provider_cluster import guest
-from tests.integration.provider_driver import Driver, Failed, Resource
+from tests.integration.provider_driver import Driver, Failed, Resource, relayed
 from tools.chaos.provider import named
 
 NOWHERE = "/nonexistent/softlayer.conf"
@@ -62,6 +65,27 @@ def test_changed_settings_never_replace_the_provider(driver):
         provider_pb2.DiffRequest(old_inputs=to_struct({"configFile": "a"}), news=to_struct({"configFile": "b"}))
     )
     assert list(answer.replaces) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("method", ["GetPluginInfo", "Configure", "Create", "Delete", "Cancel"])
+def test_a_call_of_another_user_is_refused(driver, method):
+    request = getattr(provider_pb2, f"{method}Request", empty_pb2.Empty)()
+    with (
+        relayed("nobody", driver.address) as stub,
+        pytest.raises(grpc.RpcError, match="only the user who started it may"),
+    ):
+        getattr(stub, method)(request)
+    with relayed("root", driver.address) as stub:
+        assert stub.GetPluginInfo(empty_pb2.Empty()).version
+
+
+def test_a_second_configuration_with_other_values_is_refused(driver):
+    same = to_struct({"timeScale": str(driver.time_scale), "configFile": NOWHERE})
+    driver.stub.Configure(provider_pb2.ConfigureRequest(args=same))
+    other = to_struct({"timeScale": str(driver.time_scale), "configFile": "/tmp/another.conf"})
+    with pytest.raises(grpc.RpcError, match="it works with other settings already"):
+        driver.stub.Configure(provider_pb2.ConfigureRequest(args=other))
 
 
 def test_cancel_twice_is_harmless():

@@ -57,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.server.act(self.connection)
 
-    do_GET = do_POST
+    do_GET = do_CONNECT = do_POST
 
 
 @contextmanager

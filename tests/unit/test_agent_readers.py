@@ -29,6 +29,11 @@ def test_a_line_of_json_is_a_step_and_its_other_numbers_are_metrics():
     assert event == {"event": "train", "step": 3, "loss": "nan"}, "a word that JSON can hold"
 
 
+@pytest.mark.parametrize("name", ["a\\u0000b", "\\u001b[2J", "\\ud800", "a\\nb", "a" * 81])
+def test_a_number_under_a_name_that_cannot_be_shown_is_no_metric(name):
+    assert reader().read(f'{{"step": 10, "loss": 2.5, "{name}": 1}}') == [{"event": "train", "step": 10, "loss": 2.5}]
+
+
 def test_a_pattern_with_named_groups_does_the_same():
     own = r"epoch \d+ step (?P<step>\d+) loss (?P<loss>\S+)(?: acc (?P<accuracy>\S+))?"
     found = reader("pattern", 0.0, 2.0, 4.0, pattern=own)

@@ -35,6 +35,22 @@ NEARLY = st.builds(
 )
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\x1b[2J", "\ud800", "\n", "a" * 81, "\u202e"])
+def test_a_metric_whose_name_cannot_be_shown_is_malformed(name: str) -> None:
+    good = {"event": "metric", "name": "accuracy", "step": 1, "value": 0.5}
+    assert records.sound([good, good | {"name": name}]) == ((good,), 1)
+
+
+def test_of_too_many_metrics_the_first_are_kept_with_all_their_points() -> None:
+    every = [
+        {"event": "metric", "name": f"m{number}", "step": step, "value": 0.5}
+        for step in (1, 2)
+        for number in range(300)
+    ]
+    kept, malformed = records.sound([*every, {"event": "train", "step": 3}])
+    assert (len(kept), malformed) == (2 * records.MOST_METRICS + 1, 600 - 2 * records.MOST_METRICS)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -9,6 +9,7 @@ import pytest
 from fake_machine import FakeMachine
 from launching import transformer
 
+from microcluster.commands import tensorboard as module
 from microcluster.commands.command_line import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
@@ -47,3 +48,29 @@ def test_what_is_no_port_is_refused_and_of_one_in_use_another_named() -> None:
         port = other.getsockname()[1]
         with pytest.raises(UserMistake, match=f"fab tensorboard --port {port + 1}"):
             free_port(str(port))
+
+
+NOISE = r"""
+import sys
+sys.stderr.buffer.write(b"\x1b]0;owned\x07W tensorflow \xff\x1b[2J\rready soon\n" + b"x" * 50000 + b"\nlast\n")
+sys.stderr.flush()
+print("\nready", flush=True)
+"""
+
+
+def test_what_tensorboard_writes_is_shown_without_control_characters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = FakeMachine()
+    host.connect = lambda: None
+    cluster = ClusterFacts("local", "1f3a9c42", run="0123456789ab")
+    monkeypatch.setattr(module, "cluster_of", lambda stack: cluster)
+    monkeypatch.setattr(module, "open_hosts", lambda cluster: [host])
+    monkeypatch.setattr(module, "tunnel_argv", lambda *words: (sys.executable, "-c", NOISE))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    assert module.tensorboard.code(stack="local", port=port) == 1
+    said = capsys.readouterr()
+    assert "W tensorflow \ufffd\nready soon\n" in said.err and "last\n" in said.err
+    assert not set(said.err) & set("\x1b\x07\r") and "owned" not in said.err
+    assert "for each of its users" in said.out

@@ -149,7 +149,7 @@ def test_yaml_is_taken_without_its_traps(tmp_path, raw, expected) -> None:
         (b"config:\n  ? [a]\n  : 1\n", "config: a key is a list"),
         (b"config: {\n", "line 2"),
         (b"config: {}\n---\nconfig: {}\n", "but found another document"),
-        (b"config: {a: " + 5000 * b"9" + b"}\n", "a value is none: Exceeds the limit"),
+        (b"config: {a: " + 5000 * b"9" + b"}\n", "... is no number as people write one"),
         (b"\xff\xfe\x00", "is no UTF-8"),
         (b"config: \x00\n", "special characters are not allowed"),
     ],
@@ -176,6 +176,25 @@ def test_a_key_in_a_stack_file_is_refused_with_how_to_do_it_instead_and_never_re
 @pytest.mark.parametrize("path", ["container/registryKeyFile", "softlayer:configFile"])
 def test_a_key_in_the_place_of_its_file_is_not_repeated(tmp_path, path) -> None:
     assert "nvapi" not in refusal(file_with(tmp_path, path, "nvapi-c0ffee"))
+
+
+@pytest.mark.parametrize("number", ["0xfff", "0b11", "0600", "1:30", "190:20:30.15", "9" * 19, "+0x1", "-1:0", "0_1"])
+def test_a_number_that_people_would_read_as_another_one_is_refused(tmp_path, number) -> None:
+    said = refusal(file_with(tmp_path, "job/maxSteps", number))
+    assert f"maxSteps: '{number}' is no number as people write one" in said
+
+
+@pytest.mark.parametrize("number", ["300", "50_000", "'0600'"])
+def test_plain_digits_and_texts_are_read_as_ever(tmp_path, number) -> None:
+    values = config.read_values(file_with(tmp_path, "job/maxSteps", number))
+    assert values["microcluster:job"]["maxSteps"] in (300, 50_000, "0600")
+
+
+@pytest.mark.parametrize("path", ["~/.ssh/id_ed25519", "/root/.ssh/keys/id_rsa", "$HOME/.ssh/config"])
+def test_a_key_of_ssh_is_no_registry_key(tmp_path, path) -> None:
+    assert "container/registryKeyFile: names a file of ssh" in refusal(
+        file_with(tmp_path, "container/registryKeyFile", path)
+    )
 
 
 @pytest.mark.parametrize("variable", ["$SL_API_KEY", "${NGC_API_KEY}", "$HOME/$SL_API_KEY", "/tmp/$SL_API_KEY"])

@@ -35,6 +35,9 @@ RATES = ((1, 1e-4), (101, 2e-4))
 POINTS = [(step, 8.0 - step / 100) for step in range(0, 300, 10)]
 
 
+HOSTILE = "a\0b\x1b[2J\ufffe\ud800" + "c" * 300
+
+
 def written(events=(), *, emulated: bool = False, **changes: object) -> str:
     files = (("logdir/model.ckpt-300.index", 1000),)
     records = Records(events, "base_params = {'a': '<b>'}", files, (), CHECKPOINTS, RATES)
@@ -56,6 +59,12 @@ def test_the_page_shows_answers_curves_cost_and_files_with_nothing_from_elsewher
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert not re.search(r"""(src|href)\s*=\s*["'](https?:)?//""", text)
     assert "<script" not in text and "@import" not in text and "url(http" not in text
+
+
+def test_no_name_of_a_curve_stops_the_page() -> None:
+    drawn = report_page.curve(HOSTILE, {HOSTILE: POINTS, "\0": POINTS})
+    assert drawn.startswith("<svg") and "c" * 100 not in drawn
+    assert report_page.bars(HOSTILE, ["one"], {HOSTILE: [1.0]}).startswith("<svg")
 
 
 def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> None:

@@ -171,6 +171,43 @@ def test_a_bad_key_of_a_program_of_ones_own_is_named(job: dict[str, object], exp
         own_program(**job)
 
 
+SECRETS = {
+    **dict.fromkeys(("GITHUB_PAT", "DB_PASS", "PASSWD", "MYSQL_PWD", "PGPASSWORD", "SSH_PASSPHRASE", "APIKEY"), "x"),
+    **dict.fromkeys(("SESSION_COOKIE", "AWS_CREDENTIALS", "SENTRY_DSN", "KEY", "git_token", "TOKEN_FILE_TEXT"), "x"),
+    **{"PGPASSWORD": 12345678, "HF_TOKEN": "123456789012", "DB_PASSPHRASE": "true"},
+    **{"DATABASE_URL": "postgres://me:hunter2@db.test/x", "CACHE": "redis://:hunter2@h:6379/0"},
+    **{"CERTIFICATE": "-----BEGIN PRIVATE KEY-----", "LOGIN": f"ghp_{'a1' * 18}", "HUB": f"hf_{'aB' * 17}"},
+}
+NO_SECRETS = {
+    **{"MAX_TOKEN": 4096, "MAX_TOKENS": "4096", "KEYBOARD": "us", "PWD_LEN": 8, "N_PASS": "3", "USE_KEY": "false"},
+    **{"TOKENIZERS_PARALLELISM": "false", "COMPASS": "north", "MONGO_URL": "mongodb://db.test/x", "PATIENCE": "5"},
+    **{"DATABASE_URL": "sqlite:///data/x", "PROXY": "http://h:3128/a@b", "MODEL": "hf_internal_testing_tiny_model"},
+    "PASSWORD_LENGTH": 12,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), SECRETS.items())
+def test_a_variable_that_looks_like_a_secret_is_refused_and_not_repeated(name: str, value: object) -> None:
+    with pytest.raises(config.ConfigError, match=f"{name} looks like a secret, and a stack file holds none") as refused:
+        own_program(environment={name: value})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_run_of_before_with_a_refused_variable_can_still_be_read() -> None:
+    facts = launched(own_program(environment={"DATABASE_HOST": "db.test"})).facts
+    older = facts.to_json().replace("DATABASE_HOST", "MYSQL_PWD")
+    assert ClusterFacts.from_json(older).job.environment == {"MYSQL_PWD": "db.test"}
+
+
+def test_settings_that_only_sound_like_a_secret_pass() -> None:
+    assert launched(own_program(environment=NO_SECRETS)).plan.processes
+
+
+def test_a_pattern_names_no_metric_that_is_too_long() -> None:
+    with pytest.raises(config.ConfigError, match="has a group whose name is longer than 80 characters"):
+        own_program(progress=rf"(?P<step>\d+) (?P<{'a' * 81}>\d+)")
+
+
 BENCHMARK = {"maxSteps": None, "checkpoints": None, "progress": r"Iter #(?P<step>\d+): (?P<images>[\d.]+) img/sec"}
 
 

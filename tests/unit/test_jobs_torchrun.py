@@ -12,6 +12,8 @@ import yaml
 from launching import on_gpus, run_id
 
 from agent.launch import torchrun
+from microcluster.commands.command_line import UserMistake
+from microcluster.commands.step import secrets_for
 from microcluster.config import stack as config
 from microcluster.jobs import image
 from microcluster.jobs.run_spec import RunFolder
@@ -212,6 +214,23 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
         check=True,
     )
     assert said.stdout == f"{shown}abcdef012345-0a1b2callow\n"
+
+
+def test_the_key_in_the_home_is_read_only_from_a_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    facts = launched(requirements=["wandb==0.15.9"]).facts
+    assert secrets_for(facts) == {}
+    file = tmp_path / "wandb_api_key"
+    file.write_text(f"{KEY}\n")
+    file.chmod(0o640)
+    with pytest.raises(UserMistake, match="others on this computer may read it") as refused:
+        secrets_for(facts)
+    assert KEY not in str(refused.value)
+    file.chmod(0o600)
+    assert secrets_for(facts) == {"WANDB_API_KEY": KEY}
+    file.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n")
+    with pytest.raises(UserMistake, match="a private key"):
+        secrets_for(facts)
 
 
 def test_a_program_without_the_package_gets_no_variables_of_it_and_no_key() -> None:

@@ -138,18 +138,30 @@ def test_more_steps_change_the_facts_and_not_the_run() -> None:
     assert short["triggers"] == long["triggers"]
 
 
-def test_the_registry_key_of_the_home_serves_stacks_that_name_no_other_and_have_none_beside_the_accounts_file(
-    tmp_path, monkeypatch
-) -> None:
+def registry_key_file(**changes: object) -> str | None:
+    return facts_of(config.parse("dev", written(**changes)), OWNER).container.registry_key_file
+
+
+def test_the_registry_key_of_the_home_serves_nvidias_registry_alone(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert facts_of(config.parse("dev", written()), OWNER).container.registry_key_file is None
+    assert registry_key_file() is None
     (tmp_path / "ngc_key").touch()
-    assert facts_of(config.parse("dev", written()), OWNER).container.registry_key_file == str(tmp_path / "ngc_key")
-    named = config.parse("dev", written(container__registryKeyFile="$MICROCLUSTER_HOME/other"))
-    assert facts_of(named, OWNER).container.registry_key_file == str(tmp_path / "other")
+    assert registry_key_file() == str(tmp_path / "ngc_key")
+    for image in (
+        "evil.test/x:1",
+        "nvcr.io.evil.test/x:1",
+        "ngc.microcluster.internal:5000/microcluster/training:local",
+    ):
+        assert registry_key_file(container__image=image) is None
+    assert registry_key_file(container__registryKeyFile="$MICROCLUSTER_HOME/other") == str(tmp_path / "other")
+
+
+def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     beside = tmp_path / "emulator" / "ngc_key"
     beside.parent.mkdir()
     beside.touch()
+    (tmp_path / "ngc_key").touch()
     emulated = written() | {"softlayer:configFile": "$MICROCLUSTER_HOME/emulator/softlayer.conf"}
     assert facts_of(config.parse("dev", emulated), OWNER).container.registry_key_file == str(beside)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from providers.paperspace import credentials as paperspace
 from providers.rental.errors import AccountError
 from providers.softlayer.account import account_of
 from providers.softlayer.api import Api
@@ -66,9 +67,9 @@ def test_a_file_with_a_key_that_others_may_read_is_refused(home, mode, is_named)
 
 
 def test_a_file_without_a_key_may_be_read_by_others(home):
-    (home / ".softlayer").write_text("[softlayer]\nendpoint_url = http://h/rest/v3.1/\n")
+    (home / ".softlayer").write_text("[softlayer]\nendpoint_url = https://h/rest/v3.1/\n")
     (home / ".softlayer").chmod(0o644)
-    assert load(None, {"SL_USERNAME": "u", "SL_API_KEY": KEY}).endpoint == "http://h/rest/v3.1/"
+    assert load(None, {"SL_USERNAME": "u", "SL_API_KEY": KEY}).endpoint == "https://h/rest/v3.1/"
     with pytest.raises(CredentialsError, match="Is a directory"):
         load(str(home))
 
@@ -103,10 +104,12 @@ def test_a_key_in_the_path_of_the_address_is_not_shown_when_nobody_answers(home)
 
 
 def test_the_exported_key_goes_before_the_files_and_its_address_holds(home):
-    (home / ".softlayer").write_text("[softlayer]\nusername = v\napi_key = other\nendpoint_url = http://h/rest/v3.1/\n")
+    (home / ".softlayer").write_text(
+        "[softlayer]\nusername = v\napi_key = other\nendpoint_url = https://h/rest/v3.1/\n"
+    )
     exported = {"SL_USERNAME": "u", "SL_API_KEY": KEY}
     found = load(None, exported)
-    assert found == Credentials("u", KEY, "http://h/rest/v3.1/", 60)
+    assert found == Credentials("u", KEY, "https://h/rest/v3.1/", 60)
     assert KEY not in repr(found)
 
 
@@ -144,12 +147,31 @@ def test_a_local_account_is_never_called_over_a_proxy(home, monkeypatch):
     assert (len(account.requests), proxy.requests) == (2, [])
 
 
+@pytest.mark.parametrize(
+    "host", ["api.test", "192.0.2.7", "127.evil.test", "localhost.test", "[2001:db8::1]", "0.0.0.0"]
+)
+def test_an_endpoint_over_plain_http_outside_this_computer_is_refused(home, host):
+    address = f"http://{host}/rest/v3.1/"
+    (home / ".softlayer").write_text(f"{WHOLE}endpoint_url = {address}\n")
+    (home / "paperspace").write_text(f"[paperspace]\napi_key = {KEY}\nendpoint_url = {address}\n")
+    for read in (lambda: load(None), lambda: paperspace.load(str(home / "paperspace"))):
+        with pytest.raises(CredentialsError, match="reading endpoint_url from .*nothing was sent. Write https instead"):
+            read()
+    assert not Credentials("u", KEY, address, 1).is_local
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8170", "127.8.9.10", "[::1]:8170"])
+def test_an_account_on_this_computer_needs_no_https(home, host):
+    (home / ".softlayer").write_text(f"{WHOLE}endpoint_url = http://{host}/rest/v3.1/\n")
+    assert load(None).is_local
+
+
 @pytest.mark.parametrize("is_exported", [True, False])
 def test_a_real_account_is_called_over_the_proxy_that_is_asked_for(home, monkeypatch, is_exported):
     with breaking_server(lambda connection: None) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.endpoint("") if is_exported else "")
+        monkeypatch.setenv("https_proxy", proxy.endpoint("") if is_exported else "")
         line = "" if is_exported else f"proxy = {proxy.endpoint('')}\n"
-        (home / ".softlayer").write_text(f"{WHOLE}{line}endpoint_url = http://192.0.2.7/xmlrpc/v3.1/\n")
+        (home / ".softlayer").write_text(f"{WHOLE}{line}endpoint_url = https://192.0.2.7/xmlrpc/v3.1/\n")
         with pytest.raises(ApiError):
             Api(load(None), threading.Event()).once("Account", "getObject")
     assert len(proxy.requests) == 1 and b"192.0.2.7" in proxy.requests[0]

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +32,8 @@ DIGESTS = Path("/dev/null/digests")
 @pytest.fixture
 def container(tmp_path):
     key = tmp_path / "ngc_key"
-    key.write_text("right\n")
+    key.write_text("[ngc.test:5000]\napi_key = right\n")
+    key.chmod(0o600)
     built = {"dockerfile": f"FROM {BASE}\n", "tag": "microcluster/openseq2seq:0123456789ab"}
     return Container("openseq2seq", BASE, registry_key_file=str(key), **built)
 
@@ -225,10 +227,66 @@ def test_a_registry_that_does_not_answer_is_not_reported_as_a_wrong_key(said, hi
     assert _login_hint(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 
-@pytest.mark.parametrize(("has_file", "exported"), [(True, "of-another-account"), (False, "right\n")])
-def test_an_exported_key_is_sent_only_where_no_key_file_is_named(machine, container, has_file, exported):
-    pull_base(machine, container if has_file else Container("openseq2seq", BASE), DIGESTS, exported)
-    assert machine.changes == [f"pull {BASE}"]
+NVIDIAS = "nvcr.io/nvidia/tensorflow:19.05-py3"
+EMULATED = "ngc.microcluster.internal:5000/microcluster/training:local"
+ELSEWHERE = ("evil.test/x:1", "nvcr.io.evil.test/x:1", "nvcr.io:8443/x:1", "docker.io/pytorch/pytorch:2")
+
+
+def pulled(base: str, sent: str, container: Container, exported: str | None = None) -> list[str]:
+    """Pull from a registry that takes nothing but what is to be sent."""
+    machine = FakeMachine(registry={base: "sha256:1"}, registry_key=sent)
+    with tempfile.TemporaryDirectory() as digests:
+        pull_base(machine, replace(container, image=base), Path(digests), exported)
+    return machine.changes
+
+
+@pytest.mark.parametrize(
+    ("base", "content"), [(NVIDIAS, "right\n"), (EMULATED, "right\n"), (BASE, "[ngc.test:5000]\napi_key = right\n")]
+)
+def test_a_key_file_serves_its_registry_whatever_is_exported(container, base, content):
+    Path(container.registry_key_file).write_text(content)
+    assert pulled(base, "right", container, "of-another-account") == [f"pull {base}"]
+
+
+@pytest.mark.parametrize("content", ["right\n", "[nvcr.io]\napi_key = right\n"])
+@pytest.mark.parametrize("base", ELSEWHERE)
+def test_a_key_for_nvidia_is_sent_to_no_other_registry(container, base, content):
+    Path(container.registry_key_file).write_text(content)
+    with pytest.raises(RemoteError, match=r"nothing was sent, as it has none for .* Write the lines"):
+        pulled(base, "right", container)
+
+
+@pytest.mark.parametrize(("base", "sent"), [(NVIDIAS, "right"), (EMULATED, ""), *((base, "") for base in ELSEWHERE)])
+def test_an_exported_key_goes_to_nvidia_alone(base, sent):
+    assert pulled(base, sent, Container("openseq2seq", base), "right\n") == [f"pull {base}"]
+
+
+@pytest.mark.parametrize("base", ELSEWHERE)
+def test_a_pull_that_fails_without_a_key_says_how_to_give_one(base):
+    machine = FakeMachine(registry={}, registry_key="")
+    with pytest.raises(
+        RemoteError, match=r"No key for .* was given; if it needs one, put it into a file that .*\'api_key = KEY\'"
+    ):
+        pull_base(machine, Container("openseq2seq", base), DIGESTS)
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "why"),
+    [
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nright\n", 0o600, "a private key"),
+        ("right\n", 0o644, "others on this computer may read it"),
+        ("right and wrong\n", 0o600, "not a .* file"),
+    ],
+)
+def test_a_bad_registry_key_file_is_one_sentence_and_nothing_is_sent(container, machine, content, mode, why):
+    file = Path(container.registry_key_file)
+    file.write_text(content)
+    file.chmod(mode)
+    with pytest.raises(
+        RemoteError, match=f"reading the registry's key from {file}: nothing was sent, as .*{why}"
+    ) as refused:
+        pull_base(machine, replace(container, image=NVIDIAS), DIGESTS)
+    assert "right" not in str(refused.value) and machine.changes == []
 
 
 def test_an_image_is_pulled_with_options_that_the_oldest_docker_knows(tmp_path):
@@ -249,6 +307,8 @@ def test_an_image_is_pulled_with_options_that_the_oldest_docker_knows(tmp_path):
 @pytest.fixture
 def vendors(container):
     """A base image that somebody else publishes."""
+    with Path(container.registry_key_file).open("a") as file:
+        file.write("[nvcr.test]\napi_key = right\n")
     return replace(container, image=VENDORS, dockerfile=f"FROM {VENDORS}\n")
 
 

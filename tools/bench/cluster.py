@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from core.files import write_whole
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
@@ -66,7 +67,7 @@ def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int)
 
 
 def _facts(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) -> cluster_facts.ClusterFacts:
-    (folder / "ngc_key").write_text(key_of(folder / "state"))
+    write_whole(folder / "ngc_key", key_of(folder / "state"), 0o600)
     _new_key(folder / "rank_ed25519")
     base = f"{REGISTRY}:{PORT}/{NAME}"
     return cluster_facts.ClusterFacts(
