@@ -1,26 +1,30 @@
 """The package index that this computer's pip is set to, handed on to the machines of an account; nothing else outside is."""
 
 import ast
+import hashlib
 import html
 import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from typing import Any
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 import requests
-from requests.utils import get_auth_from_url
+from requests.auth import HTTPBasicAuth
+from requests.utils import get_auth_from_url, get_netrc_auth
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-PAGES, FILES = "/packages/simple", "/packages/files"
+ROOT = "/packages/"
+PAGES, FILES = f"{ROOT}simple", f"{ROOT}files"
 SYSTEM_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 CONFIGURED = re.compile(r"^(:env:|global|install)\.([a-z-]+)=('.*'|\".*\")$", re.MULTILINE)
 PRIORITY = ("global", "install", ":env:")
@@ -29,6 +33,9 @@ DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default (\S+
 LINK = re.compile(r"<a\b.*?</a\s*>", re.DOTALL | re.IGNORECASE)
 ADDRESS = re.compile(r"""(\bhref\s*=\s*)(["'])(.*?)\2""", re.DOTALL | re.IGNORECASE)
 PIP_LIMIT_S, ANSWER_LIMIT_S, PIECE = 60, 60, 1 << 16
+LONGEST_PAGE, MOST_REDIRECTS = 64 << 20, 6
+METADATA = ".metadata"  # pip asks for a wheel's beside it
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -57,16 +64,16 @@ class PipSettings:
 
 @dataclass
 class PackageIndex:
-    """The index as one, whose links lead back here; files come from the hosts to which its pages link, and from no other."""
+    """The index as one, whose links lead back here; only what a page of it links to is fetched, address by address."""
 
     settings: PipSettings | None = None
-    linked: set[str] = field(default_factory=set)
-    """Scheme and host of every link that was handed on."""
+    links: dict[str, str] = field(default_factory=dict)
+    """The address of every link that was handed on, by its digest."""
     _reading: threading.Lock = field(default_factory=threading.Lock)
 
     def routes(self) -> list[Route]:
         """Return the paths below which pip finds pages and files."""
-        return [Route(PAGES + "/{project}/", self.page), Route(FILES + "/{scheme}/{host}/{path:path}", self.file)]
+        return [Route(PAGES + "/{project}/", self.page), Route(FILES + "/{digest}/{name:path}", self.file)]
 
     def page(self, request: Request) -> Response:
         """Return the links of one project from every index."""
@@ -75,13 +82,13 @@ class PackageIndex:
             return PlainTextResponse("No project has such a name.", 404)
         try:
             for index in self._settings().indexes:
-                answer = self._get(f"{index.rstrip('/')}/{project}/", Accept="text/html")
-                if answer.status_code == requests.codes.not_found:
-                    continue
-                answer.raise_for_status()
-                is_known = True
-                hand_on = partial(self._handed_on, answer.url)
-                links += [ADDRESS.sub(hand_on, link) for link in LINK.findall(answer.text)]
+                with self._get(f"{index.rstrip('/')}/{project}/", Accept="text/html") as answer:
+                    if answer.status_code == requests.codes.not_found:
+                        continue
+                    answer.raise_for_status()
+                    is_known = True
+                    hand_on = partial(self._handed_on, answer.url)
+                    links += [ADDRESS.sub(hand_on, link) for link in LINK.findall(_text_of(answer))]
         except (requests.RequestException, OSError, IndexError, subprocess.SubprocessError) as failed:
             return _failed(failed)
         if not is_known:
@@ -90,13 +97,15 @@ class PackageIndex:
 
     def file(self, request: Request) -> Response:
         """Return a file to which a page has linked."""
-        origin = "{scheme}://{host}".format(**request.path_params)
-        if origin not in self.linked:
-            return PlainTextResponse(f"{origin} is neither the package index nor a host that it links to.", 403)
-        query = f"?{request.url.query}" if request.url.query else ""
+        digest, name = request.path_params["digest"], request.path_params["name"]
+        address = self.links.get(digest)
+        if address is None:
+            return PlainTextResponse("No page of the package index has linked to this.", 403)
+        parts = urlsplit(address)
+        if name == f"{_name_of(parts.path)}{METADATA}":
+            address = parts._replace(path=parts.path + METADATA).geturl()
         try:
-            headers = {"Accept-Encoding": "identity"}
-            answer = self._get(f"{origin}/{request.path_params['path']}{query}", stream=True, **headers)
+            answer = self._get(address, **{"Accept-Encoding": "identity"})
         except requests.RequestException as failed:
             return _failed(failed)
         kept = {name: answer.headers[name] for name in ("Content-Type", "Content-Length") if name in answer.headers}
@@ -104,31 +113,70 @@ class PackageIndex:
         return StreamingResponse(body, answer.status_code, kept, background=BackgroundTask(answer.close))
 
     def _handed_on(self, page: str, found: re.Match[str]) -> str:
-        target = urlsplit(urljoin(page, html.unescape(found[3])))
-        host = _host(target.geturl())
-        self.linked.add(f"{target.scheme}://{host}")
-        path = target._replace(scheme="", netloc="", path=f"{FILES}/{target.scheme}/{host}{target.path}").geturl()
-        return f'{found[1]}"{html.escape(path)}"'
+        target = urlsplit(_without_login(urljoin(page, html.unescape(found[3]))))
+        address = target._replace(fragment="").geturl()
+        digest = hashlib.sha256(address.encode()).hexdigest()
+        self.links[digest] = address
+        path = f"{FILES}/{digest}/{quote(_name_of(target.path))}"
+        return f'{found[1]}"{html.escape(urlunsplit(("", "", path, "", target.fragment)))}"'
 
     def _settings(self) -> PipSettings:
         with self._reading:
             self.settings = self.settings or PipSettings.read()
             return self.settings
 
-    def _get(self, address: str, *, stream: bool = False, **headers: str) -> requests.Response:
+    def _get(self, address: str, **headers: str) -> requests.Response:
+        """The answer at the end of an address's redirects, each of which gets its own settings and no other's login."""
         settings = self._settings()
-        host = _host(address)
-        logins = {_host(index): get_auth_from_url(index) for index in settings.indexes if "@" in index}
-        is_trusted = {host, host.partition(":")[0]} & set(settings.trusted)
-        proxies = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None
-        verify = False if is_trusted else settings.bundle or True
-        given = {"auth": logins.get(host), "proxies": proxies, "verify": verify, "stream": stream}
-        return requests.get(address, headers=headers, timeout=ANSWER_LIMIT_S, **given)
+        given = {"proxies": {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None}
+        for _ in range(MOST_REDIRECTS):
+            host, address = _host(address), _without_login(address)
+            is_trusted = {host, host.partition(":")[0]} & set(settings.trusted)
+            given |= {"verify": False if is_trusted else settings.bundle or True, "auth": self._login(address)}
+            given |= {"headers": headers, "stream": True, "allow_redirects": False}
+            answer = requests.get(address, timeout=ANSWER_LIMIT_S, **given)
+            if not answer.is_redirect:
+                return answer
+            answer.close()
+            address = urljoin(address, answer.headers["Location"])
+        raise requests.TooManyRedirects
+
+    def _login(self, address: str) -> Callable[[Any], Any]:
+        """The index's login for an address of the index itself, and over the network only where it is enciphered."""
+        for index in self._settings().indexes:
+            parts = urlsplit(index)
+            is_safe = parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
+            if is_safe and (parts.scheme, _host(index)) == (urlsplit(address).scheme, _host(address)):
+                login = get_auth_from_url(index) if "@" in parts.netloc else get_netrc_auth(index)
+                return HTTPBasicAuth(*login) if login else _nobody
+        return _nobody
 
 
 def pip_configuration(address: str) -> str:
     """Return the pip.conf of a machine that finds its index at ``address``."""
     return f"[global]\nindex-url = {address}\ntrusted-host = {urlsplit(address).netloc}\n"
+
+
+def _nobody(request: Any) -> Any:
+    """Log in as nobody; without a word about it, requests would look for a login in the person's ~/.netrc."""
+    return request
+
+
+def _text_of(answer: requests.Response) -> str:
+    page = bytearray()
+    for piece in answer.iter_content(PIECE):
+        page += piece
+        if len(page) > LONGEST_PAGE:
+            raise requests.RequestException
+    return page.decode(answer.encoding or "utf-8", errors="replace")
+
+
+def _name_of(path: str) -> str:
+    return unquote(path.rpartition("/")[2])
+
+
+def _without_login(address: str) -> str:
+    return urlsplit(address)._replace(netloc=_host(address)).geturl()
 
 
 def _host(address: str) -> str:

@@ -29,7 +29,9 @@ SAMPLE_EVERY_S = 0.1
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
-    with AccountEmulator(tmp_path_factory.mktemp("account"), api_key=API_KEY, reclaim_s=60.0, history=True) as emulator:
+    state = tmp_path_factory.mktemp("account")
+    (state / "authorization").write_text(f"Authorization: Bearer {API_KEY}\n")
+    with AccountEmulator(state, reclaim_s=60.0, history=True) as emulator:
         yield emulator
 
 
