@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 from requests.auth import HTTPBasicAuth
@@ -34,7 +35,7 @@ LINK = re.compile(r"<a\b.*?</a\s*>", re.DOTALL | re.IGNORECASE)
 ADDRESS = re.compile(r"""(\bhref\s*=\s*)(["'])(.*?)\2""", re.DOTALL | re.IGNORECASE)
 PIP_LIMIT_S, ANSWER_LIMIT_S, PIECE = 60, 60, 1 << 16
 LONGEST_PAGE, MOST_REDIRECTS = 64 << 20, 6
-METADATA = ".metadata"  # pip asks for a wheel's beside it
+METADATA = ".metadata"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -88,7 +89,11 @@ class PackageIndex:
                     answer.raise_for_status()
                     is_known = True
                     hand_on = partial(self._handed_on, answer.url)
-                    links += [ADDRESS.sub(hand_on, link) for link in LINK.findall(_text_of(answer))]
+                    page = b"".join(islice(answer.iter_content(PIECE), 1 + LONGEST_PAGE // PIECE))
+                    if len(page) > LONGEST_PAGE:
+                        raise requests.RequestException
+                    text = page.decode(answer.encoding or "utf-8", errors="replace")
+                    links += [ADDRESS.sub(hand_on, link) for link in LINK.findall(text)]
         except (requests.RequestException, OSError, IndexError, subprocess.SubprocessError) as failed:
             return _failed(failed)
         if not is_known:
@@ -101,9 +106,9 @@ class PackageIndex:
         address = self.links.get(digest)
         if address is None:
             return PlainTextResponse("No page of the package index has linked to this.", 403)
-        parts = urlsplit(address)
-        if name == f"{_name_of(parts.path)}{METADATA}":
-            address = parts._replace(path=parts.path + METADATA).geturl()
+        path, mark, query = address.partition("?")
+        if name.endswith(METADATA):  # pip asks for a wheel's beside it.
+            address = "".join((path.removesuffix(METADATA), METADATA, mark, query))
         try:
             answer = self._get(address, **{"Accept-Encoding": "identity"})
         except requests.RequestException as failed:
@@ -117,8 +122,10 @@ class PackageIndex:
         address = target._replace(fragment="").geturl()
         digest = hashlib.sha256(address.encode()).hexdigest()
         self.links[digest] = address
-        path = f"{FILES}/{digest}/{quote(_name_of(target.path))}"
-        return f'{found[1]}"{html.escape(urlunsplit(("", "", path, "", target.fragment)))}"'
+        path = target._replace(
+            scheme="", netloc="", query="", path=f"{FILES}/{digest}/{target.path.rpartition('/')[2]}"
+        )
+        return f'{found[1]}"{html.escape(path.geturl())}"'
 
     def _settings(self) -> PipSettings:
         with self._reading:
@@ -143,13 +150,10 @@ class PackageIndex:
 
     def _login(self, address: str) -> Callable[[Any], Any]:
         """The index's login for an address of the index itself, and over the network only where it is enciphered."""
-        for index in self._settings().indexes:
-            parts = urlsplit(index)
-            is_safe = parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
-            if is_safe and (parts.scheme, _host(index)) == (urlsplit(address).scheme, _host(address)):
-                login = get_auth_from_url(index) if "@" in parts.netloc else get_netrc_auth(index)
-                return HTTPBasicAuth(*login) if login else _nobody
-        return _nobody
+        own = [each for each in self._settings().indexes if _origin(each) == _origin(address) and _is_private(each)]
+        login = own and (get_auth_from_url(own[0]) if "@" in own[0] else get_netrc_auth(own[0]))
+        # With nothing at all, requests would look for a login in the person's ~/.netrc.
+        return HTTPBasicAuth(*login) if login else lambda request: request
 
 
 def pip_configuration(address: str) -> str:
@@ -157,22 +161,12 @@ def pip_configuration(address: str) -> str:
     return f"[global]\nindex-url = {address}\ntrusted-host = {urlsplit(address).netloc}\n"
 
 
-def _nobody(request: Any) -> Any:
-    """Log in as nobody; without a word about it, requests would look for a login in the person's ~/.netrc."""
-    return request
+def _is_private(address: str) -> bool:
+    return urlsplit(address).scheme == "https" or urlsplit(address).hostname in LOOPBACK_NAMES
 
 
-def _text_of(answer: requests.Response) -> str:
-    page = bytearray()
-    for piece in answer.iter_content(PIECE):
-        page += piece
-        if len(page) > LONGEST_PAGE:
-            raise requests.RequestException
-    return page.decode(answer.encoding or "utf-8", errors="replace")
-
-
-def _name_of(path: str) -> str:
-    return unquote(path.rpartition("/")[2])
+def _origin(address: str) -> tuple[str, str]:
+    return urlsplit(address).scheme, _host(address).lower()
 
 
 def _without_login(address: str) -> str:
