@@ -41,7 +41,7 @@ class CheckedCallers:
         if request.headers.get("host", "").lower() not in [f"{name}:{port}" for name in names]:
             return refusal(421, f"This server answers as {' or '.join(names)}, port {port}, alone.")
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
-            return refusal(415, "Send a body with its type: curl does with --json.")
+            return refusal(415, "Send JSON, with its Content-Type.")
         if asks_packages == is_here or not (is_here or self._is_machine(request.scope["client"][0])):
             return refusal(403, "Machines are given packages, and nothing else; packages are given to machines alone.")
         return None
@@ -57,7 +57,7 @@ def owners_alone(settings: Settings, handler: Handler) -> Handler:
 
     async def guarded(request: Request) -> Response:
         if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
-            return refusal(401, f"Send the header in {settings.state / settings.KEY_FILE}; curl does with -H @FILE.")
+            return refusal(401, f"Send the account's key: curl -H @{settings.state / settings.KEY_FILE}")
         return await handler(request)
 
     return guarded

@@ -34,7 +34,7 @@ class Settings:
 
     IMAGES: ClassVar[tuple[str, ...]] = (MACHINE_IMAGE,)  # of the machines
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(COMMON_KINDS)
-    KEY_FILE: ClassVar[str] = "authorization"  # in the account's folder: its key as a header of HTTP
+    KEY_FILE: ClassVar[str] = "authorization"  # in the account's folder: its key, as headers that curl takes
     COMMAND: ClassVar[str] = "python -m emulator {}"  # with a word in it, the command for an account of this vendor
 
     state: Path
@@ -61,10 +61,10 @@ class Settings:
     @cached_property
     def api_key(self) -> str:
         """The account's key, made when its server first starts; only the account's owner can read it."""
-        header = kept_text(
-            self.state / self.KEY_FILE, lambda: f"Authorization: Bearer {secrets.token_urlsafe(KEY_BYTES)}\n"
-        )
-        return header.split()[-1]
+        headers = "Content-Type: application/json\nAuthorization: Bearer {}\n"
+        return kept_text(self.state / self.KEY_FILE, lambda: headers.format(secrets.token_urlsafe(KEY_BYTES))).split()[
+            -1
+        ]
 
     @property
     def account_name(self) -> str:

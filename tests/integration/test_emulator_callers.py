@@ -259,7 +259,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int
 
 def test_a_machine_gets_packages_and_nothing_else(served):
     state, port = served
-    key = (state / "authorization").read_text().split(" ", 1)[1].strip()
+    key = "Bearer " + (state / "authorization").read_text().split()[-1]
     assert ask(port, "GET", "/packages/simple/!/", to=GATEWAY, by=MACHINE) == 404, "the index answers: no such project"
     assert ask(port, "GET", "/status", Authorization=key) == 200
     for path in ("/status", READ, "/xmlrpc/v3.1/SoftLayer_Account", "/"):
