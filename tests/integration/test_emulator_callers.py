@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import ROOT, AccountEmulator
+from tests.integration.emulator_commands import Commands
 from tools.product import free_port
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -173,6 +174,16 @@ def test_a_key_is_made_with_the_account_and_gone_with_it(emulator_with):
     before = first.key
     first.restart()
     assert first.key == before and before in first.config_file.read_text()
+
+
+def test_reset_takes_the_key_and_the_next_account_has_another(emulator_with):
+    emulator = emulator_with()
+    before = emulator.key
+    emulator.stop()
+    assert Commands(emulator.state).run("reset").returncode == 0
+    assert [path.name for path in emulator.state.iterdir()] == ["settings.toml"]
+    emulator.start()
+    assert emulator.key != before
 
 
 def test_an_account_of_an_older_version_goes_on_with_a_new_key(emulator_with):
