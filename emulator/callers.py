@@ -15,8 +15,8 @@ from emulator.settings import LOOPBACK, Settings
 Handler = Callable[[Request], Awaitable[Response]]
 OWN_NAMES = (LOOPBACK, "localhost", "[::1]")
 OF_BROWSERS = ("origin", "sec-fetch-site")
+# What a web page may send to any address without asking first.
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
-"""What a web page may send to any address without asking first."""
 
 
 class CheckedCallers:

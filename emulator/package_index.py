@@ -150,7 +150,9 @@ class PackageIndex:
 
     def _login(self, address: str) -> Callable[[Any], Any]:
         """The index's login for an address of the index itself, and over the network only where it is enciphered."""
-        own = [each for each in self._settings().indexes if _origin(each) == _origin(address) and _is_private(each)]
+        parts = urlsplit(address)
+        is_private = parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
+        own = [each for each in self._settings().indexes if is_private and _origin(each) == _origin(address)]
         login = own and (get_auth_from_url(own[0]) if "@" in own[0] else get_netrc_auth(own[0]))
         # With nothing at all, requests would look for a login in the person's ~/.netrc.
         return HTTPBasicAuth(*login) if login else lambda request: request
@@ -159,10 +161,6 @@ class PackageIndex:
 def pip_configuration(address: str) -> str:
     """Return the pip.conf of a machine that finds its index at ``address``."""
     return f"[global]\nindex-url = {address}\ntrusted-host = {urlsplit(address).netloc}\n"
-
-
-def _is_private(address: str) -> bool:
-    return urlsplit(address).scheme == "https" or urlsplit(address).hostname in LOOPBACK_NAMES
 
 
 def _origin(address: str) -> tuple[str, str]:

@@ -229,14 +229,17 @@ def isolation(spec: MachineSpec, disk_lines: str, *, raises_limits: bool) -> dic
         disk_lines: its disks, as its init reads them.
         raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.
     """
+    # A file server and a site's machines mount nothing; no machine behind security groups has drives of the network.
+    mounts = not (spec.share or spec.shares_home)
+    drives = mounts and spec.filters_packets
     own = [f"b {major}:{minor} rwm" for _, major, minor in map(str.split, disk_lines.splitlines())]
     rights = {
-        "cap_add": [*CAPABILITIES, *([DRIVE_CAPABILITY] if spec.mounts_drives else [])],
+        "cap_add": [*CAPABILITIES, *([DRIVE_CAPABILITY] if drives else [])],
         "security_opt": [f"seccomp={json.dumps(_system_calls(spec.filters_packets))}", "apparmor=unconfined"],
-        "device_cgroup_rules": [*own, *([FUSE] if spec.mounts_drives else [])],
+        "device_cgroup_rules": [*own, *([FUSE] if drives else [])],
     }
     return {
-        **(rights if spec.mounts else {}),
+        **(rights if mounts else {}),
         "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if raises_limits else [],
         "cgroupns": "private",
         "shm_size": "1g",

@@ -79,16 +79,6 @@ class MachineSpec:
     """Whether its /home is one with that of the account's other machines."""
 
     @property
-    def mounts(self) -> bool:
-        """Whether its root mounts disks or drives, or runs a Docker daemon; a file server and a site's machines do neither."""
-        return not (self.share or self.shares_home)
-
-    @property
-    def mounts_drives(self) -> bool:
-        """Whether its root mounts drives of the network; no machine behind security groups has any."""
-        return self.mounts and self.filters_packets
-
-    @property
     def service_port(self) -> int:
         """The port that is open once the machine is up."""
         return SMB_PORT if self.share else SSH_PORT
