@@ -238,7 +238,7 @@ def test_a_machine_comes_back_with_its_disk_after_the_host_has_rebooted(machines
         again.reset()
 
 
-def test_a_machine_opens_its_own_disk_and_no_other_device_of_this_computer(machines, keys, tmp_path):
+def test_a_machine_opens_its_own_disk_and_no_other_device(machines, keys, tmp_path):
     machines.boot(spec(keys))
     address = spec(keys).public_address
     keys.told(address, "head -c 1 /dev/xvdc")
