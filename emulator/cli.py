@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
     """Serve the account in the foreground until interrupted."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     vendor = _vendor(arguments)
+    os.umask(0o077)  # For the database, the history, and whatever else is written from now on.
     with process.claim(settings):
         sockets = [process.listen(LOOPBACK, settings.port)]
         machines = machines_of(settings)

@@ -4,11 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic import dataclasses as checked
+
+from emulator.validation import problems_of
 
 BEFORE, AFTER = "before", "after"  # before: the call is not carried out; after: it is
 BROKEN_TLS = "broken_tls"
 DROP, HTML, EMPTY, TRUNCATED, ERROR_OBJECT = "drop", "html", "empty", "truncated", "error_object"
+MOST_SECONDS, MOST_TIMES = 3600, 1_000_000  # of one scripted fault
 HTTP_ERRORS = ("http_503", "http_500", "http_502", "http_429")
 
 
@@ -80,6 +86,18 @@ class FaultRates:
     held_s: float = 130.0
 
 
+@checked.dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
+class WantedFault:
+    """What a test may send to ask for a fault."""
+
+    method: Annotated[str, Field(min_length=1)]
+    kind: str
+    way: str = ""
+    seconds: Annotated[float, Field(ge=0, le=MOST_SECONDS)] = 0
+    times: Annotated[int, Field(ge=1, le=MOST_TIMES)] = 1
+    about: str | None = None
+
+
 @dataclass
 class ScriptedFault:
     """A fault that a test asked for, on the next ``times`` calls of a method (and of one fault key)."""
@@ -109,18 +127,17 @@ class FaultModel:
 
     def read_scripted(self, wanted: Mapping[str, Any]) -> ScriptedFault:
         """Read a test's request: ``method`` and ``kind``, and optional members."""
-        unknown = sorted(set(wanted) - {"method", "kind", "way", "seconds", "times", "about"})
-        kind = wanted.get("kind")
-        if unknown or kind not in self.kinds or not wanted.get("method"):
-            known = ", ".join(self.kinds)
-            raise FaultInjectionError(f"A fault has a method, a kind of {known}, and nothing named {unknown}.")
-        ways = self.kinds[kind].ways
-        way = wanted.get("way", ways[0])
-        if way not in ways:
-            raise FaultInjectionError(f"The fault '{kind}' comes as {', '.join(ways)}, not as '{way}'.")
-        fault = InjectedFault(kind, way, self.kinds[kind].when, float(wanted.get("seconds", 0)))
-        method = wanted["method"].removeprefix(self.method_prefix)
-        return ScriptedFault(method, fault, int(wanted.get("times", 1)), wanted.get("about"))
+        try:
+            read = WantedFault(**wanted)
+        except ValidationError as wrong:
+            raise FaultInjectionError(f"Reading the wanted fault: {problems_of(wrong)}.") from wrong
+        if read.kind not in self.kinds:
+            raise FaultInjectionError(f"There is no fault '{read.kind}'; there are {', '.join(self.kinds)}.")
+        ways = self.kinds[read.kind].ways
+        if (read.way or ways[0]) not in ways:
+            raise FaultInjectionError(f"The fault '{read.kind}' comes as {', '.join(ways)}, not as '{read.way}'.")
+        fault = InjectedFault(read.kind, read.way or ways[0], self.kinds[read.kind].when, read.seconds)
+        return ScriptedFault(read.method.removeprefix(self.method_prefix), fault, read.times, read.about)
 
     def draw(self, random: Random, rates: FaultRates, call: Call) -> InjectedFault:
         """Draw what goes wrong with a call."""

@@ -19,6 +19,7 @@ from emulator.settings import Settings
 PID_FILE, LOG_FILE, ADDRESS_FILE = "emulator.pid", "emulator.log", "emulator.address"
 START_TIMEOUT_S, STOP_TIMEOUT_S, ANSWER_LIMIT_S = 120, 60, 10
 TCP_LISTEN = "0A"
+ONCE_READABLE = ("account.sqlite*", "authority.pem", "emulator.*", "history.jsonl", "registry")
 
 
 class ProcessError(Exception):
@@ -30,9 +31,17 @@ def running_pid(settings: Settings) -> int | None:
     return _read_pid(settings) if is_locked(settings.state / LOCK_FILE) else None
 
 
+def keep_private(state: Path) -> None:
+    """Make an account's folder, with what an older version left readable in it, its owner's alone."""
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state.chmod(0o700)
+    for each in (path for pattern in ONCE_READABLE for path in state.glob(pattern)):
+        each.chmod(0o700 if each.is_dir() else 0o600)
+
+
 def claim(settings: Settings) -> IO[str]:
     """Take the account for this process; the lock lasts as long as the file that is handed back is open."""
-    settings.state.mkdir(parents=True, exist_ok=True)
+    keep_private(settings.state)
     file = open(settings.state / LOCK_FILE, "w")  # noqa: SIM115 - it stays open on purpose
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,7 +123,7 @@ def _is_at(entry: str, port: int, *, everywhere: bool) -> bool:
 
 def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:
     """Start the server in a session of its own and return its status once it answers."""
-    settings.state.mkdir(parents=True, exist_ok=True)
+    keep_private(settings.state)
     log = settings.state / LOG_FILE
     with log.open("ab") as output:
         begin = output.tell()
@@ -176,6 +185,8 @@ def _ask(method: str, settings: Settings, path: str) -> requests.Response:
     with requests.Session() as session:
         session.trust_env = False
         session.verify = str(authority) if authority.exists() else True
+        if (settings.state / settings.KEY_FILE).exists():  # A server of an older version has none.
+            session.headers["Authorization"] = f"Bearer {settings.api_key}"
         return session.request(method, f"{address_of(settings)}{path}", timeout=ANSWER_LIMIT_S)
 
 

@@ -1,29 +1,38 @@
 """The HTTP server of one account: status, scripted faults, jumps of the clock, and the vendor's API beside them."""
 
-import json
 import signal
 import socket
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from emulator.account import EmulatedAccount
+from emulator.callers import CheckedCallers, owners_alone, refusal
 from emulator.fault_injection import BROKEN_TLS, FaultInjectionError
 from emulator.machine_reconciler import MachineReconciler
 from emulator.package_index import PackageIndex
 from emulator.response_faults import BreakableProtocol
-from emulator.settings import LOOPBACK
 from emulator.status import Holdings, status_of
 
 GRACEFUL_SHUTDOWN_S = 3
-Handler = Callable[[Request], Awaitable[Response]]
+LONGEST_JUMP_S = 10 * 365 * 86_400
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
+class Jump:
+    """What a test sends to move the clock."""
+
+    seconds: Annotated[float, Field(ge=-LONGEST_JUMP_S, le=LONGEST_JUMP_S)]
 
 
 def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, port: int) -> Starlette:
@@ -32,7 +41,11 @@ def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, 
     async def read_status(request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(lambda: status_of(account, holdings, port=port)))
 
-    return Starlette(routes=[Route("/status", read_status), *control_routes(account), *PackageIndex().routes(), *api])
+    status = Route("/status", owners_alone(account.settings, read_status))
+    return Starlette(
+        routes=[status, *control_routes(account), *PackageIndex().routes(), *api],
+        middleware=[Middleware(CheckedCallers, settings=account.settings)],
+    )
 
 
 def serve(
@@ -45,6 +58,8 @@ def serve(
         log_config=None,
         access_log=False,
         lifespan="off",
+        ws="none",
+        proxy_headers=False,  # A caller would say by a header who it is.
         ssl_certfile=identity,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
     )
@@ -67,20 +82,20 @@ def control_routes(account: EmulatedAccount) -> list[Route]:
 
     async def add_fault(request: Request) -> Response:
         try:
-            scripted = account.fault_injector.model.read_scripted(json.loads(await request.body()))
+            scripted = account.fault_injector.model.read_scripted(from_json(await request.body()))
             if scripted.fault.kind == BROKEN_TLS and not account.settings.tls:
                 raise FaultInjectionError(f"The fault {BROKEN_TLS} needs an account that is served over TLS.")
-        except (FaultInjectionError, ValueError, TypeError, AttributeError) as wrong:
-            return JSONResponse({"error": str(wrong)}, 400)
+        except (ValueError, TypeError) as wrong:
+            return refusal(400, str(wrong))
         with account.lock:
             account.fault_injector.scripted.append(scripted)
         return JSONResponse({"faults": len(account.fault_injector.scripted)})
 
     async def move_clock(request: Request) -> Response:
         try:
-            seconds = float(json.loads(await request.body())["seconds"])
-        except (ValueError, TypeError, KeyError):
-            return JSONResponse({"error": 'Send {"seconds": SECONDS}; below 0 the clock goes back.'}, 400)
+            seconds = TypeAdapter(Jump).validate_json(await request.body()).seconds
+        except ValueError:
+            return refusal(400, f'Send {{"seconds": SECONDS}}, at most {LONGEST_JUMP_S}; below 0 the clock goes back.')
         with account.lock:
             account.move_clock(seconds)
             account.store.flush()
@@ -88,17 +103,6 @@ def control_routes(account: EmulatedAccount) -> list[Route]:
         return JSONResponse({"seconds": seconds})
 
     return [
-        Route("/clock", from_this_computer(move_clock), methods=["POST"]),
-        Route("/faults", from_this_computer(add_fault), methods=["POST"]),
+        Route("/clock", owners_alone(account.settings, move_clock), methods=["POST"]),
+        Route("/faults", owners_alone(account.settings, add_fault), methods=["POST"]),
     ]
-
-
-def from_this_computer(handler: Handler) -> Handler:
-    """Answer only what came in over loopback: the account also listens on the network of its machines."""
-
-    async def guarded(request: Request) -> Response:
-        if (request.scope.get("server") or ("",))[0] != LOOPBACK:
-            return JSONResponse({"error": "This can only be asked on the computer of the emulator."}, 403)
-        return await handler(request)
-
-    return guarded

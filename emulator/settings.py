@@ -1,7 +1,9 @@
 """The settings of every account: defaults here, then DIR/settings.toml, then the command line."""
 
 import hashlib
+import secrets
 from dataclasses import field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -9,9 +11,11 @@ from pydantic import ConfigDict, Field, PositiveFloat, field_validator, model_va
 from pydantic.dataclasses import dataclass
 
 from emulator.fault_injection import BROKEN_TLS, COMMON_KINDS, FaultModel, FaultRates
+from emulator.machines.host_tools import kept_text
 from emulator.machines.spec import MACHINE_IMAGE
 
 SETTINGS_FILE = "settings.toml"
+KEY_BYTES = 32
 LOOPBACK = "127.0.0.1"
 LONGEST_LAG_S = 3600.0  # of the account's clock
 KNOWN_ONLY = ConfigDict(extra="forbid")
@@ -30,6 +34,7 @@ class Settings:
 
     IMAGES: ClassVar[tuple[str, ...]] = (MACHINE_IMAGE,)  # of the machines
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(COMMON_KINDS)
+    KEY_FILE: ClassVar[str] = "authorization"  # in the account's folder: its key, as headers that curl takes
     COMMAND: ClassVar[str] = "python -m emulator {}"  # with a word in it, the command for an account of this vendor
 
     state: Path
@@ -40,7 +45,6 @@ class Settings:
     clock_step_s: float = 0.0  # above 0, each call moves the clock by so much, and real time does not
     clock_start: str = ""  # what the clock shows when the account is new, in ISO 8601 with offset; empty: now
     seed: int = 0  # of the ids and of everything that is drawn at random
-    api_key: str = "local"
     # One network per router in use; the first router that gets a machine takes the first one.
     private_subnets: tuple[str, ...] = ("10.112.7.0/24", "10.112.8.0/24", "10.112.9.0/24", "10.112.10.0/24")
     # A documentation range, and no more of it than 61 machines need: some networks have hosts of their own in the rest.
@@ -53,6 +57,14 @@ class Settings:
     faults: FaultRates = field(default_factory=FaultRates)  # the table ``faults``; see fault_injection.py
     # Lists show everything so much later: orders as well as cancellations.
     list_lag_s: Annotated[float, Field(le=LONGEST_LAG_S)] = 0.0
+
+    @cached_property
+    def api_key(self) -> str:
+        """The account's key, made when its server first starts; only the account's owner can read it."""
+        headers = "Content-Type: application/json\nAuthorization: Bearer {}\n"
+        return kept_text(self.state / self.KEY_FILE, lambda: headers.format(secrets.token_urlsafe(KEY_BYTES))).split()[
+            -1
+        ]
 
     @property
     def account_name(self) -> str:

@@ -89,7 +89,7 @@ class Store:
     RESET: ClassVar[str] = "python -m emulator reset"
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._database = sqlite3.connect(folder / DATABASE_FILE, check_same_thread=False)
         self._database.execute("pragma journal_mode=wal")
         self._database.execute("pragma synchronous=normal")

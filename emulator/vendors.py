@@ -11,6 +11,7 @@ from emulator.paperspace.vendor import PAPERSPACE
 from emulator.pbs.site import PBS
 from emulator.settings import SETTINGS_FILE, Settings, UsageError
 from emulator.softlayer.vendor import SOFTLAYER
+from emulator.validation import problems_of
 from emulator.vendor import Vendor
 
 DEFAULT = "softlayer"
@@ -30,9 +31,9 @@ def load_settings(state: Path | None, overrides: Mapping[str, object], vendor: s
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         values = tomllib.loads(path.read_text()) if path.exists() else {}
+        values.pop("api_key", None)  # An older version took the key from here; now each account makes its own.
         return VENDORS[vendor].settings(state=state, **values | given)
     except ValidationError as wrong:
-        problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in wrong.errors()]
-        raise UsageError(f"Reading {path} and the command line: {'; '.join(problems)}") from wrong
+        raise UsageError(f"Reading {path} and the command line: {problems_of(wrong)}") from wrong
     except (tomllib.TOMLDecodeError, TypeError) as broken:
         raise UsageError(f"Reading {path}: {broken}. Correct or remove the file.") from broken

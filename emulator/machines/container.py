@@ -1,5 +1,6 @@
 """The containers that are an account's machines: their rights, create, start, stop, remove."""
 
+import errno
 import json
 import threading
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from docker.models.containers import Container
 from docker.types import EndpointConfig, LogConfig, Ulimit
 
 from emulator.machines.host_tools import docker_doing, wait_until
+from emulator.machines.machine_mount import DISKS
 from emulator.machines.network_access import PRIVATE, PUBLIC, Attachment
 from emulator.machines.networks import ACCOUNT_LABEL, Networks
 from emulator.machines.spec import MachineError, MachineSpec
@@ -21,8 +23,42 @@ DOCKER_MOUNT, SHARE_MOUNT = "/var/lib/docker", "/srv/share"
 STOP_S = 5  # Then it is killed, which its file systems survive.
 REMOVAL_S = 60
 IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
-# Enough for mounts, a nested Docker daemon and MPI. --privileged fails on hosts that lack a right themselves.
-CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
+# Beyond Docker's own: mounts and a nested Docker daemon; its networks; a look into the processes of a machine's other users.
+CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE")
+DRIVE_CAPABILITY, FUSE = "DAC_READ_SEARCH", "c 10:229 rwm"  # mount.cifs and rclone mount do not start without
+# What a machine's root could do to this computer, and neither Docker nor a mount needs.
+REFUSED_CALLS = (
+    *(
+        "acct",
+        "delete_module",
+        "finit_module",
+        "init_module",
+        "ioperm",
+        "iopl",
+        "kexec_file_load",
+        "kexec_load",
+        "reboot",
+    ),
+    *("clock_settime", "fanotify_init", "io_uring_setup", "lookup_dcookie", "nfsservctl", "open_by_handle_at"),
+    *(
+        "perf_event_open",
+        "quotactl",
+        "quotactl_fd",
+        "settimeofday",
+        "swapoff",
+        "swapon",
+        "syslog",
+        "uselib",
+        "userfaultfd",
+    ),
+    *("vm86", "vm86old"),
+)
+KEYRING_CALLS = (
+    "add_key",
+    "keyctl",
+    "request_key",
+)  # No machine has keyrings of its own; runc goes without where they are missing.
+CGROUPS_2 = Path("/sys/fs/cgroup/cgroup.controllers")
 AF_NETLINK, NETLINK_NETFILTER, SOL_IP, IPT_SO_SET_REPLACE = 16, 12, 0, 64  # linux/{socket,netlink,in,ip_tables}.h
 CAP_SYS_RESOURCE = 24  # linux/capability.h
 
@@ -172,7 +208,7 @@ class Containers:
                 self._volume(spec.guest_id): {"bind": SHARE_MOUNT if spec.share else DOCKER_MOUNT, "mode": "rw"},
                 **self._shared_home(spec),
             },
-            **isolation(raises_limits=may_raise_limits(), filters_packets=spec.filters_packets),
+            **isolation(spec, (given / DISKS).read_text(), raises_limits=may_raise_limits()),
         )
 
 
@@ -186,18 +222,25 @@ def _remove(container: Container) -> None:
             raise
 
 
-def isolation(*, raises_limits: bool, filters_packets: bool) -> dict[str, object]:
-    """The options of every machine; cores and memory are not limited.
+def isolation(spec: MachineSpec, disk_lines: str, *, raises_limits: bool) -> dict[str, object]:
+    """The options of a machine; cores and memory are not limited.
 
     Args:
+        disk_lines: its disks, as its init reads them.
         raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.
-        filters_packets: whether the machine's root may set rules of its own, as where no security group guards a machine.
     """
+    # A file server and a site's machines mount nothing; no machine behind security groups has drives of the network.
+    mounts = not (spec.share or spec.shares_home)
+    drives = mounts and spec.filters_packets
+    own = [f"b {major}:{minor} rwm" for _, major, minor in map(str.split, disk_lines.splitlines())]
+    rights = {
+        "cap_add": [*CAPABILITIES, *([DRIVE_CAPABILITY] if drives else [])],
+        "security_opt": [f"seccomp={json.dumps(_system_calls(spec.filters_packets))}", "apparmor=unconfined"],
+        "device_cgroup_rules": [*own, *([FUSE] if drives else [])],
+    }
     return {
+        **(rights if mounts else {}),
         "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if raises_limits else [],
-        "cap_add": list(CAPABILITIES),
-        "security_opt": [f"seccomp={json.dumps(_system_calls(filters_packets))}", "apparmor=unconfined"],
-        "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
         "cgroupns": "private",
         "shm_size": "1g",
         "tmpfs": {"/run": "mode=755"},
@@ -218,11 +261,17 @@ def _system_calls(filters_packets: bool) -> dict[str, object]:
     A Docker daemon needs NET_ADMIN for containers on the machine's own network; with it alone the machine's root could
     lift its security groups.
     """
+    # By bpf a Docker daemon gives its containers their devices, where control groups are of version 2.
+    calls = REFUSED_CALLS if CGROUPS_2.exists() else (*REFUSED_CALLS, "bpf")
     refused = [
+        {"names": list(calls), "action": "SCMP_ACT_ERRNO"},
+        {"names": list(KEYRING_CALLS), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS},
+    ]
+    packets = [
         _refuse("socket", {0: AF_NETLINK, 2: NETLINK_NETFILTER}),
         _refuse("setsockopt", {1: SOL_IP, 2: IPT_SO_SET_REPLACE}),
     ]
-    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [] if filters_packets else refused}
+    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": refused if filters_packets else refused + packets}
 
 
 def _refuse(call: str, arguments: dict[int, int]) -> dict[str, object]:

@@ -1,14 +1,19 @@
 """SAN disks: sparse files on loop devices, known by the file behind them."""
 
+import contextlib
+import fcntl
 import json
 import os
 import threading
+import zlib
 from pathlib import Path
 
 from emulator.machines.host_tools import run
 from emulator.machines.spec import Disk
 
 GIB = 1024**3
+FIRST_LOOP, LOOPS = 1024, 60_000  # beyond those that other programs are given; a device's number has 20 bits
+LOOP_CTL_REMOVE = 0x4C81  # linux/loop.h
 _attaching = threading.Lock()  # Two that look for a free loop device at the same time find the same one.
 
 
@@ -51,16 +56,21 @@ class DiskFolder:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             file.touch(mode=0o600)
             os.truncate(file, size)  # The size of a machine's disk never changes.
-            devices = [device for device, behind in _loops() if behind == file]
-            if not devices:
-                return run(f"Attaching disk {file.name}", ("losetup", "--find", "--show", str(file))).strip()
-            return devices[0]
+            attached = {behind: device for device, behind in _loops()}
+            if file not in attached:
+                # Always the same one, also after this computer was restarted: a machine may open no other one.
+                own = f"/dev/loop{FIRST_LOOP + zlib.crc32(bytes(file)) % LOOPS}"
+                place = "--find" if own in attached.values() else own
+                run(f"Attaching disk {file.name}", ("losetup", place, str(file)))
+            return next(device for device, behind in _loops() if behind == file)
 
     def _remove(self, prefix: str) -> None:
         with _attaching:
             for device, file in _loops():
                 if file.parent == self._folder and file.name.startswith(prefix):
                     run(f"Detaching disk {file.name}", ("losetup", "--detach", device))
+                    with contextlib.suppress(OSError), open("/dev/loop-control") as control:
+                        fcntl.ioctl(control, LOOP_CTL_REMOVE, int(device.removeprefix("/dev/loop")))
             for file in self._folder.glob(f"{prefix}*.img"):
                 file.unlink()
 

@@ -9,7 +9,7 @@ from emulator.machines.emulated_gpus import gpus_json
 from emulator.machines.host_tools import write_private
 from emulator.machines.spec import MachineSpec, Share
 
-GATE = "gate"
+GATE, DISKS = "gate", "disks"
 CLOUD_CONFIG = "#cloud-config"
 
 
@@ -18,7 +18,7 @@ def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str, pip
     return {
         "authorized_keys": "".join(f"{key.strip()}\n" for key in spec.ssh_keys),
         "ca.crt": authority,
-        "disks": disk_lines,
+        DISKS: disk_lines,
         "gpus.json": gpus_json(spec),
         "pip.conf": pip_conf,
         "registry": f"{registry}\n",

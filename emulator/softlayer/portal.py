@@ -3,22 +3,24 @@
 Each volume and VLAN has a billing item. Tests order them to see how the product treats things that no stack declares.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import ConfigDict, ValidationError, validate_call
+from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.server import from_this_computer
+from emulator.callers import owners_alone, refusal
 from emulator.softlayer import billing, guests, networks
 from emulator.softlayer.account import Account
 from emulator.softlayer.cancellation import NETWORK_VLAN
 from emulator.softlayer.create_template import find_datacenter
 from emulator.softlayer.faults import Fault, public
 from emulator.softlayer.records import BillingItem, Fee, Order
+from emulator.validation import problems_of
 
 DECISIONS = {"approve": guests.approve, "refuse": guests.refuse}
 VOLUME, VLAN = "volume", "vlan"
@@ -39,14 +41,14 @@ def routes(account: Account) -> list[Route]:
         body = await request.body()
 
         def act() -> dict[str, int]:
-            item = order(account, request.path_params["kind"], **json.loads(body or b"{}"))
+            item = order(account, request.path_params["kind"], **from_json(body or b"{}"))
             return {"id": item.resource_id, "billing_item": item.id}
 
         return await _changing(account, act)
 
     return [
-        Route("/portal/{kind}", from_this_computer(order_in_portal), methods=["POST"]),
-        Route("/orders/{order:int}/{decision}", from_this_computer(decide), methods=["POST"]),
+        Route("/portal/{kind}", owners_alone(account.settings, order_in_portal), methods=["POST"]),
+        Route("/orders/{order:int}/{decision}", owners_alone(account.settings, decide), methods=["POST"]),
     ]
 
 
@@ -59,10 +61,13 @@ async def _changing(account: Account, act: Callable[[], Any]) -> Response:
 
     try:
         return await run_in_threadpool(changed)
+    except ValidationError as wrong:
+        return refusal(409, f"Reading the order: {problems_of(wrong)}.")
     except (Fault, TypeError, ValueError) as refused:
-        return JSONResponse({"error": str(refused)}, 409)
+        return refusal(409, str(refused))
 
 
+@validate_call(config=ConfigDict(strict=True, arbitrary_types_allowed=True))
 def order(
     account: Account, kind: str, text: str = "", datacenter: str = "lon04", *, hourly: bool = True, notes: str = ""
 ) -> BillingItem:

@@ -1,5 +1,6 @@
 """Users: what each may do, and which part of the account each sees."""
 
+import hmac
 from dataclasses import dataclass
 
 from emulator.softlayer.account import Account
@@ -45,7 +46,8 @@ def of(settings: Settings, credentials: Credentials) -> User:
     permitted = {settings.username: PERMISSIONS}
     if settings.restricted_user:
         permitted[settings.restricted_user] = frozenset(settings.restricted_permissions)
-    if credentials.api_key != settings.api_key or credentials.username not in permitted:
+    is_key = hmac.compare_digest(credentials.api_key.encode(), settings.api_key.encode())
+    if not is_key or credentials.username not in permitted:
         raise unauthorized()
     return User(credentials.username, permitted[credentials.username])
 

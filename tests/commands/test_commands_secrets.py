@@ -29,7 +29,9 @@ SAMPLE_EVERY_S = 0.1
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
-    with AccountEmulator(tmp_path_factory.mktemp("account"), api_key=API_KEY, reclaim_s=60.0, history=True) as emulator:
+    state = tmp_path_factory.mktemp("account")
+    (state / "authorization").write_text(f"Authorization: Bearer {API_KEY}\n")
+    with AccountEmulator(state, reclaim_s=60.0, history=True) as emulator:
         yield emulator
 
 
@@ -85,7 +87,7 @@ class Sampler(threading.Thread):
 
 def leaks(project: RentedProject, account: AccountEmulator, wanted: set[bytes]) -> list[str]:
     """Name every file that holds a canary, but for the files whose business that is."""
-    sources = {account.config_file, account.state / "settings.toml", project.home.root / "ngc_key"}
+    sources = {account.config_file, account.state / "authorization", project.home.root / "ngc_key"}
     files = [path for folder in (project.home.root, account.state) for path in folder.rglob("*") if path.is_file()]
     looked_at = [path for path in files if path.resolve() not in {each.resolve() for each in sources}]
     own = [path for path in looked_at if project.home.keys not in path.parents]

@@ -15,6 +15,7 @@ import docker
 
 from core.polling import wait_until
 from emulator.machines.networks import containers_of, is_served, overlapping
+from emulator.settings import Settings
 from tools import product
 from tools.product import ASK_LIMIT_S, ROOT, SHARED, Networks
 
@@ -105,6 +106,11 @@ def emulator(vendor: str, state: Path, word: str, *more: str) -> str:
     """Run a command of an emulator for an account that belongs to no product; return what it said."""
     argv = (sys.executable, "-m", "emulator", word, vendor, *more, "--state", str(state))
     return subprocess.run(argv, cwd=ROOT, check=True, timeout=180, capture_output=True, text=True).stdout
+
+
+def account_key(state: Path) -> str:
+    """Return the key of an emulated account."""
+    return (state / Settings.KEY_FILE).read_text().split()[-1]
 
 
 def remove_killed(networks: Networks) -> None:

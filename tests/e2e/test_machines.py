@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import shlex
 import socket
 import subprocess
@@ -121,12 +122,12 @@ def listening_host() -> Iterator[int]:
 
 
 @contextmanager
-def loop_device(folder: Path) -> Iterator[None]:
+def loop_device(folder: Path) -> Iterator[str]:
     """Somebody else's loop device."""
     (folder / "other.img").write_bytes(bytes(1024**2))
     argv = ("losetup", "--find", "--show", str(folder / "other.img"))
     device = subprocess.check_output(argv, text=True).strip()
-    yield
+    yield device
     subprocess.run(("losetup", "--detach", device), check=True)
 
 
@@ -235,6 +236,38 @@ def test_a_machine_comes_back_with_its_disk_after_the_host_has_rebooted(machines
         again.boot(spec(keys))
         assert keys.told(spec(keys).public_address, "mount /dev/xvdc /mnt && cat /mnt/file") == "kept"
         again.reset()
+
+
+def test_a_machine_opens_its_own_disk_and_no_other_device(machines, keys, tmp_path):
+    machines.boot(spec(keys))
+    address = spec(keys).public_address
+    keys.told(address, "head -c 1 /dev/xvdc")
+    with loop_device(tmp_path) as other:
+        of_this_computer = [os.stat(other).st_rdev, os.stat("/").st_dev]
+        devices = [f"b {os.major(each)} {os.minor(each)}" for each in of_this_computer]
+        for device in (
+            *devices,
+            "c 1 1",
+            "c 1 11",
+            "c 10 229",
+            "c 10 237",
+        ):  # memory, the kernel's log, fuse, loop-control
+            opened = keys.ssh(address, f"rm -f /tmp/device; mknod /tmp/device {device} && head -c 1 /tmp/device")
+            assert (opened.returncode, "Operation not permitted" in opened.stderr) == (1, True), device
+
+
+@pytest.mark.parametrize(
+    ("call", "error"), [("open_by_handle_at", 1), ("perf_event_open", 1), ("syslog", 1), ("keyctl", 38)]
+)
+def test_a_machines_root_is_refused_calls_to_this_computers_kernel(machines, keys, call, error):
+    machines.boot(spec(keys))
+    numbers = {
+        "open_by_handle_at": "304, -1, 0, 0",
+        "perf_event_open": "298, 0, 0, -1, -1, 0",
+        "syslog": "103, 10, 0, 0",
+    }
+    program = f"import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall({numbers.get(call, '250, 0, -3, 0')})"
+    assert keys.told(spec(keys).public_address, f"python3 -c '{program}; print(ctypes.get_errno())'") == str(error)
 
 
 def test_a_registry_port_in_use_is_reported_with_what_to_do(machines):

@@ -11,7 +11,7 @@ import docker
 import pytest
 import requests
 from image_containers import need
-from product import Product, install
+from product import Product, account_key, install
 
 from core.polling import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
@@ -34,7 +34,10 @@ class Team:
     port: int
 
     def ask(self, method: str, path: str) -> Any:
-        address, key = f"http://127.0.0.1:{self.port}/v1{path}", {"Authorization": "Bearer local"}
+        address, key = (
+            f"http://127.0.0.1:{self.port}/v1{path}",
+            {"Authorization": f"Bearer {account_key(self.product.home / 'emulator-paperspace')}"},
+        )
         answer = requests.request(method, address, headers=key, timeout=ASK_LIMIT_S)
         answer.raise_for_status()
         return answer.json()
@@ -43,7 +46,7 @@ class Team:
         """Return the ids of the account's machines by name, nothing before it runs."""
         try:
             return {each["name"].split(".")[0]: each["id"] for each in self.ask("GET", "/machines")["items"]}
-        except requests.ConnectionError:
+        except (requests.ConnectionError, FileNotFoundError):
             return {}
 
     def drive(self) -> docker.models.containers.Container:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 from image_containers import need
-from product import emulator
+from product import account_key, emulator
 
 from emulator.machines.host_tools import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
@@ -32,17 +32,31 @@ RCLONE_SMB_PASS=$pass rclone mount :smb:{share} ~/drive --smb-host {address} --s
 """
 
 
+@dataclass(frozen=True)
+class Api:
+    """The account's API with its key."""
+
+    address: str
+    key: str
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        answer = requests.request(method, f"{self.address}{path}", json=body or {}, headers=headers, timeout=LIMIT_S)
+        answer.raise_for_status()
+        return answer.json()
+
+
 @dataclass
 class Team:
     """A team with two machines and a drive in one network."""
 
-    api: str
+    api: Api
     key: Path
     machines: list[dict[str, Any]]
     drive: dict[str, Any]
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        return ask(self.api, method, path, body)
+        return self.api.ask(method, path, body)
 
     def ssh(self, machine: dict[str, Any], command: str, user: str = "paperspace") -> subprocess.CompletedProcess[str]:
         known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
@@ -56,13 +70,6 @@ class Team:
         return ended.stdout.strip()
 
 
-def ask(api: str, method: str, path: str, body: Any = None) -> Any:
-    headers = {"Authorization": "Bearer local"}
-    answer = requests.request(method, f"{api}{path}", json=body or {}, headers=headers, timeout=LIMIT_S)
-    answer.raise_for_status()
-    return answer.json()
-
-
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """The account in a process of its own; everything of it goes again."""
@@ -73,25 +80,25 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)), check=True)
     emulator("paperspace", state, "start")
     try:
-        yield rented(f"http://127.0.0.1:{port}/v1", key)
+        yield rented(Api(f"http://127.0.0.1:{port}/v1", account_key(state)), key)
     finally:
         emulator("paperspace", state, "reset")
 
 
-def rented(api: str, key: Path) -> Team:
-    network = ask(api, "POST", "/private-networks", {"name": "train", "region": "ny2"})["id"]
+def rented(api: Api, key: Path) -> Team:
+    network = api.ask("POST", "/private-networks", {"name": "train", "region": "ny2"})["id"]
     wanted = {"name": "data", "size": 250, "region": "ny2", "networkId": network}
-    drive = ask(api, "POST", "/shared-drives", wanted)
+    drive = api.ask("POST", "/shared-drives", wanted)
     text = SCRIPT.format(key=shlex.quote(key.with_suffix(".pub").read_text().strip()))
-    script = ask(api, "POST", "/startup-scripts", {"name": "boot", "script": text, "isRunOnce": True})["id"]
+    script = api.ask("POST", "/startup-scripts", {"name": "boot", "script": text, "isRunOnce": True})["id"]
     more = {"networkId": network, "publicIpType": "dynamic", "startupScriptId": script}
-    made = [ask(api, "POST", "/machines", order(name) | more)["data"]["id"] for name in ("node-0", "node-1")]
+    made = [api.ask("POST", "/machines", order(name) | more)["data"]["id"] for name in ("node-0", "node-1")]
     return Team(api, key, [ready(api, each) for each in made], drive)
 
 
-def ready(api: str, machine: str) -> dict[str, Any]:
+def ready(api: Api, machine: str) -> dict[str, Any]:
     def probe() -> dict[str, Any] | None:
-        shown = ask(api, "GET", f"/machines/{machine}")
+        shown = api.ask("GET", f"/machines/{machine}")
         return shown if shown["state"] == "ready" else None
 
     return wait_until(f"machine {machine}", probe, READY_S)

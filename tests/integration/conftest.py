@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pytest
 
+from emulator.settings import Settings
 from tests.integration.provider_cluster import Onlooker
 from tests.integration.provider_driver import Driver
 from tools.chaos.fork_server import Process, fork
@@ -95,12 +96,18 @@ class AccountEmulator:
         """Order a volume or a VLAN as a person does in the vendor's portal; see ``emulator.softlayer.portal.order``."""
         return json.loads(self._admin(f"portal/{kind}", json.dumps(wanted).encode()))
 
+    @property
+    def key(self) -> str:
+        """The account's key."""
+        return (self.state / Settings.KEY_FILE).read_text().split()[-1]
+
     def _admin(self, path: str, body: bytes | None = None) -> bytes:
         authority = self.state / "authority.pem"
         context = ssl.create_default_context(cafile=authority) if authority.exists() else None
         secure = urllib.request.HTTPSHandler(context=context)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), secure)
-        with opener.open(f"{self.root}/{path}", body, timeout=10) as answer:
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        with opener.open(urllib.request.Request(f"{self.root}/{path}", body, headers), timeout=10) as answer:
             return answer.read()
 
 

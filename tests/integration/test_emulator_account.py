@@ -15,7 +15,9 @@ READY = "id,provisionDate,activeTransaction[id,transactionGroup[name],transactio
 
 def client_of(emulator: Any, protocol: str = "xmlrpc") -> SoftLayer.API.BaseClient:
     endpoint = emulator.endpoint if protocol == "xmlrpc" else emulator.rest_endpoint
-    return SoftLayer.create_client_from_env(username="local", api_key="local", endpoint_url=endpoint, timeout=FAR_S)
+    return SoftLayer.create_client_from_env(
+        username="local", api_key=emulator.key, endpoint_url=endpoint, timeout=FAR_S
+    )
 
 
 @pytest.fixture(params=["xmlrpc", "rest"])

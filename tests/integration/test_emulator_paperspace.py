@@ -16,7 +16,6 @@ from tests.integration.conftest import AccountEmulator
 from tests.unit.emulated_paperspace import order
 from tools.product import free_port
 
-KEY = {"Authorization": "Bearer local"}
 LIMIT_S = 20
 
 
@@ -26,12 +25,16 @@ class Paperspace(AccountEmulator):
     vendor = "paperspace"
     defaults = {"provisioning_s": 300.0}
 
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
     def send(self, method: str, path: str, **given: Any) -> requests.Response:
         authority = self.state / "authority.pem"
         with requests.Session() as session:
             session.trust_env = False
             session.verify = str(authority) if authority.exists() else True
-            return session.request(method, f"{self.root}/v1{path}", timeout=LIMIT_S, headers=KEY, **given)
+            return session.request(method, f"{self.root}/v1{path}", timeout=LIMIT_S, headers=self.headers, **given)
 
     def names(self, path: str, **query: Any) -> list[str]:
         return [each["name"] for each in self.send("GET", path, params=query).json()["items"]]
@@ -92,12 +95,12 @@ def test_a_jump_of_the_clock_bills_the_time_in_between(paperspace):
 
 def test_json_that_is_announced_and_not_sent_is_refused(paperspace):
     account = paperspace()
-    announced = {**KEY, "Content-Type": "application/json"}
+    announced = {**account.headers, "Content-Type": "application/json"}
     machine = account.order("node").json()["data"]["id"]
     url = f"{account.root}/v1/machines/{machine}/start"
     assert requests.patch(url, headers=announced, timeout=LIMIT_S).status_code == 400
     assert requests.patch(url, headers=announced, json={}, timeout=LIMIT_S).status_code in (200, 409)
-    assert requests.patch(url, headers=KEY, timeout=LIMIT_S).status_code in (200, 409)
+    assert requests.patch(url, headers=account.headers, timeout=LIMIT_S).status_code in (200, 409)
 
 
 def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path, monkeypatch):
@@ -115,7 +118,8 @@ def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path, monkeypatch
         key = state / "paperspace-api-key"
         assert f"https://127.0.0.1:{port}" in started
         assert str(key) in started
-        told = f"[paperspace]\napi_key = local\nendpoint_url = https://127.0.0.1:{port}/v1\nverify = {state / 'authority.pem'}\n"
+        own = (state / "authorization").read_text().split()[-1]
+        told = f"[paperspace]\napi_key = {own}\nendpoint_url = https://127.0.0.1:{port}/v1\nverify = {state / 'authority.pem'}\n"
         assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == (told, 0o600)
         assert stat.S_IMODE((state / "server.pem").stat().st_mode) == 0o600
         shown = json.loads(run("status", "--json", "--port", port))

@@ -19,9 +19,9 @@ def guest_id(account_emulator):
     return order(client_of(account_emulator), "wired")
 
 
-def ask(emulator: Any, path: str, user: str = "local:local") -> tuple[int, Any]:
+def ask(emulator: Any, path: str, user: str = "local:KEY") -> tuple[int, Any]:
     """Ask over REST by hand."""
-    name, _, key = user.partition(":")
+    name, _, key = user.replace("KEY", emulator.key).partition(":")
     answer = requests.get(f"{emulator.rest_endpoint}{path}", auth=(name, key) if user else None, timeout=20)
     return answer.status_code, answer.json()
 
@@ -35,7 +35,7 @@ def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(account
 @pytest.mark.parametrize(
     "service", ["SoftLayer_Account/getObject", "SoftLayer_Network_Pod/getAllObjects", "SoftLayer_X/y"]
 )
-@pytest.mark.parametrize("user", ["", ":local", "local:wrong", "nobody:local"])
+@pytest.mark.parametrize("user", ["", ":KEY", "local:wrong", "local:local", "nobody:KEY"])
 def test_without_the_key_every_call_is_refused(account_emulator, service, user):
     status, refused = ask(account_emulator, f"{service}.json", user)
     assert (status, refused["error"]) == (401, "Invalid username/password")

@@ -12,7 +12,6 @@ from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import Fault
 from emulator.softlayer.settings import Settings
 
-LOCAL = Credentials("local", "local")
 SETTINGS = {
     "machines": "none",
     "history": True,
@@ -34,6 +33,7 @@ class Emulated:
         self.account = Account(Settings(state, **(SETTINGS | settings)))
         self.account.store.flush()
         self.api = SoftLayer(self.account)
+        self.owner = Credentials("local", self.account.settings.api_key)
 
     def call(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Any:
         result = self.reply(service, method, *arguments, identifier=identifier, mask=mask).result
@@ -42,7 +42,7 @@ class Emulated:
         return result.value
 
     def reply(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Reply:
-        call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
+        call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=self.owner)
         return self.api.reply(call)
 
     def script(self, method: str, kind: str, **more: Any) -> None:

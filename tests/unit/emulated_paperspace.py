@@ -13,6 +13,7 @@ from tests.unit.paperspace_contract import contract, problems_of_answer
 
 SETTINGS = {"machines": "none", "clock_step_s": 1.0, "clock_start": "2026-01-01T00:00:00+00:00"}
 ML_IN_A_BOX = "twnlo3zj"
+OWN_KEY = "the account's own"
 UNDESCRIBED = ("/billing/account-standing",)
 
 
@@ -31,6 +32,7 @@ class EmulatedPaperspace:
         self.account = Account(Settings(state, **(SETTINGS | settings)))
         self.account.store.flush()
         self.api = Paperspace(self.account)
+        self.key = self.account.settings.api_key
         self.called: set[str] = set()
 
     @cached_property
@@ -38,15 +40,16 @@ class EmulatedPaperspace:
         """The network of machines for which no other one is named."""
         return self.network("home")
 
-    def call(self, method: str, path: str, key: str | None = "local", **given: Any) -> Any:
+    def call(self, method: str, path: str, key: str | None = OWN_KEY, **given: Any) -> Any:
         status, body = self.answer(method, path, key, **given)
         if status != 200:
             raise Refused(status, body)
         return body
 
-    def answer(self, method: str, path: str, key: str | None = "local", **given: Any) -> tuple[int, Any]:
+    def answer(self, method: str, path: str, key: str | None = OWN_KEY, **given: Any) -> tuple[int, Any]:
         query = {name: _text(value) for name, value in given.items()} if method == "GET" else {}
         try:
+            key = self.key if key == OWN_KEY else key
             call = read_call(method, path, query, key, {} if method == "GET" else given)
             result = self.api.reply(call).result
         except ApiError as refused:
@@ -56,7 +59,7 @@ class EmulatedPaperspace:
         return status, body
 
     def reply(self, method: str, path: str, **given: Any) -> Reply:
-        return self.api.reply(read_call(method, path, {}, "local", given))
+        return self.api.reply(read_call(method, path, {}, self.key, given))
 
     def order(self, name: str = "node-0", **changes: Any) -> str:
         return self.call("POST", "/machines", **(order(name) | {"networkId": self.home} | changes))["data"]["id"]

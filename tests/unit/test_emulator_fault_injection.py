@@ -1,13 +1,10 @@
 """What goes wrong with a call is decided by the seed alone, and what went wrong is known afterwards."""
 
-import asyncio
 from collections import Counter
 
 import pytest
-from starlette.requests import Request
 from starlette.responses import Response
 
-from emulator import server
 from emulator.api import RateLimit
 from emulator.fault_injection import FaultInjectionError, FaultInjector, FaultRates, InjectedFault
 from emulator.response_faults import with_fault
@@ -131,16 +128,6 @@ def test_the_rate_limit_is_a_sliding_second_and_refused_calls_do_not_count():
     clock[0] = 1.0
     assert [limit.exceeded() for _ in range(4)] == [False, False, False, True]
     assert not any(RateLimit(0).exceeded() for _ in range(100))
-
-
-@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 400), ("10.112.7.1", 403)])
-def test_only_this_computer_scripts_faults_and_no_guest(tmp_path, address, status):
-    async def receive() -> dict:
-        return {"type": "http.request", "body": b"{}", "more_body": False}
-
-    path = next(route for route in server.control_routes(Emulated(tmp_path).account) if route.path == "/faults")
-    request = Request({"type": "http", "method": "POST", "headers": [], "server": (address, 8170)}, receive)
-    assert asyncio.run(path.endpoint(request)).status_code == status
 
 
 def test_a_list_without_an_order_comes_in_another_one_each_time_and_the_same_ones_by_seed(tmp_path):

@@ -12,8 +12,6 @@ from types import ModuleType
 
 import pytest
 
-from emulator.machines.container import isolation, may_raise_limits
-
 MACHINE = Path(__file__).parents[2] / "images" / "machine"
 
 
@@ -88,25 +86,6 @@ def test_limits_are_lowered_for_a_new_container_and_for_what_is_started_in_one(r
     for limits in (json.loads(bundle.read_text())["process"]["rlimits"], json.loads(process.read_text())["rlimits"]):
         assert {(one["hard"], one["soft"]) for one in limits} == {(7, 7)}
     assert [words[0] for words in runtime.became] == ["runc", "runc"]
-
-
-@pytest.mark.parametrize(("capabilities", "may"), [("000001ffffffffff", True), ("000001fffeffffff", False)])
-def test_a_machine_gets_all_locked_memory_where_the_host_may_give_it(tmp_path, capabilities, may):
-    (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
-    assert may_raise_limits(str(tmp_path / "status")) is may
-    ulimits = [
-        (one["Name"], one["Soft"], one["Hard"])
-        for one in isolation(raises_limits=may, filters_packets=False)["ulimits"]
-    ]
-    assert ulimits == ([("memlock", -1, -1)] if may else [])
-
-
-@pytest.mark.parametrize(("own_rules", "refused"), [(True, []), (False, ["socket", "setsockopt"])])
-def test_a_machines_root_sets_rules_for_packets_only_where_no_security_group_guards_it(own_rules, refused):
-    [seccomp, _] = isolation(raises_limits=False, filters_packets=own_rules)["security_opt"]
-    profile = json.loads(seccomp.removeprefix("seccomp="))
-    assert profile["defaultAction"] == "SCMP_ACT_ALLOW"
-    assert [name for rule in profile["syscalls"] for name in rule["names"]] == refused
 
 
 @pytest.fixture

@@ -391,7 +391,7 @@ def test_the_key_of_a_member_orders_nothing_and_takes_nothing_for_gone(home, tea
     net = network(team, admin)
     machine = admin.create("Machine", networkId=net)
     restricted = home / "member"
-    restricted.write_text(team.key_file.read_text().replace("api_key = local", "api_key = the-key-of-a-member"))
+    restricted.write_text(team.key_file.read_text().replace(team.account.settings.api_key, "the-key-of-a-member"))
     restricted.chmod(0o600)
     member = Renter(restricted, admin.public_key)
     with pytest.raises(ProviderError, match="is a member of team .* and no admin"):

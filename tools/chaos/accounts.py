@@ -113,7 +113,7 @@ class AccountServer:
         reconciler.start()
         injector, account.fault_injector = account.fault_injector, _no_faults(account)
         self.wire.lead_to(application(account, vendor.routes(account), vendor.holdings, door.port))
-        market.settle(lambda path, body: self._post(market, path, body))
+        market.settle(lambda path, body: self._post(market.authorization(chosen.api_key), path, body))
         account.fault_injector = injector
         try:
             yield Rented(market, account, chosen.state)
@@ -128,10 +128,10 @@ class AccountServer:
         self._secure.close()
         self._folder.cleanup()
 
-    def _post(self, market: Market, path: str, body: Any) -> Any:
+    def _post(self, authorization: str, path: str, body: Any) -> Any:
         with requests.Session() as session:
             session.trust_env = False
-            headers = {"Authorization": market.authorization}
+            headers = {"Authorization": authorization}
             answer = session.post(f"http://127.0.0.1:{self._plain.port}{path}", json=body, headers=headers, timeout=60)
         assert answer.ok, answer.text
         return answer.json()

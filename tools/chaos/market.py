@@ -32,7 +32,7 @@ class Market:
     """One vendor's account: who plays it, what is declared there, and what else is in it.
 
     Attributes:
-        authorization: the header with which things of other people are ordered.
+        authorization: by the account's key, the header with which things of other people are ordered.
         settle: orders things of other people with names like ours, as their owners would.
         only_machines_cost: else the rest costs cents beside a machine, by dates of our own clock, not of the account's fast one.
         in_checkers_words: tells of one line of the account's history, or of nothing.
@@ -41,7 +41,7 @@ class Market:
 
     vendor: str
     key_setting: str
-    authorization: str
+    authorization: Callable[[str], str]
     domain: str
     program: Program
     settle: Callable[[Post], None]

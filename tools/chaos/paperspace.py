@@ -76,7 +76,7 @@ def _prepare(home: Path) -> None:
 PAPERSPACE = Market(
     vendor="paperspace",
     key_setting="apiKeyFile",
-    authorization="Bearer local",
+    authorization="Bearer {}".format,
     domain=DOMAIN,
     program=_cluster(),
     settle=_settle,

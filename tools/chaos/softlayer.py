@@ -85,7 +85,7 @@ def _template(domain: str) -> dict[str, Any]:
 SOFTLAYER = Market(
     vendor="softlayer",
     key_setting="configFile",
-    authorization=f"Basic {base64.b64encode(b'local:local').decode()}",
+    authorization=lambda key: f"Basic {base64.b64encode(f'local:{key}'.encode()).decode()}",
     domain=DOMAIN,
     program=cluster(),
     settle=_settle,
