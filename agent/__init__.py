@@ -9,7 +9,18 @@ knows, copies and brings back what they save, ``data`` makes what they read, ``n
 at a run are told, ``batch`` is a run on nodes that a queue grants.
 """
 
+import os
+
+IN_CONTAINER = "in_container"
+"""A link in a run's folder on a machine to what its container sees as that folder, where there is one."""
+
 
 def program(folder, module, *arguments):
     """Return the argv that runs one module of the package in a run's folder; `python` may be a program's own, of Python 2."""
     return ["python3", folder + "/agent", module] + list(arguments)
+
+
+def inside(folder):
+    """Return what a run's processes see as its folder. They may leave anything there: only what runs as they do may write or remove it."""
+    there = os.path.join(folder, IN_CONTAINER)
+    return there if os.path.islink(there) else folder

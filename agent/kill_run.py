@@ -17,7 +17,7 @@ import sys
 import time
 
 RUN_VARIABLE, TOOL_VARIABLE, ROLE_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL", "MICROCLUSTER_ROLE"
-NO_CONTAINER, NO_RUNS = "", "-"
+NO_CONTAINER, NO_RUNS, SPOILT = "", "-", ("utf-8", "replace")
 STAGING_LABEL = "microcluster.staging"
 """Of the container in which a run's data are made; its value is the run."""
 TERM_WAIT_S = 15
@@ -35,6 +35,8 @@ CONTAINERS = 'for file in "$0"/containers/*/config.v2.json; do cat "$file" && ec
 """Prints one line of JSON for each container; without any of them it fails, as where the folder is another one."""
 STOP_FILE = "stopped"
 """In the run's folder: it is to end, or was ended; a program may look for it and end by itself."""
+NAME = re.compile(r"\w+\Z")
+"""Of a run: processes say of themselves to which one they belong, and a mark must lead to no other folder."""
 STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FILE)
 
 
@@ -111,7 +113,10 @@ def find(mode, run, container=None, role=""):
         if state != b"Z":
             started[pid] = since
         if RUN_VARIABLE.encode() in values:
-            marks[pid] = values[RUN_VARIABLE.encode()].decode(), values.get(ROLE_VARIABLE.encode(), b"").decode()
+            marks[pid] = (
+                values[RUN_VARIABLE.encode()].decode(*SPOILT),
+                values.get(ROLE_VARIABLE.encode(), b"").decode(*SPOILT),
+            )
         elif inside:
             marks[pid] = None if TOOL_VARIABLE.encode() in values else (run, "")
     found = {}
@@ -246,7 +251,7 @@ def still_there(pids):
 
 def mark_stopped(runs, names):
     """Leave a word for those who ask later, also when the supervisor could not; no disk may keep anybody from ending a run."""
-    for name in set(names):
+    for name in filter(NAME.match, set(names)):
         asked(["sh", "-c", STOPPED, os.path.join(runs, name)], MARK_TIMEOUT_S)
 
 

@@ -9,7 +9,7 @@ import os
 import time
 
 from agent.checkpoints.parts import OVER
-from agent.checkpoints.replica import CopyFailed
+from agent.checkpoints.replica import RECORDS, CopyFailed
 from agent.supervise import shared_folder
 
 COPY_TIMEOUT_S = 1800
@@ -86,7 +86,7 @@ class CheckpointWatch:
             self._copy(state)
 
     def _announce(self, step, name):
-        size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self.run.checkpoints.files_of(name))
+        size = sum(os.path.getsize(self.run.inside("logdir", file)) for file in self.run.checkpoints.files_of(name))
         self.rules.see_checkpoint((step, name), size, time.monotonic())
         self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
 
@@ -110,9 +110,11 @@ class CheckpointWatch:
         (step, name), best, names = state
         files = names + self.run.checkpoints.shared_files(name) + self._files_of_all(best)
         if best:
-            files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.path("logdir", one))]
-        written = last_write([self.run.path("logdir", file) for file in names])
+            files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.inside("logdir", one))]
+        written = last_write([self.run.inside("logdir", file) for file in names])
         before, refused = self._as_they_are(files), []
+        for record in RECORDS:
+            self.run.hand_in(record)
         for address in list(self.keepers):
             words = ["copy", address, str(step)] + ["logdir/" + file for file in files]
             why = self._ask("checkpoints.replica", *words)
@@ -138,7 +140,7 @@ class CheckpointWatch:
 
     def _as_they_are(self, files):
         """Return what changes when a file is written again or removed."""
-        paths = [self.run.path("logdir", file) for file in files]
+        paths = [self.run.inside("logdir", file) for file in files]
         return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
 
 

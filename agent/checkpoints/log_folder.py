@@ -6,7 +6,7 @@ A checkpoint is everything that belongs to one step, and is named relative to th
 import importlib
 import os
 
-from agent import spec
+from agent import inside, spec
 from agent.checkpoints.retention import KEPT
 from agent.machine import why_silent
 
@@ -23,7 +23,9 @@ def checkpoints_of(run, logdir):
 
 def checkpoints_in(folder, *below):
     """Return the checkpoints of the run in a folder; ``below`` leads to another log folder in it."""
-    return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, *(below or ["logdir"])))
+    return checkpoints_of(
+        spec.read(os.path.join(folder, spec.FILE)), os.path.join(inside(folder), *(below or ["logdir"]))
+    )
 
 
 def why_checkpoints_silent(folder):

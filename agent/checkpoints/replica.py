@@ -186,14 +186,18 @@ def go_on_with(copied, home):
     the checkpoint is not here yet.
     """
     if os.path.basename(home) in RECORDS:
-        before, written = lines_of(copied), lines_of(home)
-        known = set(before)
-        with open(home, "wb") as file:
-            file.writelines(before + [line for line in written if line not in known])
-        event_summary.write(os.path.dirname(home), afresh=True)
+        go_on(lines_of(copied), home)
     elif not os.path.exists(home) or os.path.getsize(home) < os.path.getsize(copied):
         os.makedirs(os.path.dirname(home), exist_ok=True)
         os.rename(copied, home)
+
+
+def go_on(before, home):
+    """Let a record of lines begin with those, and go on with what only it has."""
+    known, written = set(before), lines_of(home)
+    with open(home, "wb") as file:
+        file.writelines(before + [line for line in written if line not in known])
+    event_summary.write(os.path.dirname(home), afresh=True)
 
 
 def lines_of(path):

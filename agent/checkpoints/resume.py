@@ -1,22 +1,29 @@
-"""Choose the checkpoint that a run goes on from: the newest whole one, of this node or of the replica on another."""
+"""Choose the checkpoint that a run goes on from: the newest whole one, of this node or of the replica on another.
+
+What moves or removes files of the program runs where the program does: ``main`` with the run's folder, and as JSON what must not be used, and
+whether to settle for what is here.
+"""
 
 import json
 import os
 import time
 
-from agent.checkpoints.log_folder import UNREADABLE
+from agent import kill_run, program
+from agent.checkpoints.log_folder import UNREADABLE, checkpoints_in
 from agent.checkpoints.parts import OVER
-from agent.checkpoints.replica import BROUGHT, MARK, NONE, SPOILT
+from agent.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
 from agent.checkpoints.retention import prune
 from agent.kill_run import TOO_SLOW, last_line
 from agent.machine import parallel, read_json
+from agent.records.event_summary import value_of
 from agent.supervise import shared_folder
-from agent.supervise.health_rules import Failed
+from agent.supervise.health_rules import Failed, step_failed
 from agent.supervise.run_context import ASK_TRIES
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
-READ_TIMEOUT_S = 600
+READ_TIMEOUT_S, CHOOSE_TIMEOUT_S = 600, 3600
+TORN, RECORD_BYTES = "torn", 1 << 28
 NOT_BROUGHT_BACK = "not-brought-back"
 """There may be a newer checkpoint on another machine and it cannot be had."""
 NOT_LOADED = "not_loaded.json"
@@ -30,7 +37,7 @@ def bring_back(run):
     replace. Refusing costs nothing, because without that machine the ranks cannot start either.
     """
     # After a fetch that was killed, what is here may be half of a checkpoint.
-    own = None if os.path.isdir(run.path(BROUGHT)) else run.checkpoints.newest_whole()
+    own = None if os.path.isdir(run.inside(BROUGHT)) else run.checkpoints.newest_whole()
     others = run.spec.addresses[1:]
     run.doing = "asking the other machines for their copies"
     found = parallel(lambda address: asked(run, address), others)
@@ -45,7 +52,7 @@ def bring_back(run):
             return
     if refused and not own:
         sentence = "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again"
-        raise Failed(NOT_BROUGHT_BACK, sentence.format("; ".join(refused), run.path("copy")))
+        raise Failed(NOT_BROUGHT_BACK, sentence.format("; ".join(refused), run.inside("copy")))
 
 
 def gather(run):
@@ -71,7 +78,17 @@ def brought(run, step, address, refused):
         refused.append("that of step {} on {}: {}".format(step, name, output[-300:]))
     elif code:
         raise Failed(NOT_BROUGHT_BACK, "{}: {}".format(run.doing, output[-300:]))
+    if not code and run.inside() != run.path():
+        take_records(run)
     return not code
+
+
+def take_records(run):
+    """Go on with the records that came with a replica: the program may have written them, so only lines of events are taken."""
+    for name in RECORDS:
+        _, output = run.ask(["tail", "-c", str(RECORD_BYTES), run.path(name)], BRING_TIMEOUT_S)
+        lines = [line.encode() + b"\n" for line in output.split("\n")]
+        go_on([line for line in lines if isinstance(value_of(line), dict)], run.path(name))
 
 
 def asked(run, address):
@@ -86,39 +103,33 @@ def asked(run, address):
         "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
     )
     last = last_line(code, output)
-    return None, sentence.format(run.name_of(address), ASK_TRIES, last[-300:], run.path("copy"))
+    return None, sentence.format(run.name_of(address), ASK_TRIES, last[-300:], run.inside("copy"))
 
 
 def latest_checkpoint(run):
     """Return the files that every node needs to go on; one without a whole checkpoint is put aside."""
-    logdir = run.path("logdir")
-    if not os.path.isdir(logdir) or not [name for name in os.listdir(logdir) if name != shared_folder.WORD]:
-        os.makedirs(logdir, exist_ok=True)
-        return []
     refused = not_loaded(run)
-    chosen, passed = choose(run, refused)
-    if [why for why in passed if why not in refused.values()]:  # A copy of what was put aside may be sound.
+    chosen, needed = choose(run, refused)
+    if needed is None:  # A copy of what was put aside may be sound.
         bring_back(run)
-        chosen, _ = choose(run, refused)
-    if not chosen:
-        home = os.path.realpath(logdir)  # On a shared drive it is a link.
-        os.rename(home, home + ".without-checkpoint-" + str(int(time.time())))
-        os.makedirs(home)
-        return []
-    step, name = chosen
-    prune(run.checkpoints, name)
-    run.resumed, run.resumed_from = step, run.path("logdir", name)
-    needed = run.checkpoints.prepare(name)
-    run.emit({"event": "resuming", "step": step, "from": name})
+        chosen, needed = choose(run, refused, final=True)
+    if chosen:
+        run.resumed, run.resumed_from = int(chosen[0]), run.path("logdir", chosen[1])
+        run.emit({"event": "resuming", "step": run.resumed, "from": chosen[1]})
     return ["logdir/" + file for file in needed]
 
 
-def choose(run, refused):
-    """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
-    chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name), refused)
+def choose(run, refused, final=False):
+    """Return [step, name] of what the run goes on from or None, and the needed files; these are None where others may have a better one."""
+    run.doing = "choosing the checkpoint to go on from"
+    argv = run.program("checkpoints.resume", run.folder, json.dumps([refused, final]))
+    code, output = run.ask(argv, CHOOSE_TIMEOUT_S)
+    if code:
+        raise step_failed("preparing", run.doing, code, output.splitlines())
+    chosen, needed, passed = json.loads(last_line(code, output))
     for why in passed:
-        run.emit({"event": "passed_over", "text": why + "; it lies in " + run.path("torn")})
-    return chosen, passed
+        run.emit({"event": "passed_over", "text": why + "; it lies in " + run.inside(TORN)})
+    return chosen, needed
 
 
 def blame(run):
@@ -139,17 +150,38 @@ def not_loaded(run):
     blamed, refused = read_json(run.path(NOT_LOADED)), {}
     whole = [(step, name) for step, name in run.checkpoints.found() if blamed and not run.checkpoints.flaw_of(name)]
     for step, name in whole[:-1]:
-        written = max(os.path.getmtime(run.path("logdir", file)) for file in run.checkpoints.files_of(name))
+        written = max(os.path.getmtime(run.inside("logdir", file)) for file in run.checkpoints.files_of(name))
         if written > blamed.get(str(step), 0):
             break
         refused[name] = name + ": the program went on from it and ended before its first step"
     return refused
 
 
-def is_readable(run, name):
+def is_readable(folder, checkpoints, name):
     """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
-    if not run.checkpoints.is_read_back:
+    if not checkpoints.is_read_back:
         return True
-    argv = run.program("checkpoints." + run.spec.checkpoints, run.path("logdir", name))
-    run.doing = "reading checkpoint " + name + " back"
-    return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
+    argv = program(folder, type(checkpoints).__module__.partition(".")[2], checkpoints.path(name))
+    return kill_run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
+
+
+def settle(checkpoints, chosen):
+    """Return the files that the program goes on with, all that is older removed; without a checkpoint the log folder is put aside."""
+    if chosen:
+        prune(checkpoints, chosen[1])
+        return checkpoints.prepare(chosen[1])
+    home = os.path.realpath(checkpoints.logdir)  # On a shared drive it is a link.
+    if [name for name in os.listdir(home) if name != shared_folder.WORD]:
+        os.rename(home, home + ".without-checkpoint-" + str(int(time.time())))
+        os.makedirs(home)
+    return []
+
+
+def main(folder, given):
+    """Put aside what cannot be used, and print what :func:`choose` reads."""
+    refused, final = json.loads(given)
+    checkpoints, torn = checkpoints_in(folder), checkpoints_in(folder, TORN).logdir
+    os.makedirs(checkpoints.logdir, exist_ok=True)
+    chosen, passed = checkpoints.choose(torn, lambda name: is_readable(folder, checkpoints, name), refused)
+    is_settled = final or not [why for why in passed if why not in refused.values()]
+    print(json.dumps([chosen, settle(checkpoints, chosen) if is_settled else None, passed]))

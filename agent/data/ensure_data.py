@@ -1,8 +1,10 @@
 """Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
 
+import shutil
+
 from agent import kill_run
 from agent.data.progress import MARK
-from agent.machine import parallel
+from agent.machine import parallel, read_json
 from agent.supervise.health_rules import Failed, step_failed
 
 ASK_TIMEOUT_S = 600
@@ -24,6 +26,7 @@ def ensure(run):
         raise step_failed("preparing", "preparing the data set", code, lines)
     if not is_whole(run):
         raise step_failed("preparing", "comparing the data that were made with their sums", LACKING, lines)
+    shutil.rmtree(read_json(run.path("staging.json")).get("arrived", ""), ignore_errors=True)
 
 
 def is_whole(run):

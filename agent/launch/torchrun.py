@@ -6,14 +6,19 @@ becomes MASTER_ADDR), so every other node gives a text that sorts behind it, in 
 --local-addr; there the rendezvous is static, which takes the node's number. The preflight compares where each rank is, whatever comes.
 """
 
+import io
 import os
+import pickle
 import re
+from types import SimpleNamespace
 
 JOIN_TIMEOUT_S = 120
 LOCAL_ADDR_SINCE = (2, 0)
 UNSHARED = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 """Later versions share one store between the agents and the ranks, in which addresses of dead ranks stay; earlier ones ignore it."""
 LIBUV = "USE_LIBUV"
+# Of PyTorch's module of the rendezvous over c10d, and of Python's of dates: what the state of a meeting is made of.
+STATE, DATES = ("_RendezvousState", "_NodeDesc"), ("datetime", "timezone", "timedelta")
 
 
 def meeting(version, node, slots, endpoint):
@@ -48,6 +53,19 @@ def spare_libuv(distributed):
         distributed.TCPStore = Store
 
 
+def take_no_program(rendezvous):
+    """Let agents read no more from their store than the state of a meeting: it has no login, and a pickle is a program."""
+
+    class State(pickle.Unpickler):
+        def find_class(self, module, name):
+            if name not in {rendezvous.__name__: STATE, "datetime": DATES}.get(module, ()):
+                raise pickle.UnpicklingError(module + "." + name + " is no part of it")
+            return pickle.Unpickler.find_class(self, module, name)
+
+    taken = {"dumps": pickle.dumps, "loads": lambda given: State(io.BytesIO(given)).load()}
+    rendezvous.pickle = SimpleNamespace(PickleError=pickle.PickleError, **taken)
+
+
 def main(node, nodes, slots, endpoint, attempt, *command):
     """Be the agent of a node, which starts ``command`` as each of its ranks. Nothing is restarted: restarts hang."""
     import torch  # noqa: PLC0415 - not where ranks are started otherwise
@@ -60,7 +78,9 @@ def main(node, nodes, slots, endpoint, attempt, *command):
     from torch.distributed import run  # noqa: PLC0415 - it takes the store that it finds
     from torch.distributed.elastic.multiprocessing.api import SignalException  # noqa: PLC0415
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # noqa: PLC0415
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous  # noqa: PLC0415
 
+    take_no_program(dynamic_rendezvous)
     try:
         run.main(words + meeting(version, int(node), int(slots), endpoint) + list(command))
     except (ChildFailedError, SignalException):  # Their forty lines would hide what the rank itself has said last.

@@ -10,6 +10,7 @@ import math
 import os
 import struct
 
+from agent import inside
 from agent.checkpoints.tensorflow import fields
 
 HEADER, TRAILER_BYTES, FLOAT = struct.Struct("<QI"), 4, struct.Struct("<f")
@@ -52,4 +53,5 @@ def points(event, tag):
 
 
 def main(logdir, tag):
-    print(json.dumps(scalar(logdir, tag)))
+    folder, name = os.path.split(logdir)
+    print(json.dumps(scalar(os.path.join(inside(folder), name), tag)))

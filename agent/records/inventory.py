@@ -12,6 +12,7 @@ import stat
 import sys
 from operator import itemgetter
 
+import agent
 from agent import kill_run, program, spec
 from agent.checkpoints.checkpoint_watch import LIMITED
 from agent.checkpoints.log_folder import checkpoints_of, why_checkpoints_silent
@@ -106,7 +107,9 @@ def below_logdir(run, logdir, asked):
 
 def program_folder(run, folder):
     """Return the folder in which the program works as this machine sees it; None in a container that is not running."""
-    if run.runtime != "container" or run.program_folder.startswith(folder + "/"):
+    if run.program_folder.startswith(folder + "/"):
+        return os.path.join(agent.inside(folder), run.program_folder[len(folder) + 1 :])
+    if run.runtime != "container":
         return run.program_folder
     found, _ = kill_run.container_of(run.container)
     inside = "/proc/{}/root{}".format(found[1], run.program_folder) if found else ""
@@ -116,13 +119,14 @@ def program_folder(run, folder):
 def chosen(folder, asked):
     """Return the specification, the facts of each file, the step of the newest checkpoint, and what is not known in a sentence."""
     run, step, silent = spec.read(os.path.join(folder, spec.FILE)), None, ""
-    found = list(RECORDS) + run.files if asked["first"] else []
+    known, within = list(RECORDS) + run.files if asked["first"] else [], agent.inside(folder)
+    found = [described(folder, name, RECORD) for name in known]
     for inner in run.artifacts:
-        found += [inner + "/" + name for name in names_below(os.path.join(folder, inner))]
-    found = [described(folder, name, RECORD) for name in found]
+        names = names_below(os.path.join(within, inner))
+        found += [described(within, inner + "/" + name, RECORD) for name in names]
     if asked["first"] or not run.shared:  # On a drive every node would list the same.
-        files, step = below_logdir(run, os.path.join(folder, "logdir"), asked)
-        found += [described(folder, "logdir/" + name, what) for name, what in files.items() if what]
+        files, step = below_logdir(run, os.path.join(within, "logdir"), asked)
+        found += [described(within, "logdir/" + name, what) for name, what in files.items() if what]
     if run.keep:
         program = program_folder(run, folder)
         if program is None:
@@ -170,7 +174,7 @@ def inventory(folder, asked):
         "step": newest,
         "files": sorted(files, key=path),
         "left": sorted(left, key=path),
-        "links": links_below(os.path.join(folder, "logdir"), "logdir/"),
+        "links": links_below(os.path.join(agent.inside(folder), "logdir"), "logdir/"),
         "silent": silent,
     }
 

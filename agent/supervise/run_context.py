@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from agent import kill_run, program, spec
+from agent import inside, kill_run, program, spec
 from agent.checkpoints.log_folder import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.machine import write_whole
@@ -20,6 +20,7 @@ from agent.supervise.output_lines import LINE_BYTES
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
+TAKE_IN, HAND_TIMEOUT_S = 'cat > "$0.new" && mv -f "$0.new" "$0"', 120
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
@@ -46,7 +47,7 @@ class Run:
 
     @property
     def checkpoints(self):
-        return checkpoints_of(self.spec, self.path("logdir"))
+        return checkpoints_of(self.spec, self.inside("logdir"))
 
     @property
     def is_shared(self):
@@ -55,6 +56,10 @@ class Run:
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
+
+    def inside(self, *names):
+        """Return where this machine finds what the run's processes know by ``path``: to be read, and neither written nor removed."""
+        return os.path.join(inside(self.folder), *names)
 
     def program(self, module, *arguments):
         """Return the words that run one module of the agent, wherever the run's folder is."""
@@ -140,6 +145,13 @@ class Run:
             if code in answers or self.doing == self.stuck:
                 break
         return code, output
+
+    def hand_in(self, name):
+        """Let the run's processes have a file of this folder as it is now; without a container they see it."""
+        if self.inside() != self.path() and os.path.exists(self.path(name)):
+            with open(self.path(name), "rb") as file:
+                take_in = self.runtime.here(["sh", "-c", TAKE_IN, self.path(name)], False)
+                subprocess.check_call(take_in, stdin=file, timeout=HAND_TIMEOUT_S)
 
     def keep_ballast(self):
         # Without append: where the file system has no such call, as over NFS, the C library writes at places and reads them.

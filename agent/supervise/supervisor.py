@@ -33,6 +33,7 @@ SYSTEMD = "/run/systemd/system"
 ALIVE_EVERY_S = 5
 """How often a supervisor shows that it lives."""
 LOCK_TIMEOUT_S = 2
+REMOVE_TIMEOUT_S = 30
 TERMINATED = 143
 
 
@@ -114,8 +115,10 @@ def show_life(path, over):
 
 def carry_out(run):
     """Take the run from where it stands to its end."""
-    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", "ranks_ended.jsonl", guard.ACTIVITY)
+    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", guard.ACTIVITY)
     run.enter("preparing")
+    # What the ranks see of them lies where only they may remove anything.
+    run.ask(["rm", "-f", run.path(STOP_FILE), run.path("ranks_ended.jsonl")], REMOVE_TIMEOUT_S, marked=False)
     with contextlib.suppress(OSError):  # On a full disk, removing old checkpoints makes room before it is tried again.
         run.keep_ballast()
     with IdleWatch(run):

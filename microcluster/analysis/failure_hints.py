@@ -13,7 +13,7 @@ NEXT = {
     "node-lost": "make up STACK={stack} checks the account, replaces a lost machine and continues",
     "drive-lost": "See whether the drive answers: fab ssh gpu-0 --stack {stack} -- df -h; make up STACK={stack} looks for it in the account, and continues once it does",
     "disk-full": "Make room where it is full, for example: fab ssh gpu-0 --stack {stack} -- df -h /data; then {go_on}",
-    "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd1 /data/runs",
+    "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd2 /data/container",
     "progress-unread": "The program goes on; see what it prints: {look}, and correct job.progress in the stack file",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
     "hung": "See what it does: fab logs --follow --stack {stack}; if it hangs, stop it: fab stop --stack {stack}. Then {go_on}",

@@ -21,7 +21,7 @@ from microcluster.jobs.image import is_local
 from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.rendering import render
-from microcluster.jobs.run_plan import DataPlan, Plan, World
+from microcluster.jobs.run_plan import Argv, DataPlan, Plan, World
 
 WATCH_EVERY_S = 5
 """How often the supervisor looks for checkpoints and alarms."""
@@ -151,7 +151,7 @@ class RunFolder:
             f"-e {RUN_VARIABLE}={run} -e LC_ALL=C.UTF-8 -w / --entrypoint python"
         )
         program = (f"{self.path}/agent", "data.staging", f"{self.path}/staging.json")
-        return [*words.split(), "-v", f"{disk}:{disk}", self.facts.container.tag, *program]
+        return [*words.split(), *mounts(disk), self.facts.container.tag, *program]
 
 
 def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
@@ -214,30 +214,36 @@ def _private(address: str) -> str:
     return address
 
 
-def sent_folder(data: DataPlan, mount_point: str) -> str:
-    """Return where the launcher gets the data that come from the operator's computer."""
-    return f"{_work_folder(data, mount_point)}/sent"
+def mounts(mount_point: str) -> Argv:
+    """Return the words that let a container see a folder of the disk as all of it, and what comes from the operator's computer."""
+    sent = sent_folder("", mount_point)
+    return ("-v", f"{container_disk(mount_point)}:{mount_point}", "-v", f"{sent}:{sent}:ro")
+
+
+def container_disk(mount_point: str) -> str:
+    """Return the folder of the machine that its containers see as the disk: what the machine itself runs and believes lies outside."""
+    return f"{mount_point}/container"
+
+
+def sent_folder(name: str, mount_point: str) -> str:
+    """Return where the launcher gets what comes from the operator's computer, such as data by their id; containers may only read it."""
+    return f"{mount_point}/sent/{name}".rstrip("/")
 
 
 def staging(data: DataPlan, mount_point: str, brought: Data | None = None) -> dict[str, Any]:
     """Return what the staging program reads: how the data are made or unpacked, and what they have to be in the end."""
     source = {"kind": "recipe", **data.recipe}
     if brought:
-        source = _brought(data, brought, sent_folder(data, mount_point))
+        source = _brought(data, brought, sent_folder(data.id, mount_point))
     known = {name: getattr(data, name) for name in STAGED}
-    return to_jsonable_python({**known, "work": _work_folder(data, mount_point), **source})
-
-
-def _work_folder(data: DataPlan, mount_point: str) -> str:
-    """Return where the launcher keeps what is only on the way to being the data."""
-    return f"{mount_point}/staging/{data.id}"
+    return to_jsonable_python({**known, "work": f"{mount_point}/staging/{data.id}", **source})
 
 
 def _brought(plan: DataPlan, data: Data, sent: str) -> Mapping[str, Any]:
     """Return where data come from that the user brings."""
     if not data.is_tar:
         files = [{"name": f.name, "path": f"{sent}/{f.name}", "sha256": f.sha256} for f in data.files]
-        return {"kind": "files", "sent": files}
+        return {"kind": "files", "sent": files, "arrived": sent}
     address = data.address or f"file://{sent}/{data.files[0].name}"
     archive = {"name": "finished.tar", "address": address, "most_bytes": plan.largest_bytes, "sha256": data.tar_sha256}
-    return {"kind": "tar", "archives": [archive]}
+    return {"kind": "tar", "archives": [archive], "arrived": sent}

@@ -12,6 +12,7 @@ from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
 from core.plain_text import note
 from core.polling import wait_until
 from microcluster.jobs import cluster_facts
+from microcluster.jobs.run_spec import container_disk, mounts
 from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
@@ -34,6 +35,13 @@ SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "
   mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
 """Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
 INSPECTED = TypeAdapter(Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1)])
+SET_APART = """set -eu; disk=$2 new=$2.new; chmod 755 "$1"; [ ! -d "$disk" ] || exit 0; mkdir -p -m 1777 "$new"; cd "$1"
+for name in *; do
+  case $name in docker|runs|sent|lost+found|"${disk##*/}"*) ;; *) [ -e "$new/$name" ] || [ ! -e "$name" ] || mv -T "$name" "$new/$name" ;; esac
+  [ ! -e "$new/$name" ] || [ "$name" = staging ] || ln -sfn "$disk/$name" "$name"
+done
+mv -T "$new" "$disk" """
+"""Gives the container a folder of its own on the disk, with the data that lie there; the machine finds these by a link at their old place."""
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
 
@@ -103,7 +111,7 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
     started = (
         *(f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host", f"--shm-size={SHM_BYTES}"),
         *(*limits, "-e", f"SSH_PORT={container.ssh_port}"),
-        *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
+        *(*mounts(mount_point), "-v", f"{FOLDER}:{FOLDER}:ro"),
         *(container.tag, *COMMAND),
     )
     label = f"{STARTED_AS}={hashlib.sha256(shlex.join(started).encode()).hexdigest()}"
@@ -132,6 +140,7 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
     shown = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, OF_THE_MACHINE), accept=range(256))
     if shown.exit_code:
         note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {shown.stderr.strip()}")
+    host.run(("sh", "-c", SET_APART, "apart", mount_point, container_disk(mount_point)))
     host.run(argv)
     _wait_for_sshd(host, container)
     return True

@@ -161,7 +161,7 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
         return False
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
-        send(hosts[0], local, file, f"{sent_folder(planned, cluster.mount_point)}/{file.name}")
+        send(hosts[0], local, file, f"{sent_folder(planned.id, cluster.mount_point)}/{file.name}")
     return True
 
 

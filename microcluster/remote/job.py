@@ -16,7 +16,7 @@ from pydantic import FailFast, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 import agent
-from agent import spec
+from agent import IN_CONTAINER, spec
 from agent.batch import STOP
 from agent.batch.records import owner_of
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
@@ -24,9 +24,10 @@ from core.plain_text import count, note
 from core.polling import NotReadyError, wait_until
 from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.run_spec import RunFolder, container_disk
 from microcluster.remote import queue
 from microcluster.remote.answers import read_answer
+from microcluster.remote.docker import ensure_container
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.file_transfer import send_data
 from microcluster.remote.host import Host, wait_for_ssh
@@ -46,6 +47,14 @@ KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
 WORD = re.compile(r"[0-9a-f]{6}")
 SNAPSHOT, SNAPSHOT_BYTES = TypeAdapter(dict[str, Any]), 2 << 20
+APART = f"""set -eu; run=${{1##*/}}; new=${{1%/*}}/.$run; [ -e "$3" ] || ln -sfn "$2/${{3##*/}}" "$3"; [ ! -L "$1/{IN_CONTAINER}" ] || exit 0
+rm -rf "$new"; mkdir -p "$new" "$2/runs"; ln -s "$2/runs/$run" "$new/{IN_CONTAINER}"
+for name in word job.log progress.jsonl samples.jsonl preflight.json exit_code failure.json stopped guard.json not_loaded.json; do
+  [ -L "$1/$name" ] || [ ! -f "$1/$name" ] || cp "$1/$name" "$new"
+done
+cd "$2/runs"; [ "$(pwd -P)" = "$(cd "$2"; pwd -P)/runs" ]; [ ! -e "$run" ] || run=$run.$(date +%s)
+[ ! -d "$1" ] || mv -T "$1" "./$run"; mv -T "$new" "$1" """
+"""Lets the container have a run's folder, and the machine a new one with its records and a link to the data; it follows no link of a program's."""
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -82,12 +91,17 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     send_data(hosts, cluster)
     folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster))
     _ensure_secrets(launcher, folder, secrets)
-    place(launcher, folder.path, folder.texts())
+    texts = folder.texts()
+    place(launcher, folder.path, texts)
     before = observe(launcher, cluster).state
     if before == "finished":
         return before
     if before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
         _end_all(hosts, cluster, "only")
+        if container:  # One that an earlier version has started sees the machine's own folders.
+            on_all(hosts, lambda host: _ensure_apart(host, folder, texts))
+    if container:
+        place(launcher, folder.path, texts, _inside(cluster))
     argv = ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path)
     return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
 
@@ -168,10 +182,24 @@ def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] 
             launcher.run(("rm", "-f", f"{folder.secrets}/{name}"))
 
 
-def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:
-    """Write the agent and ``texts`` into a folder of the host by one command."""
+def _ensure_apart(host: Host, folder: RunFolder, texts: Mapping[str, str]) -> None:
+    """Have the container, and a folder of the run that it does not see: all that root runs of the run on the machine lies there."""
+    mount_point, data = folder.facts.mount_point, folder.plan.data
+    ensure_container(host, folder.facts.container, mount_point)
+    seen = (container_disk(mount_point), data.folder if data else mount_point)
+    host.run(("sh", "-c", APART, "apart", folder.path, *seen))
+    place(host, folder.path, texts)
+
+
+def place(host: Host, folder: str, texts: Mapping[str, str], inside: Sequence[str] = ()) -> None:
+    """Write the agent and ``texts`` into a folder of the host by one command; ``inside`` are words before it, as of the container."""
     files = [(f"agent/{path.relative_to(AGENT)}", path.read_text()) for path in SHIPPED] + list(texts.items())
-    host.run(("python3", "-c", PLACE.read_text(), folder), stdin=json.dumps(files))
+    host.run((*inside, "python3", "-c", PLACE.read_text(), folder), stdin=json.dumps(files))
+
+
+def _inside(cluster: ClusterFacts) -> tuple[str, ...]:
+    """Return the words before a command that runs where the program does."""
+    return ("docker", "exec", "-i", cluster.container.name) if cluster.container else ()
 
 
 def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
@@ -239,7 +267,9 @@ def _let_end(hosts: Sequence[Host], cluster: ClusterFacts, grace_s: int) -> None
         return
     folder = RunFolder(cluster).path
     with suppress(RemoteError, NotReadyError):
-        on_all(hosts, lambda host: host.run(("sh", "-c", STOPPED, folder), timeout_s=STOP_ROLE_S))
+        for where in {(), _inside(cluster)}:
+            argv = (*where, "sh", "-c", STOPPED, folder)
+            on_all(hosts, lambda host, argv=argv: host.run(argv, timeout_s=STOP_ROLE_S))
         wait_until(
             f"the end of run {cluster.run} by itself",
             lambda: (

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import FailFast, OnErrorOmit, TypeAdapter
 from typing_extensions import TypedDict
 
+from agent import IN_CONTAINER
 from agent.records import event_summary
 from core.plain_text import note
 from microcluster.analysis.records import Number, Whole, parse
@@ -129,13 +130,12 @@ def _asked(kind: TypeAdapter[list[Any]], launcher: Host, folder: str, program: s
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
-    """List the run's files, without the agent and without what it copies while it grows."""
-    left_out = ("(", "-path", f"{folder}/agent", "-o", "-name", "still", ")", "-prune")
-    argv = ("find", folder, *left_out, "-o", "-type", "f", "-printf", "%P %s\\n")
-    for line in sorted(launcher.run(argv, accept=(0, 1)).stdout.splitlines()):
-        path, _, size = line.rpartition(" ")
-        if SIZE.fullmatch(size):
-            yield path, int(size)
+    """List the run's files, without the agent and without what it copies while it grows; those of the machine before the container's."""
+    places = (f"{folder}/{IN_CONTAINER}/", folder)
+    left_out = [word for place in places for word in ("-path", f"{place.rstrip('/')}/agent", "-o")]
+    argv = ("find", *places, "(", *left_out, "-name", "still", ")", "-prune", "-o", "-type", "f", "-printf", "%P %s\\n")
+    lines = (line.rpartition(" ") for line in launcher.run(argv, accept=(0, 1)).stdout.splitlines())
+    yield from sorted({path: int(size) for path, _, size in lines if SIZE.fullmatch(size)}.items())
 
 
 def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:

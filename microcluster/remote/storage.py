@@ -134,9 +134,9 @@ def _ensure_fstab(host: Host, mount_point: str, line: str) -> bool:
 def _ensure_mounted(host: Host, device: str, disk: DataDisk) -> bool:
     mounted = host.run(("findmnt", "-nro", "SOURCE,LABEL", "-M", disk.mount_point), accept=(0, 1)).stdout.strip()
     if not mounted:
-        host.run(("mkdir", "-p", "-m", "777", disk.mount_point))
+        host.run(("mkdir", "-p", disk.mount_point))
         host.run(("mount", disk.mount_point))
-        host.run(("chmod", "777", disk.mount_point))
+        host.run(("chmod", "755", disk.mount_point))
         return True
     number = ("stat", "-L", "-c", "%t:%T", device)
     same = host.run(("sh", "-c", 'stat -L -c %t:%T "$(findmnt -nro SOURCE -M "$1")"', "source", disk.mount_point))

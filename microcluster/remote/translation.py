@@ -2,17 +2,18 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import agent
+from agent import IN_CONTAINER
 from core.local_name import local_name
 from core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.run_spec import RunFolder, sent_folder
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.file_transfer import send
 from microcluster.remote.host import ANSWER_BYTES, Host
@@ -22,6 +23,7 @@ PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0
 LONGEST_BYTES = 16 * ANSWER_BYTES
 """Of the translation of the longest text."""
+WRITE = 'mkdir -p "${0%/*}" && cat > "$0"'
 MODELS = ("best model", "newest checkpoint")
 NEEDED = (*MODELS, "vocabulary")
 
@@ -42,7 +44,9 @@ def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
     Raises:
         RemoteError: there is none, or a file that it needs is missing.
     """
-    translator, sources = plan.translator, {file.path: file.source for file in files}
+    translator, seen = plan.translator, f"/{IN_CONTAINER}/"
+    files = [replace(file, source=file.source.replace(seen, "/", 1)) for file in files]  # As the container knows them.
+    sources = {file.path: file.source for file in files}
     models = [file for file in files if file.what in MODELS and file.path.endswith(translator.CHECKPOINT)]
     if not models:
         raise RemoteError("choosing a model: the run has no whole checkpoint yet. Wait for the first one: fab watch")
@@ -65,14 +69,13 @@ def translate(
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{cluster.mount_point}/translate/{name}"
     config = (launcher.read(model.config) or "") + translator.infer_params(model.vocabulary, f"{folder}/source")
-    launcher.run(("mkdir", "-p", f"{folder}/model"))
-    launcher.put(f"{folder}/source", "".join(f"{line}\n" for line in encoded))
-    launcher.put(f"{folder}/config.py", config)
-    for name, text in translator.pointer(model.checkpoint).items():
-        launcher.put(f"{folder}/model/{name}", text)
+    files = {"source": "".join(f"{line}\n" for line in encoded), "config.py": config}
+    files |= {f"model/{name}": text for name, text in translator.pointer(model.checkpoint).items()}
+    for name, text in files.items():  # By the container, which alone may write to what it sees of the disk.
+        _in_container(launcher, cluster, ("sh", "-c", WRITE, f"{folder}/{name}"), stdin=text)
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     _in_container(launcher, cluster, argv)
-    translated = (launcher.read(f"{folder}/translated", LONGEST_BYTES) or "").split("\n")[:-1]
+    translated = _in_container(launcher, cluster, ("cat", f"{folder}/translated")).split("\n")[:-1]
     if len(translated) != len(sentences):
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: {count(len(sentences), 'line')} went in and {len(translated)} came "
@@ -100,7 +103,7 @@ def place_fetched(
     launcher: Host, folder: Path, manifest: Mapping[str, Any], mount_point: str, config_file: str
 ) -> list[RemoteFile]:
     """Upload the files of a fetched run that translating needs, and return them."""
-    there = f"{mount_point}/translate/models/{manifest['run']}"
+    there = sent_folder(f"models/{manifest['run']}", mount_point)
     placed = []
     for one in manifest["files"]:
         if one["what"] in NEEDED or one["path"] == config_file:

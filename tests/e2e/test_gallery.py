@@ -123,7 +123,7 @@ def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(ren
     (step,) = resumed_from(renter, now["run"])
     assert 0 <= step <= broken["step"]
     for node in NODES if "lightning" not in program.stack else ("gpu-1",):  # It keeps its newest alone.
-        there = renter.on(node, f"find /data/runs/{now['run']}/logdir -type f").split()
+        there = renter.on(node, f"find /data/runs/{now['run']}/in_container/logdir -type f").split()
         for name in program.checkpoint:
             wanted = re.compile(f".*/{name.format(step=step)}")
             assert any(map(wanted.fullmatch, there)), f"{name} of step {step} is not on {node}: {there}"

@@ -89,7 +89,7 @@ def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is
     assert processes_of(stopped["run"]) == []
     log = renter.on(NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
     assert log.count("stopped at the end of an epoch") == 2
-    saved = re.findall(r"-(\d{4})\.params", renter.on(NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))
+    saved = re.findall(r"-(\d{4})\.params", renter.on(NODES[0], f"ls /data/runs/{stopped['run']}/in_container/logdir"))
     assert int(max(saved)) == stopped["step"]
 
 

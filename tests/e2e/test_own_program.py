@@ -67,7 +67,7 @@ def test_the_report_draws_the_programs_own_metrics(product: Product, trained: di
 
 
 def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from_all_of_them(product, trained):
-    below = f"/data/runs/{trained['run']}/logdir"
+    below = f"/data/runs/{trained['run']}/in_container/logdir"
     write = f"echo 0.5 > {below}/ranks.csv; truncate -s 11M {below}/large.bin"
     product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{write}'", 60)
     refused = product.run(f"make down STACK={STACK}", 300)

@@ -97,7 +97,7 @@ def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(
 
 def traces(host: Host, secret: str) -> str:
     """Return the files and processes of a host in which a secret stands; it is looked for by what is read on stdin."""
-    search = 'read -r s; grep -rlsF -- "$s" /root /etc /run /tmp /var/tmp /data/runs /home; ls -d /run/microcluster-login.* 2>/dev/null; true'
+    search = 'read -r s; grep -rlsF -- "$s" /root /etc /run /tmp /var/tmp /data/runs /data/container /home; ls -d /run/microcluster-login.* 2>/dev/null; true'
     return host.run(("sh", "-c", search), stdin=secret + "\n").stdout
 
 

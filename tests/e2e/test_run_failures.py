@@ -23,6 +23,7 @@ from microcluster.jobs.finished_data import Data
 from microcluster.jobs.run_spec import RunFolder, decided
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
+from microcluster.remote.inventory import inventory
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
@@ -118,7 +119,7 @@ def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_th
         lambda: any(event["best"] for event in events_of(hosts[0], checked, "copied")),
         timeout_s=90,
     )
-    copy = f"/data/runs/{checked.run}/copy/logdir"
+    copy = f"/data/runs/{checked.run}/in_container/copy/logdir"
     assert shell(
         hosts[1], f"ls {copy}/model.ckpt-*.index {copy}/best_models/val_loss=*.index {copy}/best_models/checkpoint"
     )
@@ -131,7 +132,32 @@ def test_the_corpus_was_made_in_a_container_of_its_own_of_which_nothing_is_left(
     told = shell(hosts[0], "grep -h staging /data/runs/*/job.log /data/runs/*/progress.jsonl")
     assert "staging: finished: 8 files in /data/debian_en_de\n" in told
     assert "no machine has the data; making them" in told
-    assert shell(hosts[0], "docker ps -aq --filter label=microcluster.staging; ls -A /data/staging/*").strip() == "lock"
+    assert (
+        shell(hosts[0], "docker ps -aq --filter label=microcluster.staging; ls -A /data/container/staging/*").strip()
+        == "lock"
+    )
+
+
+def test_a_program_reaches_nothing_that_root_runs_or_writes(run, hosts):
+    folder = RunFolder(run).path
+    attack = f"""cd {folder}; for file in $(find agent -name '*.py'); do echo 'open("/root/owned", "w")' > $file; done
+    sed 's/python3/touch/g' job.json > other; mv other job.json; echo 0 > exit_code
+    for name in job.log progress.jsonl stopped alive_at; do ln -sfn /root/owned $name; done
+    mkdir /data/planted; ln -sfn /data/planted torn; ls /data/docker 2>/dev/null; ls -d /data/container 2>/dev/null; true"""
+    for host in hosts:
+        assert host.run(("docker", "exec", "openseq2seq", "sh", "-c", attack)).stdout == ""
+    assert job.observe(hosts[0], run).state == "running"
+    assert inventory(hosts, run).files
+    assert job.stop_job(hosts, run, graceful=True) == {}
+    newest = shell(hosts[0], f"ls -t {folder}/in_container/logdir/model.ckpt-*.data* | head -1").strip()
+    shell(hosts[0], f"truncate -s 1000 {newest}")
+    started(hosts, run)
+    assert "it lies in" in events_of(hosts[0], run, "passed_over")[-1]["text"]
+    for host in hosts:
+        assert "owned" not in shell(host, "ls /root")
+        assert "planted" not in shell(host, "ls /data"), "where root would have put a checkpoint aside"
+    inside = hosts[0].run(("docker", "exec", "openseq2seq", "ls", "/data/planted")).stdout
+    assert "model.ckpt" in inside, "where the program's own link leads what the container does"
 
 
 def test_a_supervisor_that_was_killed_is_missed_and_the_next_start_goes_on(run, hosts):
@@ -139,7 +165,7 @@ def test_a_supervisor_that_was_killed_is_missed_and_the_next_start_goes_on(run, 
     gone = job.observe(hosts[0], run)
     assert (gone.state, gone.cause) == ("failed", "supervisor-gone")
     shell(
-        hosts[0], "rm -rf /data/debian_en_de"
+        hosts[0], "rm -rf /data/container/debian_en_de"
     )  # As on a launcher that was replaced; the next test looks at what became of it.
     started(hosts, run)
 
@@ -166,7 +192,7 @@ def test_a_dead_rank_is_named_and_no_process_is_left_even_when_mpirun_crashes(ru
 def test_a_torn_checkpoint_and_lost_best_models_come_back_from_the_copy_and_data_that_were_changed_are_brought_again(
     run, hosts
 ):
-    logdir = f"/data/runs/{run.run}/logdir"
+    logdir = f"/data/runs/{run.run}/in_container/logdir"
     torn = shell(hosts[0], f"ls -t {logdir}/model.ckpt-*.data* | head -1").strip()
     best = "sha256sum best_models/val_loss=* best_models/checkpoint"
     before = shell(hosts[0], f"cd {logdir} && {best} && rm -r best_models && truncate -s 1000 {torn}")
@@ -295,7 +321,7 @@ def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):
 
 def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, hosts):
     for host in hosts:
-        shell(host, "rm -rf /data/debian_en_de")
+        shell(host, "rm -rf /data/container/debian_en_de")
     assert job.start_job(hosts, run) == "started"
     listing = f"docker ps -q --filter label=microcluster.staging={run.run}"
     wait_until(

@@ -151,7 +151,7 @@ def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: st
         hits = product.run(f"grep -rlF -- '{secret}' {product.home / folder}")
         assert (hits.returncode, hits.stdout) == (1, ""), hits.stderr
     for host in ("gpu-0", "gpu-1"):
-        places = "/root /etc /run /tmp /data/runs"
+        places = "/root /etc /run /tmp /data/runs /data/container"
         search = (
             f"grep -rlF --exclude-dir=proc --exclude-dir=sys --exclude-dir=docker -- {secret} {places}; echo searched"
         )
@@ -178,7 +178,7 @@ def test_the_model_translates_where_it_is_and_once_fetched(product: Product, up:
     assert len(there["lines"]) == 2
     assert 0 <= there["bleu"] <= 100
     fetched = product.facts(f"translate in.en --model {product.facts('fetch')['folder']}")
-    assert (fetched["lines"], "/translate/models/" in fetched["model"]) == (there["lines"], True)
+    assert (fetched["lines"], "/sent/models/" in fetched["model"]) == (there["lines"], True)
 
 
 def test_tensorboard_is_seen_through_its_tunnel_alone_and_leaves_nothing(product: Product, up: str) -> None:

@@ -78,13 +78,15 @@ def to_be_kept(best: set[str]) -> set[str]:
 
 def curves_of(product: Product, run: str) -> list[str]:
     """Return the names of the files that TensorBoard draws from, and the beginnings of the two that `fab report` does."""
-    wanted = f"cd /data/runs/{run} && ls logdir/events.* && head -n 1 progress.jsonl && head -n 1 samples.jsonl"
+    wanted = (
+        f"cd /data/runs/{run} && ls in_container/logdir/events.* && head -n 1 progress.jsonl && head -n 1 samples.jsonl"
+    )
     return product.plain(f"fab ssh --stack local gpu-0 -- '{wanted}'").stdout.splitlines()
 
 
 def best_models(product: Product, run: str) -> set[str]:
     """Return the hash and the name of every file of the best models that the launcher has."""
-    hashes = f"cd /data/runs/{run}/logdir/best_models && sha256sum val_loss=*"
+    hashes = f"cd /data/runs/{run}/in_container/logdir/best_models && sha256sum val_loss=*"
     return set(product.plain(f'fab ssh --stack local gpu-0 -- "{hashes}"').stdout.splitlines())
 
 

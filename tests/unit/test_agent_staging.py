@@ -199,7 +199,7 @@ def brought(tmp_path, data, files):
     """Return the plan of data that are brought, and let what was sent lie where it arrives."""
     disk = str(tmp_path / "data")
     wanted = transformer().plan(replace(HERE, mount_point=disk, data_id=data.id)).data
-    sent = sent_folder(wanted, disk)
+    sent = sent_folder(wanted.id, disk)
     os.makedirs(sent)
     for name, content in files.items():
         with open(os.path.join(sent, name), "wb") as file:

@@ -1,10 +1,14 @@
 """The kind for PyTorch: one agent of torchrun on each node, in a container or on the machine, and Weights & Biases beside it."""
 
 import os
+import pickle
 import re
 import subprocess
+import sys
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import launching
 import pytest
@@ -47,6 +51,23 @@ def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_addr
     program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
     wrapper = ("python3", f"{folder.path}/agent", "launch.rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
     assert agents[0].argv[-len(wrapper) - len(program) :] == (*wrapper, *program), "its node notes its end"
+
+
+class _NodeDesc:
+    """A node, as PyTorch's module of the rendezvous has it."""
+
+
+def test_an_agent_takes_the_state_of_a_meeting_from_its_store_and_no_program(tmp_path: Path) -> None:
+    here = sys.modules[__name__]
+    rendezvous = SimpleNamespace(__name__=here.__name__, pickle=pickle)
+    torchrun.take_no_program(rendezvous)
+    state = {"nodes": [_NodeDesc()], "heard": datetime(2026, 11, 27, tzinfo=None)}  # noqa: DTZ001 - as PyTorch writes it
+    found = rendezvous.pickle.loads(rendezvous.pickle.dumps(state))
+    assert (type(found["nodes"][0]), found["heard"]) == (_NodeDesc, state["heard"])
+    planted = f"cos\nsystem\n(S'touch {tmp_path}/planted'\ntR.".encode()
+    with pytest.raises(rendezvous.pickle.PickleError, match="system is no part of it"):
+        rendezvous.pickle.loads(planted)
+    assert not (tmp_path / "planted").exists()
 
 
 def options(version: tuple[int, int], node: int) -> dict[str, str]:

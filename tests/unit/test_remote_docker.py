@@ -45,7 +45,7 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
     assert made["HostConfig"] == {
         "Runtime": "nvidia",
         "NetworkMode": "host",
-        "Binds": ["/data:/data", "/run/microcluster:/run/microcluster:ro"],
+        "Binds": ["/data/container:/data", "/data/sent:/data/sent:ro", "/run/microcluster:/run/microcluster:ro"],
         "ShmSize": 1 << 30,
         "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}, {"Name": "stack", "Soft": 67108864, "Hard": 67108864}],
     }

@@ -62,7 +62,7 @@ def cluster(tmp_path, local, is_tar=False):
 
 
 def arrived(tmp_path):
-    return {path.name: path.read_bytes() for path in (tmp_path / "data" / "staging").glob("*/sent/*")}
+    return {path.name: path.read_bytes() for path in (tmp_path / "data" / "sent").glob("*/*")}
 
 
 @pytest.mark.parametrize("is_tar", [True, False])
@@ -90,7 +90,7 @@ def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp
     other = tmp_path / "other"
     with pytest.raises(RemoteError, match="arrived 3 times with a wrong hash"):
         send_data([Launcher(garbled=99)], cluster(other, local))
-    assert not list((other / "data" / "staging").glob("*/sent/*"))
+    assert not list((other / "data" / "sent").glob("*/*"))
 
 
 def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_files(tmp_path, local):
