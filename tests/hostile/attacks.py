@@ -1,0 +1,610 @@
+"""What a hostile machine does to one answer: a seeded choice of a kind and of its details."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.hostile.truth import Answer, as_json
+
+RAW = "@@raw-{}@@"
+"""Stands in a JSON text where something is written that no encoder would write."""
+DEEP, DIGITS, LISTED, SMALL_FILES, FLOOD = 10**5, 10**5, 10**6, 20_001, 80_000
+TEXTS = {
+    "color": "\x1b[31mred\x1b[0m",
+    "title": "\x1b]0;owned\x07",
+    "open sequence": "\x1b]8;;file:///etc/passwd",
+    "clipboard": "\x1b]52;c;cm0gLXJmIH4=\x07",
+    "C1": "\x9b2J\x9dtitle\x9c\x90q\x9c\x85\x84",
+    "cursor": "\r\x1b[2K\x1b[1AAll hashes agree\x1b[8m",
+    "bidi": "\u202etxt.exe\u202c\u2066\u2069\u061c\u200f",
+    "NUL": "a\0b\0",
+    "delete": "\x7f\b\b\b\b",
+    "surrogate": "\ud800x\udfff",
+    "lines": "\u2028\u2029\x0b\x0c\r\n\n",
+    "markup": "[bold red]x[/bold red] [link=file:///etc/passwd]y[/link] [/]",
+    "page": "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "template": "{0.__class__} %s %n ${HOME} `id` $(id)",
+    "unassigned": "\U0010ffff\ufffe\ufeff\u00ad\u200b",
+}
+FLOODS = (
+    "\x1b[",
+    "\x1b]",
+    "\x1b",
+    "\x9d",
+    "\x9b",
+    "\x90",
+    "\0",
+    "\x1b[1;",
+    "\x1b]0;",
+    "\u202e",
+    "\r",
+    "\t",
+    "\x1b[31m",
+    "\b",
+    "\x1bP",
+    "\x1b ",
+)
+WRONG: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        False,
+        [],
+        {},
+        "",
+        "x",
+        "-1",
+        "1e999",
+        -1,
+        0,
+        1,
+        2**31,
+        2**63,
+        -(2**63),
+        2**64,
+        10**18,
+        0.5,
+        1e308,
+        -0.0,
+        5e-324,
+    ),
+    *(
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        [None],
+        [[]],
+        {"": None},
+        {"a": {"b": []}},
+        [1, "x", None],
+        "x" * 5000,
+        "\ud800",
+    ),
+)
+SIZES: tuple[Any, ...] = (
+    *(
+        -1,
+        0,
+        1,
+        50 * 10**12,
+        2**63,
+        2**63 - 1,
+        2**64,
+        10**30,
+        float("nan"),
+        float("inf"),
+        0.5,
+        3.0,
+        True,
+        "27",
+        None,
+        [],
+        -(2**63),
+        1e15,
+    ),
+)
+CODES = (-1, 1, 2, 41, 126, 127, 130, 137, 255, 256, 2**31 - 1, 2**31, 2**32 - 1)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent, and in which manner."""
+
+    answer: Answer
+    manner: str = "plain"
+
+
+@dataclass
+class Scene:
+    """What an attack may choose from.
+
+    Attributes:
+        chance: its own generator.
+        place: the folder of the case, in which alone names may lead anywhere.
+        up: how many folders a run's folder lies below ``place``.
+    """
+
+    chance: Random
+    place: Path
+    up: int = 4
+    made: list[str] = field(default_factory=list)
+
+    @property
+    def bait(self) -> str:
+        """A file outside the run's folder that is there, or is not."""
+        return self.chance.choice(
+            ("person/.bashrc", "person/.ssh/authorized_keys", "outside/new", "project/fabfile.py", "home/keys/x")
+        )
+
+    @property
+    def text(self) -> str:
+        """A text that a terminal, a page or a parser would act on."""
+        return self.chance.choice((*TEXTS.values(), *(flood * (FLOOD // len(flood)) for flood in FLOODS)))
+
+
+def hostile_names(scene: Scene) -> dict[str, str]:
+    """Return names of files by what is wrong with them; one that leads outside leads into the case's own folder."""
+    place, bait = str(scene.place), scene.bait
+    climb = "../" * (scene.up + 1)
+    return {
+        "parent": f"../{bait.rpartition('/')[2]}",
+        "climbing": f"{climb}{bait}",
+        "climbing inside": f"logdir/../../{climb}{bait}",
+        "far climbing": f"{'../' * 30}{place[1:]}/{bait}",
+        "absolute": f"{place}/{bait}",
+        "two slashes": f"/{place}/{bait}",
+        "three slashes": f"//{place}/{bait}",
+        "inner absolute": f"logdir/{place}/{bait}",
+        "dot": ".",
+        "two dots": "..",
+        "empty": "",
+        "slash": "/",
+        "blank": " ",
+        "NUL": f"logdir/a\0{bait}",
+        "newline": "logdir/a\nb",
+        "carriage return": "logdir/a\rb",
+        "escape": "logdir/\x1b]0;owned\x07\x1b[2J",
+        "C1": "logdir/\x9b31m\x85",
+        "bidi": "logdir/\u202efdp.exe",
+        "surrogate": "logdir/\udcff\udcfe",
+        "lone surrogate": "logdir/\ud800",
+        "300 bytes": "logdir/" + "n" * 300,
+        "300 bytes of two": "logdir/" + "\u00e9" * 150,
+        "4096 bytes": "logdir/" + "/".join(["m" * 200] * 21),
+        "500 deep": "/".join(["d"] * 500) + "/x",
+        "5000 deep": "/".join(["d"] * 5000) + "/x",
+        "100000 long": "l" * 100_000,
+        "trailing dot": "logdir/x.",
+        "trailing blank": "logdir/x ",
+        "device": "logdir/CON",
+        "stream": "logdir/x:y",
+        "backslash": "..\\..\\person\\.bashrc",
+        "hook": ".git/hooks/post-checkout",
+        "git": ".git/config",
+        "page": "report.html",
+        "report": "report.json",
+        "manifest": "manifest.json",
+        "part": "config.py.part",
+        "startup": "sitecustomize.py",
+        "dash": "-rf",
+        "home": "~/.bashrc",
+        "variable": "$HOME/.bashrc",
+        "dot slash": "./logdir//x",
+        "markup": "logdir/[red]x[/red]",
+    }
+
+
+def twins(scene: Scene) -> tuple[str, str]:
+    """Return two names that collide on some computer, or of which one is a folder for the other."""
+    return scene.chance.choice(
+        (
+            ("logdir/Twin", "logdir/twin"),
+            ("logdir/caf\u00e9", "logdir/cafe\u0301"),
+            ("logdir/both", "logdir/both/inner"),
+            ("both/inner", "both"),
+            ("config.py", "config.py"),
+            ("config.py/x", "config.py"),
+            ("logdir/x.part", "logdir/x"),
+            ("logdir", "logdir/x"),
+        )
+    )
+
+
+# Of one answer as text.
+
+
+def _text(scene: Scene, answer: Answer) -> Answer:
+    put = scene.text.encode("utf-8", "surrogatepass")
+    return scene.chance.choice(
+        (
+            Answer(put, answer.stderr, answer.code),
+            Answer(answer.stdout + put, answer.stderr, answer.code),
+            Answer(put + b"\n" + answer.stdout, put, answer.code),
+            Answer(answer.stdout, put, scene.chance.choice((1, 2, 255))),
+            Answer(put, put, 1),
+        )
+    )
+
+
+def _many_lines(scene: Scene, answer: Answer) -> Answer:
+    return Answer(b"line\n" * LISTED, answer.stderr, scene.chance.choice((0, 1)))
+
+
+def _long_line(scene: Scene, answer: Answer) -> Answer:
+    return Answer(b"x" * scene.chance.choice((10**5, 5 * 10**6)), b"y" * 10**5, scene.chance.choice((0, 1)))
+
+
+def _cut(scene: Scene, answer: Answer) -> Answer:
+    return Answer(answer.stdout[: scene.chance.randrange(len(answer.stdout) + 1)], b"", answer.code)
+
+
+def _empty(scene: Scene, answer: Answer) -> Answer:
+    return Answer(b"", b"", scene.chance.choice((0, 1)))
+
+
+def _bytes(scene: Scene, answer: Answer) -> Answer:
+    return Answer(scene.chance.randbytes(scene.chance.choice((10, 1000, 100_000))), answer.stderr, answer.code)
+
+
+def _not_utf8(scene: Scene, answer: Answer) -> Answer:
+    at = scene.chance.randrange(len(answer.stdout) + 1)
+    return Answer(answer.stdout[:at] + b"\xff\xfe\xc0\x80\xed\xa0\x80" + answer.stdout[at:], answer.stderr, answer.code)
+
+
+def _numbers(scene: Scene, answer: Answer) -> Answer:
+    """Put other numbers in place of those that are there."""
+    other = scene.chance.choice(
+        (b"-1", b"9" * 5000, b"9" * DIGITS, b"1e999", b"nan", b"0x10", b"", b"1_000", "\u0661\u0662".encode())
+    )
+    return Answer(re.sub(rb"\d+", other, answer.stdout, count=scene.chance.choice((1, 50))), answer.stderr, answer.code)
+
+
+def _code(scene: Scene, answer: Answer) -> Answer:
+    return Answer(answer.stdout, scene.text.encode("utf-8", "surrogatepass"), scene.chance.choice(CODES))
+
+
+def _log(scene: Scene, answer: Answer) -> Answer | None:
+    """Send other bytes of a log than there are; None for what is no piece of a log."""
+    found = re.fullmatch(rb"(\d+) ([A-Za-z0-9+/=]*)\n", answer.stdout)
+    if not found:
+        return None
+    text = scene.chance.choice(
+        (scene.text.encode("utf-8", "surrogatepass"), scene.chance.randbytes(5000), b"\r" * 10**6, b"x" * 10**7)
+    )
+    offset = scene.chance.choice((b"0", b"-5", b"9" * 30, found[1], b"x"))
+    return Answer(offset + b" " + base64.b64encode(text) + b"\n")
+
+
+def _events(scene: Scene, answer: Answer) -> Answer | None:
+    """Put other lines into a file of events; None for what is none."""
+    if b'{"event": ' not in answer.stdout[:20]:
+        return None
+    lines = answer.stdout.splitlines()
+    for _ in range(scene.chance.choice((1, 5, 50))):
+        at = scene.chance.randrange(len(lines))
+        changed = _changed(scene, json.loads(lines[at])) if lines[at].startswith(b"{") else ""
+        lines[at] = changed.encode("utf-8", "surrogatepass")
+    return Answer(b"\n".join(lines), answer.stderr, answer.code)
+
+
+# Of one answer as JSON.
+
+
+def _places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield (*above, key)
+        yield from _places(one, (*above, key))
+
+
+def _put(value: Any, where: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
+    for key in where[:-1]:
+        value = value[key]
+    change(value, where[-1])
+    return value
+
+
+def _raws(scene: Scene) -> dict[str, str]:
+    """Return what no encoder would write, by what it is."""
+    return {
+        "deep lists": "[" * DEEP + "]" * DEEP,
+        "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
+        "open": "[" * DEEP,
+        "digits": "9" * DIGITS,
+        "negative digits": "-" + "9" * 5000,
+        "exponent": "1e" + "9" * 20,
+        "number": "Infinity",
+        "no number": "NaN",
+        "long list": "[" + "1," * LISTED + "1]",
+        "long object": "{" + ",".join(f'"{n}":{n}' for n in range(100_000)) + "}",
+        "long text": '"' + "x" * 10**6 + '"',
+        "twice": '1, "event": "phase", "phase": "training"',
+        "half": '"\\ud8',
+        "escaped": '"\\u001b[2J\\u009b\\u202e\\u0000"',
+    }
+
+
+def _changed(scene: Scene, value: Any) -> str:
+    """Return JSON with one to three changes at random places."""
+    chance, raws = scene.chance, {}
+    for number in range(chance.choice((1, 1, 1, 2, 3))):
+        places = list(_places(value))
+        if not places:
+            break
+        # Near the root there is most to be believed.
+        where = chance.choice([one for one in places if len(one) <= chance.choice((1, 2, 3, 9))] or places)
+        kind = chance.choice(("wrong", "wrong", "wrong", "raw", "missing", "more", "text", "text"))
+        if kind == "wrong":
+            scene.made.append(f"{where} wrong")
+            wrong = chance.choice(WRONG)
+            _put(value, where, lambda inner, key, wrong=wrong: inner.__setitem__(key, wrong))
+        elif kind == "text":
+            scene.made.append(f"{where} text")
+            text = scene.text
+            _put(value, where, lambda inner, key, text=text: inner.__setitem__(key, text))
+        elif kind == "raw":
+            name = chance.choice(sorted(_raws(scene)))
+            scene.made.append(f"{where} {name}")
+            raws[RAW.format(number)] = name
+            _put(value, where, lambda inner, key, number=number: inner.__setitem__(key, RAW.format(number)))
+        elif kind == "missing":
+            scene.made.append(f"{where} missing")
+            _put(value, where, lambda inner, key: inner.__delitem__(key))
+        else:
+            scene.made.append(f"{where} more")
+            _put(
+                value,
+                where,
+                lambda inner, key: (
+                    inner.update({scene.text[:50]: None}) if isinstance(inner, dict) else inner.append(None)
+                ),
+            )
+    text = json.dumps(value)
+    for mark, name in raws.items():
+        text = text.replace(json.dumps(mark), _raws(scene)[name])
+    return text
+
+
+def _json(scene: Scene, answer: Answer) -> Answer | None:
+    value = as_json(answer)
+    if value is None:
+        return None
+    return Answer(_changed(scene, value).encode("utf-8", "surrogatepass") + b"\n", b"", 0)
+
+
+def _root(scene: Scene, answer: Answer) -> Answer | None:
+    """Answer with another value than an object."""
+    if as_json(answer) is None:
+        return None
+    raws = _raws(scene)
+    text = scene.chance.choice((*(json.dumps(each) for each in WRONG), *raws.values(), answer.stdout.decode() * 2))
+    return Answer(text.encode("utf-8", "surrogatepass"))
+
+
+def _alive(scene: Scene, answer: Answer) -> Answer | None:
+    """Say that the run is at work, in some phase."""
+    value = as_json(answer)
+    if not isinstance(value, dict) or "alive" not in value:
+        return None
+    phase = scene.chance.choice(("training", "preparing", "preflight", scene.text[:200], None, 7))
+    value |= {
+        "alive": True,
+        "exit_code": None,
+        "phase": phase,
+        "silent_s": scene.chance.choice((None, 0.0, 1e9, -1, "x")),
+    }
+    return Answer(_changed(scene, value).encode("utf-8", "surrogatepass"))
+
+
+def _failed(scene: Scene, answer: Answer) -> Answer | None:
+    """Say that the run has failed, for a reason that is no sentence."""
+    value = as_json(answer)
+    if not isinstance(value, dict) or "alive" not in value:
+        return None
+    lines = [scene.text for _ in range(scene.chance.choice((1, 20)))]
+    value |= {
+        "exit_code": scene.chance.choice(CODES),
+        "failure": {"cause": scene.text, "sentence": scene.text, "lines": lines},
+    }
+    return Answer(json.dumps(value).encode())
+
+
+# Of a list of files.
+
+
+def _listed(answer: Answer) -> dict[str, Any] | None:
+    value = as_json(answer)
+    return value if isinstance(value, dict) and value.get("files") and "left" in value else None
+
+
+def _name(scene: Scene, answer: Answer) -> Answer | None:
+    found = _listed(answer)
+    if not found:
+        return None
+    names = hostile_names(scene)
+    for _ in range(scene.chance.choice((1, 1, 3))):
+        kind = scene.chance.choice(sorted(names))
+        scene.made.append(kind)
+        one = scene.chance.choice(found["files"])
+        copy = {**one, "path": names[kind]}
+        found[scene.chance.choice(("files", "files", "files", "left"))].append(copy)
+    return Answer(json.dumps(found).encode() + b"\n")
+
+
+def _twins(scene: Scene, answer: Answer) -> Answer | None:
+    found = _listed(answer)
+    if not found:
+        return None
+    one, other = scene.chance.sample(found["files"], 2)
+    names = twins(scene)
+    scene.made.append(str(names))
+    found["files"] += [{**one, "path": names[0]}, {**other, "path": names[1]}]
+    return Answer(json.dumps(found).encode() + b"\n")
+
+
+def _size(scene: Scene, answer: Answer) -> Answer | None:
+    found = _listed(answer)
+    if not found:
+        return None
+    one, key = (
+        scene.chance.choice(found["files"]),
+        scene.chance.choice(("size", "size", "size", "written", "sha256", "what", "source")),
+    )
+    wrong = scene.chance.choice(SIZES)
+    if key in ("what", "source"):
+        wrong = scene.chance.choice((scene.text, scene.bait, *SIZES))
+    scene.made.append(f"{one['path']} {key} {str(wrong)[:30]!r}")
+    one[key] = wrong
+    return Answer(json.dumps(found).encode() + b"\n")
+
+
+def _count(scene: Scene, answer: Answer) -> Answer | None:
+    """List more files than any run has."""
+    found = _listed(answer)
+    if not found:
+        return None
+    smallest = min(found["files"], key=lambda one: one["size"])
+    key, number = scene.chance.choice(
+        (("files", SMALL_FILES), ("left", SMALL_FILES), ("files", 200_000), ("left", 200_000))
+    )
+    scene.made.append(f"{number} {key}")
+    found[key] = [{**smallest, "path": f"logdir/{place}"} for place in range(number)]
+    return Answer(json.dumps(found).encode() + b"\n")
+
+
+def _word(scene: Scene, answer: Answer) -> Answer | None:
+    """Name another folder than the run's own."""
+    value = as_json(answer)
+    if not isinstance(value, dict):
+        return None
+    holder = value if "word" in value else value.get("job")
+    if not isinstance(holder, dict) or "word" not in holder:
+        return None
+    holder["word"] = scene.chance.choice((*hostile_names(scene).values(), "a" * 300, "", None, 7, [], "f" * 5000))
+    return Answer(json.dumps(value).encode() + b"\n")
+
+
+def _lines(scene: Scene, answer: Answer) -> Answer | None:
+    """Change the lines of a list of names: of runs, of files with sizes."""
+    lines = answer.stdout.split(b"\n")
+    if len(lines) < 2 or as_json(answer) is not None:
+        return None
+    names = [name.encode("utf-8", "surrogatepass") for name in hostile_names(scene).values()]
+    chosen = scene.chance.choice(names)
+    more = scene.chance.choice(
+        (chosen, chosen + b" 5", chosen + b" -1", chosen + b" " + b"9" * 6000, b"5 6 " + chosen, b"x y", b" ")
+    )
+    return Answer(
+        b"\n".join([*lines[:-1], *([more] * scene.chance.choice((1, 1, 20_001))), b""]), answer.stderr, answer.code
+    )
+
+
+CHANGES: Mapping[str, Callable[[Scene, Answer], Answer | None]] = {
+    "text": _text,
+    "many lines": _many_lines,
+    "long line": _long_line,
+    "cut off": _cut,
+    "empty": _empty,
+    "bytes": _bytes,
+    "not UTF-8": _not_utf8,
+    "numbers": _numbers,
+    "exit code": _code,
+    "lines": _lines,
+    "log": _log,
+    "events": _events,
+    "json": _json,
+    "json root": _root,
+    "alive": _alive,
+    "failed": _failed,
+    "word": _word,
+    "name": _name,
+    "twins": _twins,
+    "size": _size,
+    "count": _count,
+}
+MANNERS = (
+    *(
+        "endless output",
+        "endless line",
+        "endless errors",
+        "endless both",
+        "endless list",
+        "slow drip",
+        "slow whole",
+        "silence",
+        "late",
+    ),
+    *(
+        "more after exit code",
+        "no exit code",
+        "signal",
+        "closed in the middle",
+        "channel refused",
+        "command refused",
+        "big",
+        "garbage",
+    ),
+    *("endless after answer", "flood of windows"),
+)
+LOGINS = (
+    "no banner",
+    "endless banner",
+    "long banner",
+    "refused",
+    "other key",
+    "garbage",
+    "banner text",
+    "closed",
+    "slow banner",
+    "disconnect text",
+)
+FILES = (
+    *(
+        "short reads",
+        "one byte",
+        "endless",
+        "grows",
+        "too short",
+        "other bytes",
+        "error",
+        "error text",
+        "link",
+        "too much",
+        "silence",
+        "slow",
+    ),
+    *("no sftp", "closed", "lying stat", "handle text"),
+)
+GROUPS = {"answer": tuple(CHANGES), "manner": MANNERS, "login": LOGINS, "files": FILES}
+OF_LISTS, OF_LOGS, OF_RECORDS = ("name", "twins", "size", "count"), ("log",), ("events",)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the machine does: to which question, as the first that fits is counted from, and to those after it.
+
+    Attributes:
+        at: how many questions that fit are answered well before.
+        lasts: whether it also does so to all later ones.
+        on: the number of the machine, None for both.
+    """
+
+    group: str
+    kind: str
+    at: int
+    lasts: bool
+    on: int | None
+    seed: str
+
+    def scene(self, place: Path, question: int) -> Scene:
+        """Return the scene of one question; the same one again for the same question."""
+        return Scene(Random(f"{self.seed}/{question}"), place)  # noqa: S311 - a test's own chance
+
+    def __str__(self) -> str:
+        where = "" if self.on is None else f" on gpu-{self.on}"
+        return f"{self.group}: {self.kind}, from question {self.at}{' on' if self.lasts else ' only'}{where}"

@@ -1,0 +1,439 @@
+"""The machines of a stack as one hostile process: ssh and sftp on loopback, whose answers are true but for what an attack makes of them."""
+
+import contextlib
+import io
+import logging
+import os
+import signal
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paramiko
+from paramiko.common import cMSG_CHANNEL_REQUEST, cMSG_DISCONNECT
+
+from core.ssh_key import KeyPair
+from tests.hostile.attacks import CHANGES, Attack
+from tests.hostile.truth import Answer, Truth
+
+ADDRESSES = ("127.0.0.2", "127.0.0.3")
+"""Of the first and the second machine; both listen on one port."""
+BLOCK = 1 << 15
+DRIP_S, LATE_S = 0.2, 20.0
+BIG = 300 * 10**6
+TENSORBOARD = "MICROCLUSTER_TOOL=tensorboard"
+
+
+@dataclass
+class Machines:
+    """Both machines of a case.
+
+    Attributes:
+        log: where each question and what became of it is written.
+    """
+
+    truth: Truth
+    attack: Attack | None
+    place: Path
+    log: Path
+    host_key: paramiko.PKey
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    fitting: int = 0
+    questions: int = 0
+
+    def note(self, text: str) -> None:
+        """Write a line of the log."""
+        with self.log.open("a", errors="backslashreplace") as file:
+            file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+
+    def is_due(self, group: str, number: int) -> bool:
+        """Count what the attack fits, and tell whether it is carried out now."""
+        attack = self.attack
+        if attack is None or attack.group != group or attack.on not in (None, number):
+            return False
+        with self.lock:
+            place, self.fitting = self.fitting, self.fitting + 1
+        return place == attack.at or (attack.lasts and place > attack.at)
+
+    def changed(self, number: int, line: str, answer: Answer) -> tuple[Answer, str]:
+        """Return what is sent to a question, and in which manner."""
+        with self.lock:
+            self.questions += 1
+            question = self.questions
+        asked = line.partition("\n")[0][:100]
+        attack = self.attack
+        if attack and attack.group == "answer":
+            scene = attack.scene(self.place, question)
+            other = CHANGES[attack.kind](scene, answer)
+            if other is not None and self.is_due("answer", number):
+                self.note(f"ATTACKED question {question} of gpu-{number} by {attack.kind} {scene.made}: {asked}")
+                return other, "plain"
+        if attack and self.is_due("manner", number):
+            self.note(f"ATTACKED question {question} of gpu-{number} by {attack.kind}: {asked}")
+            return answer, attack.kind
+        self.note(f"answered question {question} of gpu-{number} with {answer.code}: {asked}")
+        return answer, "plain"
+
+
+class Server(paramiko.ServerInterface):
+    """Lets everybody in."""
+
+    def __init__(self, machines: Machines, number: int) -> None:
+        self.machines, self.number = machines, number
+
+    def get_allowed_auths(self, username):
+        return "publickey"
+
+    def check_auth_publickey(self, username, key):
+        attack = self.machines.attack
+        if attack and attack.kind == "refused" and self.machines.is_due("login", self.number):
+            return paramiko.AUTH_FAILED
+        return paramiko.AUTH_SUCCESSFUL
+
+    def get_banner(self):
+        attack = self.machines.attack
+        if attack and attack.kind == "banner text" and self.machines.is_due("login", self.number):
+            return attack.scene(self.machines.place, 0).text * 10, "en"
+        return None, None
+
+    def check_channel_request(self, kind, chanid):
+        attack = self.machines.attack
+        if attack and attack.kind == "channel refused" and self.machines.is_due("manner", self.number):
+            self.machines.note("ATTACKED by refusing a channel")
+            return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel, command):
+        attack = self.machines.attack
+        if attack and attack.kind == "command refused" and self.machines.is_due("manner", self.number):
+            self.machines.note("ATTACKED by refusing a command")
+            return False
+        threading.Thread(target=self._execute, args=(channel, command), daemon=True).start()
+        return True
+
+    def check_channel_subsystem_request(self, channel, name):
+        attack = self.machines.attack
+        if attack and attack.kind == "no sftp" and self.machines.is_due("files", self.number):
+            self.machines.note("ATTACKED by having no sftp")
+            return False
+        return super().check_channel_subsystem_request(channel, name)
+
+    def _execute(self, channel: paramiko.Channel, command: bytes) -> None:
+        line, given = command.decode("utf-8", "surrogateescape"), b""
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            if TENSORBOARD in line:
+                self._serve_board(channel, line)
+                return
+            while data := channel.recv(65536):
+                given += data
+            answer, manner = self.machines.changed(self.number, line, self.machines.truth.answer(line, given))
+            MANNERS[manner](channel, answer)
+
+    def _serve_board(self, channel: paramiko.Channel, line: str) -> None:
+        answer, manner = self.machines.changed(self.number, line, Answer(b"ready\n"))
+        if (answer, manner) != (Answer(b"ready\n"), "plain"):
+            MANNERS[manner](channel, answer)
+            return
+        channel.sendall(answer.stdout)
+        while channel.recv(65536):  # It ends with the connection.
+            pass
+        _end(channel, 0)
+
+
+def _end(channel: paramiko.Channel, code: int) -> None:
+    message = paramiko.Message()
+    message.add_byte(cMSG_CHANNEL_REQUEST)
+    message.add_int(channel.remote_chanid)
+    message.add_string("exit-status")
+    message.add_boolean(False)
+    message.add_int(code & 0xFFFFFFFF)
+    channel.transport._send_user_message(message)
+    channel.close()
+
+
+def _plain(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout)
+    channel.sendall_stderr(answer.stderr)
+    _end(channel, answer.code)
+
+
+def _endless(out: bytes, errors: bytes = b"", first: bytes = b"") -> Callable[[paramiko.Channel, Answer], None]:
+    def send(channel: paramiko.Channel, answer: Answer) -> None:
+        channel.sendall(first)
+        while True:
+            channel.sendall(out)
+            channel.sendall_stderr(errors)
+
+    return send
+
+
+def _slowly(each: int, pause_s: float) -> Callable[[paramiko.Channel, Answer], None]:
+    def send(channel: paramiko.Channel, answer: Answer) -> None:
+        whole = answer.stdout or b"x" * 1000
+        for at in range(0, len(whole), each):
+            channel.sendall(whole[at : at + each])
+            time.sleep(pause_s)
+        _end(channel, answer.code)
+
+    return send
+
+
+def _silent(channel: paramiko.Channel, answer: Answer) -> None:
+    while not channel.closed:
+        time.sleep(0.2)
+
+
+def _late(channel: paramiko.Channel, answer: Answer) -> None:
+    time.sleep(LATE_S)
+    _plain(channel, answer)
+
+
+def _more_after_code(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout)
+    channel.send_exit_status(answer.code)
+    while True:
+        channel.sendall(b"more\n" * 1000)
+
+
+def _without_code(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout)
+    channel.close()
+
+
+def _signalled(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout)
+    message = paramiko.Message()
+    message.add_byte(cMSG_CHANNEL_REQUEST)
+    message.add_int(channel.remote_chanid)
+    message.add_string("exit-signal")
+    message.add_boolean(False)
+    message.add_string("KILL\x1b[2J")
+    message.add_boolean(True)
+    message.add_string("\x1b]0;owned\x07" * 1000)
+    message.add_string("")
+    channel.transport._send_user_message(message)
+    channel.close()
+
+
+def _cut(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout[: len(answer.stdout) // 2])
+    channel.transport.close()
+
+
+def _big(channel: paramiko.Channel, answer: Answer) -> None:
+    for _ in range(BIG // BLOCK):
+        channel.sendall(b"x" * BLOCK)
+    _end(channel, 0)
+
+
+def _garbage(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout[:100])
+    channel.transport.sock.sendall(os.urandom(BLOCK))
+
+
+def _endless_after(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout)
+    while True:
+        channel.sendall(b"\n" * BLOCK)
+
+
+def _ignored(channel: paramiko.Channel, answer: Answer) -> None:
+    while not channel.closed and channel.transport.is_active():
+        channel.transport.send_ignore(1000)
+        time.sleep(0.001)
+
+
+MANNERS: dict[str, Callable[[paramiko.Channel, Answer], None]] = {
+    "plain": _plain,
+    "endless output": _endless(b"a line of a log\n" * (BLOCK // 16)),
+    "endless line": _endless(b"x" * BLOCK),
+    "endless errors": _endless(b"", b"no, no\n" * (BLOCK // 7)),
+    "endless both": _endless(b"x" * BLOCK, b"\x1b[" * (BLOCK // 2)),
+    "endless list": _endless(b"[" * BLOCK, first=b'{"exists": true, "files": '),
+    "slow drip": _slowly(1, DRIP_S),
+    "slow whole": _slowly(100, 0.5),
+    "silence": _silent,
+    "late": _late,
+    "more after exit code": _more_after_code,
+    "no exit code": _without_code,
+    "signal": _signalled,
+    "closed in the middle": _cut,
+    "channel refused": _plain,
+    "command refused": _plain,
+    "big": _big,
+    "garbage": _garbage,
+    "endless after answer": _endless_after,
+    "flood of windows": _ignored,
+}
+
+
+class Opened(paramiko.SFTPHandle):
+    """One file that is read, or written into nothing."""
+
+    def __init__(self, flags: int, content: bytes, files: "Files") -> None:
+        super().__init__(flags)
+        self.content, self.files, self.reads = content, files, 0
+
+    def stat(self):
+        known = paramiko.SFTPAttributes()
+        known.st_size, known.st_mode = len(self.content), stat.S_IFREG | 0o644
+        kind = self.files.kind_now
+        if kind == "lying stat":
+            known.st_size = 50 * 10**12
+        if kind == "link":
+            known.st_mode = stat.S_IFLNK | 0o777
+        return known
+
+    def write(self, offset, data):
+        return paramiko.SFTP_OK
+
+    def read(self, offset, length):  # noqa: PLR0911 - one for each kind
+        self.reads += 1
+        piece = self.content[offset : offset + length]
+        match self.files.kind_now:
+            case "short reads":
+                return piece[: max(len(piece) // 3, 1)] or paramiko.SFTP_EOF
+            case "one byte":
+                return piece[:1] or paramiko.SFTP_EOF
+            case "endless":
+                return piece + b"\0" * (length - len(piece))
+            case "grows":
+                return (self.content + b"more\n" * 10**5)[offset : offset + length]
+            case "too short":
+                return self.content[: len(self.content) // 2][offset : offset + length] or paramiko.SFTP_EOF
+            case "other bytes":
+                return bytes(255 - each for each in piece) or paramiko.SFTP_EOF
+            case "error":
+                return paramiko.SFTP_PERMISSION_DENIED
+            case "error text":
+                return paramiko.SFTP_FAILURE
+            case "too much":
+                return piece + b"x" * 200_000
+            case "silence":
+                time.sleep(600)
+            case "slow":
+                time.sleep(DRIP_S)
+                return piece[:1] or paramiko.SFTP_EOF
+            case "closed":
+                self.files.server.transport.close()
+        return piece or paramiko.SFTP_EOF
+
+
+class Files(paramiko.SFTPServerInterface):
+    """The files of the run, by their paths there; every other path is a small file."""
+
+    kind_now = ""
+
+    def __init__(self, server: Server, *largs) -> None:
+        super().__init__(server, *largs)
+        self.server = server
+
+    def open(self, path, flags, attr):
+        machines, file = self.server.machines, Path(path.replace("\0", ""))
+        attack = machines.attack
+        due = attack is not None and machines.is_due("files", self.server.number)
+        self.kind_now = attack.kind if due else ""
+        if due:
+            machines.note(f"ATTACKED the file {path[-80:]} by {attack.kind}")
+        content = b"something else\n"
+        with contextlib.suppress(OSError):
+            if file.is_relative_to(machines.truth.place) and file.is_file():
+                content = file.read_bytes()
+        if self.kind_now == "handle text":
+            return paramiko.SFTP_FAILURE
+        return Opened(flags, content, self)
+
+
+class Sftp(paramiko.SFTPServer):
+    """Words of its own for errors."""
+
+    def _send_status(self, request_number, code, desc=None):
+        kind = self.server.kind_now
+        if kind in ("error text", "handle text"):
+            machines = self.server.server.machines
+            desc = machines.attack.scene(machines.place, 1).text
+        with contextlib.suppress(UnicodeError):
+            super()._send_status(request_number, code, desc)
+
+
+def serve(machines: Machines, ready: int) -> None:
+    """Listen, write the port to ``ready``, and answer until this process is killed; its own errors go to its log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
+    logging.getLogger("paramiko").propagate = False
+    threading.excepthook = lambda failed: machines.note(f"thread: {failed.exc_type.__name__}: {failed.exc_value}")
+    listening = _listening()
+    os.write(ready, str(listening[0].getsockname()[1]).encode())
+    os.close(ready)
+    for number, one in enumerate(listening):
+        threading.Thread(target=_accept, args=(machines, number, one), daemon=True).start()
+    threading.Event().wait()
+
+
+def _listening() -> list[socket.socket]:
+    while True:
+        first = socket.create_server((ADDRESSES[0], 0))
+        try:
+            return [first, socket.create_server((ADDRESSES[1], first.getsockname()[1]))]
+        except OSError:
+            first.close()
+
+
+def _accept(machines: Machines, number: int, listening: socket.socket) -> None:
+    while True:
+        connection, _ = listening.accept()
+        threading.Thread(target=_welcome, args=(machines, number, connection), daemon=True).start()
+
+
+def _welcome(machines: Machines, number: int, connection: socket.socket) -> None:
+    attack, host_key = machines.attack, machines.host_key
+    if (
+        attack
+        and attack.group == "login"
+        and attack.kind not in ("refused", "banner text")
+        and machines.is_due("login", number)
+    ):
+        machines.note(f"ATTACKED the login of gpu-{number} by {attack.kind}")
+        if attack.kind == "other key":
+            host_key = paramiko.Ed25519Key.from_private_key(io.StringIO(KeyPair.fresh().private))
+        elif attack.kind != "disconnect text":
+            with contextlib.suppress(OSError):
+                _greet(attack.kind, connection)
+            return
+    transport = paramiko.Transport(connection)
+    transport.add_server_key(host_key)
+    transport.set_subsystem_handler("sftp", Sftp, Files)
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        transport.start_server(server=Server(machines, number))
+        if attack and attack.kind == "disconnect text" and attack.on in (None, number):
+            message = paramiko.Message()
+            message.add_byte(cMSG_DISCONNECT)
+            message.add_int(2)
+            message.add_string("\x1b]0;owned\x07\u202e" * 1000)
+            message.add_string("en")
+            transport._send_message(message)
+
+
+def _greet(kind: str, connection: socket.socket) -> None:
+    """Be no ssh server."""
+    if kind == "no banner":
+        time.sleep(600)
+    if kind == "closed":
+        connection.close()
+        return
+    if kind == "garbage":
+        connection.sendall(b"SSH-2.0-x\r\n" + os.urandom(BLOCK))
+        time.sleep(600)
+    if kind == "long banner":
+        connection.sendall(b"SSH-2.0-" + b"x" * 10**7 + b"\r\n")
+        time.sleep(600)
+    while True:
+        if kind == "slow banner":
+            connection.sendall(b"x")
+            time.sleep(DRIP_S)
+        else:
+            connection.sendall(b"x" * BLOCK)
