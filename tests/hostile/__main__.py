@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -58,6 +59,7 @@ def main(words: Sequence[str]) -> int:
                 f"{case}: exit code {result.code}, {result.seconds:.1f} s, {result.peak_bytes / 1e6:.0f} MB; {result.attacked}\n{result.said}"
             )
     print("\n".join(table(found)))
+    print("\n".join(causes(found)))
     failed = [case.number for case, result in found.items() if result.failures]
     print(f"seed {given.seed}: {len(cases)} cases in {time.monotonic() - began:.0f} s, {len(failed)} failed: {failed}")
     return int(bool(failed))
@@ -80,6 +82,19 @@ def table(found: Mapping[Case, Result]) -> list[str]:
             f"| {name} | {len(results)} | {counts['touched']} | {counts['failed']} | {longest:.1f} | {most:.0f} |"
         )
     return lines
+
+
+def causes(found: Mapping[Case, Result]) -> list[str]:
+    """Return how often each failure is, with its cases; what differs in numbers and names only counts as one."""
+    cases: dict[str, list[int]] = defaultdict(list)
+    for case, result in found.items():
+        for failure in result.failures:
+            short = failure.partition(". This is a mistake")[0]
+            cases[re.sub(r"\d[\d,.]*|'[^']*'", "N", short)[:150]].append(case.number)
+    lines = sorted(cases.items(), key=lambda pair: -len(pair[1]))
+    return [
+        f"{len(numbers):>4} times: {failure} (cases {' '.join(map(str, numbers[:8]))})" for failure, numbers in lines
+    ]
 
 
 @contextmanager

@@ -19,33 +19,19 @@ from core.files import write_whole
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder, decided
-from microcluster.remote.errors import CommandError
 from tests.unit.fake_machine import FakeMachine
 from tests.unit.sampled_run import SampledRun
 from tools.tiny_checkpoint import save
 
 WORD, STEPS, ANSWER_LIMIT_S = "0a1b2c", 300, 60
-TOOLS = (
-    "sh",
-    "cat",
-    "test",
-    "find",
-    "wc",
-    "basename",
-    "stat",
-    "sha256sum",
-    "head",
-    "tail",
-    "ls",
-    "env",
-    "sort",
-    "nice",
+TOOLS = tuple(
+    "sh cat test find wc basename dirname stat sha256sum head tail ls env sort nice echo printf timeout dd cut tr sed awk grep".split()
 )
 ASKED = ("records.run_snapshot", "records.inventory", "readers.scalars", "checkpoints.listing")
 """The agent's programs that only read."""
 SAID = {"supervise.supervisor": "started\n", "supervise.guard": ""}
 KILLED = json.dumps({"ended": 0, "left": [], "unseen": ""}) + "\n"
-PROVIDED = """system=ubuntu 18.04
+PROVIDED = b"""system=ubuntu 18.04
 python=3.6
 apt=/usr/bin/apt-get
 absent=
@@ -53,10 +39,18 @@ docker=Docker version 20.10.7, build f0df350
 runtimes={"nvidia":{"path":"nvidia-container-runtime"},"runc":{"path":"runc"}}
 driver=works
 """
+SSHD = b"""root:
+passwordauthentication no
+kbdinteractiveauthentication no
+challengeresponseauthentication no
+permitrootlogin prohibit-password
+pubkeyauthentication yes
+authenticationmethods publickey
+"""
 FIXED = {
-    "nvidia-smi": "Tesla P100-PCIE-16GB\nTesla P100-PCIE-16GB\n",
-    "uname": "4.15.0-20-generic\n",
-    "timedatectl": "System clock synchronized: yes\n",
+    "nvidia-smi": b"Tesla P100-PCIE-16GB\nTesla P100-PCIE-16GB\n",
+    "uname": b"4.15.0-20-generic\n",
+    "timedatectl": b"System clock synchronized: yes\n",
 }
 CLUSTER = {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]}
 SECTIONS = {
@@ -64,6 +58,13 @@ SECTIONS = {
     "container": {"image": "r.test/microcluster/training:local"},
     "job": {"kind": "openseq2seq", "model": "transformer-tiny", "maxSteps": STEPS, "dataset": "debian-en-de"},
 }
+
+
+class Everything(dict[str, str]):
+    """Images of a machine that has every one."""
+
+    def __missing__(self, name: str) -> str:
+        return "sha256:1"
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,25 @@ class Truth:
             return Answer(said.encode())
         if str(self.place) in line and _only_reads(words, text):
             return self._run(line, given)
-        return _of_a_machine(words, text)
+        return self._of_a_machine(words, text)
+
+    def _of_a_machine(self, words: list[str], given: str) -> Answer:
+        """Return what a machine in memory answers on which every step was done before; what it does not know succeeds in silence."""
+        if words[0] == "sh" and words[3:4] in (["provided"], ["sshd-settings"]):
+            return Answer(PROVIDED if words[3] == "provided" else SSHD)
+        if words[0] == "date":
+            return Answer(b"%f\n" % time.time())
+        if words[:2] == ["docker", "info"]:
+            return Answer(f"{self.place}/docker\n".encode())
+        if words[:3] == ["docker", "image", "inspect"]:
+            return Answer(b"sha256:1\n")
+        if words[0] in FIXED:
+            return Answer(FIXED[words[0]])
+        try:
+            done = FakeMachine(images=Everything()).run(words, stdin=given, accept=range(256))
+            return Answer(done.stdout.encode(), done.stderr.encode(), done.exit_code)
+        except (AttributeError, LookupError, StopIteration, ValueError):
+            return Answer(b"")
 
     def _run(self, line: str, given: bytes) -> Answer:
         """Carry the line out here, with programs that only read."""
@@ -192,23 +211,6 @@ def _only_reads(words: list[str], given: str) -> bool:
     if words[0] == "python3":
         return any(program in words for program in ASKED) or (words[1] == "-" and "getsize" in given)
     return words[0] == "sh" and words[3] in ("look", "inventory", "runs", "is-whole")
-
-
-def _of_a_machine(words: list[str], given: str) -> Answer:
-    """Return what a machine in memory answers; everything else succeeds in silence."""
-    if words[0] == "sh" and words[3:4] == ["provided"]:
-        return Answer(PROVIDED.encode())
-    if words[0] == "date":
-        return Answer(b"%f\n" % time.time())
-    if words[0] in FIXED:
-        return Answer(FIXED[words[0]].encode())
-    machine = FakeMachine()
-    machine.docker_root = "/data/docker"
-    try:
-        done = machine.run(words, stdin=given, accept=range(256))
-        return Answer(done.stdout.encode(), done.stderr.encode(), done.exit_code)
-    except (AttributeError, LookupError, StopIteration, ValueError, CommandError):
-        return Answer(b"")
 
 
 def as_json(answer: Answer) -> Any:
