@@ -36,6 +36,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--case", type=int, action="append", help="only this one; may be repeated")
     parser.add_argument("--command", help="only cases of commands that begin so")
+    parser.add_argument("--kind", help="only cases with this kind of attack, for example name")
     parser.add_argument(
         "--honest", action="store_true", help="play each command once against machines that attack nobody"
     )
@@ -47,6 +48,10 @@ def main(words: Sequence[str]) -> int:
         cases = [Case(given.seed, number, command, None) for number, command in enumerate(COMMANDS)]
     if given.command:
         cases = [case for case in cases if case.command.name.startswith(given.command)]
+    if given.kind:
+        cases = [case for case in cases if case.attack and case.attack.kind == given.kind]
+    if given.kind:
+        cases = [case for case in cases if case.attack and case.attack.kind == given.kind]
     print(f"seed {given.seed}: {len(cases)} cases", flush=True)
     began = time.monotonic()
     with the_world(given.keep) as (world, folder):

@@ -1,5 +1,6 @@
 """One command of the product in a process of its own, forked with everything imported: its folders are the case's, and its limits are short."""
 
+import faulthandler
 import inspect
 import os
 import re
@@ -131,6 +132,7 @@ def become(
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+    faulthandler.register(signal.SIGUSR1, (case_place / "stacks").open("w"))  # What it does when it is late.
     os.environ.clear()
     os.environ.update(environment)
     project = case_place / "project"

@@ -299,7 +299,8 @@ def _carry_out(stage: Stage, port: int) -> Result:
         result.peak_bytes = max(result.peak_bytes, _memory(child))
         if result.peak_bytes > KILLED_AT_BYTES or seconds > command.limit_s:
             if seconds > command.limit_s:
-                result.failures.append(f"it was not over after {command.limit_s:.0f} s: {_where(child)}")
+                doing = _where(child, stage.place / "stacks")
+                result.failures.append(f"it was not over after {command.limit_s:.0f} s: {doing}")
             os.killpg(child, signal.SIGKILL)
             break
     os.close(pidfd)
@@ -322,12 +323,20 @@ def _memory(pid: int) -> int:
     return 0
 
 
-def _where(pid: int) -> str:
-    """Return in which state a process is, for a message."""
+def _where(pid: int, stacks: Path) -> str:
+    """Return what a process is doing: its processor time, and the innermost frames of its threads."""
     with contextlib.suppress(OSError):
-        threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return f"{threads} threads, {(int(times[11]) + int(times[12])) / os.sysconf('SC_CLK_TCK'):.1f} s of a processor"
+        busy_s = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+        os.kill(pid, signal.SIGUSR1)
+        time.sleep(0.5)
+        threads = stacks.read_text().split("\n\n")
+        frames = [re.findall(r'File "[^"]*/([^"/]+)", line (\d+) in (\w+)', one) for one in threads]
+        inner = [
+            " < ".join(f"{file}:{line} {name}" for file, line, name in each if file != "threading.py")
+            for each in frames
+        ]
+        return f"{busy_s:.1f} s of a processor; in " + "; ".join(one[:400] for one in inner)
     return "it is gone"
 
 
@@ -363,7 +372,7 @@ def changes(stage: Stage, before: dict[str, tuple[str, str]]) -> list[str]:
     after, failures = snapshot(stage.place), []
     of_run = re.compile(rf"project/artifacts/{stage.stack}/{stage.world.facts.run}-[0-9a-f]*(/|$)")
     parents = {f"project/artifacts/{stage.stack}", "project/artifacts", f"home/keys/{stage.stack}"}
-    own = {"stdout", "stderr", "machines.log", "machines.err"}
+    own = {"stacks", "stdout", "stderr", "machines.log", "machines.err"}
     for name in sorted(before.keys() | after.keys()):
         if (
             before.get(name) == after.get(name)
