@@ -1,13 +1,15 @@
 """What a hostile machine does to one answer: a seeded choice of a kind and of its details."""
 
 import base64
+import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from tests.hostile.truth import Answer, as_json
 
@@ -414,79 +416,122 @@ def _failed(scene: Scene, answer: Answer) -> Answer | None:
     return Answer(json.dumps(value).encode())
 
 
-# Of a list of files.
+# Of a list of files: a row of facts about the run, then a row for each file, with names as percent-encoded bytes.
 
 
-def _listed(answer: Answer) -> dict[str, Any] | None:
-    value = as_json(answer)
-    return value if isinstance(value, dict) and value.get("files") and "left" in value else None
+def _rows(answer: Answer) -> list[dict[str, Any]] | None:
+    """Return the rows of a list of files; None for every other answer."""
+    lines = answer.stdout.splitlines()
+    if len(lines) < 3 or b'"list": ' not in lines[1]:
+        return None
+    return [json.loads(line) for line in lines]
+
+
+def _listed(rows: Sequence[Mapping[str, Any]]) -> Answer:
+    return Answer("".join(f"{json.dumps(row)}\n" for row in rows).encode())
+
+
+def _encoded(scene: Scene, name: str) -> str:
+    """Return a name as an agent prints it, or as it is."""
+    return scene.chance.choice(
+        (quote(name.encode("utf-8", "surrogatepass")), quote(name.encode("utf-8", "surrogatepass")), name)
+    )
+
+
+def _of_files(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row.get("list") == "files"]
 
 
 def _name(scene: Scene, answer: Answer) -> Answer | None:
-    found = _listed(answer)
-    if not found:
+    rows = _rows(answer)
+    if not rows:
         return None
     names = hostile_names(scene)
-    for _ in range(scene.chance.choice((1, 1, 3))):
+    for _ in range(scene.chance.choice((1, 1, 3, 9))):
         kind = scene.chance.choice(sorted(names))
         scene.made.append(kind)
-        one = scene.chance.choice(found["files"])
-        copy = {**one, "path": names[kind]}
-        found[scene.chance.choice(("files", "files", "files", "left"))].append(copy)
-    return Answer(json.dumps(found).encode() + b"\n")
+        one = scene.chance.choice(_of_files(rows))
+        name = _encoded(scene, names[kind])
+        rows.append({**one, "path": name, "list": scene.chance.choice(("files", "files", "files", "left"))})
+        if scene.chance.random() < 0.3:
+            rows.append({"list": "links", "path": name, "target": _encoded(scene, f"{scene.place}/{scene.bait}")})
+            rows.append({**one, "path": f"{name}/inner"})
+    return _listed(rows)
 
 
 def _twins(scene: Scene, answer: Answer) -> Answer | None:
-    found = _listed(answer)
-    if not found:
+    rows = _rows(answer)
+    if not rows:
         return None
-    one, other = scene.chance.sample(found["files"], 2)
+    one, other = scene.chance.sample(_of_files(rows), 2)
     names = twins(scene)
     scene.made.append(str(names))
-    found["files"] += [{**one, "path": names[0]}, {**other, "path": names[1]}]
-    return Answer(json.dumps(found).encode() + b"\n")
+    return _listed([*rows, {**one, "path": _encoded(scene, names[0])}, {**other, "path": _encoded(scene, names[1])}])
 
 
 def _size(scene: Scene, answer: Answer) -> Answer | None:
-    found = _listed(answer)
-    if not found:
+    rows = _rows(answer)
+    if not rows:
         return None
-    one, key = (
-        scene.chance.choice(found["files"]),
-        scene.chance.choice(("size", "size", "size", "written", "sha256", "what", "source")),
+    one = scene.chance.choice(_of_files(rows))
+    key, wrong = (
+        scene.chance.choice(("size", "size", "size", "written", "sha256", "what", "source", "list")),
+        scene.chance.choice(SIZES),
     )
-    wrong = scene.chance.choice(SIZES)
-    if key in ("what", "source"):
+    if key in ("what", "source", "list"):
         wrong = scene.chance.choice((scene.text, scene.bait, *SIZES))
     scene.made.append(f"{one['path']} {key} {str(wrong)[:30]!r}")
     one[key] = wrong
-    return Answer(json.dumps(found).encode() + b"\n")
+    return _listed(rows)
 
 
 def _count(scene: Scene, answer: Answer) -> Answer | None:
     """List more files than any run has."""
-    found = _listed(answer)
-    if not found:
+    rows = _rows(answer)
+    if not rows:
         return None
-    smallest = min(found["files"], key=lambda one: one["size"])
-    key, number = scene.chance.choice(
-        (("files", SMALL_FILES), ("left", SMALL_FILES), ("files", 200_000), ("left", 200_000))
+    smallest = min(_of_files(rows), key=lambda one: one["size"])
+    number, listed = scene.chance.choice(
+        ((SMALL_FILES, "files"), (SMALL_FILES, "left"), (200_000, "files"), (200_000, "left"), (200_000, "links"))
     )
-    scene.made.append(f"{number} {key}")
-    found[key] = [{**smallest, "path": f"logdir/{place}"} for place in range(number)]
-    return Answer(json.dumps(found).encode() + b"\n")
+    scene.made.append(f"{number} {listed}")
+    what = {**smallest, "what": scene.chance.choice(("small file", "kept", "record")), "target": "x", "list": listed}
+    row = json.dumps({**what, "path": RAW})
+    more = "".join(row.replace(RAW, f"logdir/{place}") + "\n" for place in range(number))
+    return Answer(answer.stdout + more.encode())
 
 
 def _word(scene: Scene, answer: Answer) -> Answer | None:
     """Name another folder than the run's own."""
+    rows = _rows(answer)
+    if rows:
+        rows[0]["word"] = _other_word(scene)
+        return _listed(rows)
     value = as_json(answer)
-    if not isinstance(value, dict):
-        return None
-    holder = value if "word" in value else value.get("job")
+    holder = value.get("job") if isinstance(value, dict) else None
     if not isinstance(holder, dict) or "word" not in holder:
         return None
-    holder["word"] = scene.chance.choice((*hostile_names(scene).values(), "a" * 300, "", None, 7, [], "f" * 5000))
+    holder["word"] = _other_word(scene)
     return Answer(json.dumps(value).encode() + b"\n")
+
+
+def _other_word(scene: Scene) -> Any:
+    return scene.chance.choice((*hostile_names(scene).values(), "a" * 300, "", None, 7, [], "f" * 5000))
+
+
+def _row(scene: Scene, answer: Answer) -> Answer | None:
+    """Change some rows as any JSON."""
+    if not _rows(answer):
+        return None
+    lines = answer.stdout.splitlines()
+    for _ in range(scene.chance.choice((1, 1, 5, 100))):
+        at = scene.chance.choice((0, scene.chance.randrange(len(lines))))
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(lines[at])
+            if isinstance(value, dict):
+                lines[at] = _changed(scene, value).encode("utf-8", "surrogatepass")
+    more = [scene.text.encode("utf-8", "surrogatepass")] * scene.chance.choice((0, 0, 0, 1, 1000))
+    return Answer(b"\n".join([*lines, *more, b""]))
 
 
 def _lines(scene: Scene, answer: Answer) -> Answer | None:
@@ -522,6 +567,7 @@ CHANGES: Mapping[str, Callable[[Scene, Answer], Answer | None]] = {
     "alive": _alive,
     "failed": _failed,
     "word": _word,
+    "row": _row,
     "name": _name,
     "twins": _twins,
     "size": _size,
@@ -549,7 +595,7 @@ MANNERS = (
         "big",
         "garbage",
     ),
-    *("endless after answer", "flood of windows"),
+    *("endless after answer", "endless rows", "flood of windows"),
 )
 LOGINS = (
     "no banner",
@@ -565,23 +611,23 @@ LOGINS = (
 )
 FILES = (
     *(
-        "short reads",
+        "half",
         "one byte",
         "endless",
         "grows",
-        "too short",
         "other bytes",
         "error",
         "error text",
-        "link",
+        "gone",
         "too much",
         "silence",
         "slow",
+        "closed",
     ),
-    *("no sftp", "closed", "lying stat", "handle text"),
+    *("nothing", "refused", "lying size", "no exit code"),
 )
 GROUPS = {"answer": tuple(CHANGES), "manner": MANNERS, "login": LOGINS, "files": FILES}
-OF_LISTS, OF_LOGS, OF_RECORDS = ("name", "twins", "size", "count"), ("log",), ("events",)
+OF_LISTS, OF_LOGS, OF_RECORDS = ("name", "twins", "size", "count", "row"), ("log",), ("events",)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -72,11 +73,46 @@ class Machines:
             if other is not None and self.is_due("answer", number):
                 self.note(f"ATTACKED question {question} of gpu-{number} by {attack.kind} {scene.made}: {asked}")
                 return other, "plain"
+        if attack and attack.group == "files" and _is_of_a_file(line) and self.is_due("files", number):
+            other, manner = of_a_file(attack, self.place, answer, line)
+            self.note(
+                f"ATTACKED the file of question {question} of gpu-{number} by {attack.kind}: {asked} {line[-80:]!r}"
+            )
+            return other, manner
         if attack and self.is_due("manner", number):
             self.note(f"ATTACKED question {question} of gpu-{number} by {attack.kind}: {asked}")
             return answer, attack.kind
         self.note(f"answered question {question} of gpu-{number} with {answer.code}: {asked}")
         return answer, "plain"
+
+
+def _is_of_a_file(line: str) -> bool:
+    """Tell whether a question is for the bytes of a file, or for its length and hash."""
+    words = shlex.split(line)
+    return words[0] == "sh" and words[3:4] in (["pieces"], ["describe"])
+
+
+def of_a_file(attack: Attack, place: Path, answer: Answer, line: str) -> tuple[Answer, str]:
+    """Return what is sent in place of a file's bytes, and in which manner."""
+    content, text = answer.stdout, attack.scene(place, 1).text.encode("utf-8", "surrogatepass")
+    describes = " describe " in line
+    answers = {
+        "half": Answer(content[: len(content) // 2]),
+        "one byte": Answer(content[:1]),
+        "nothing": Answer(b""),
+        "grows": Answer(content + b"more\n" * 10**5),
+        "other bytes": Answer(bytes(255 - each for each in content)),
+        "error": Answer(b"", b"cat: input/output error\n", 1),
+        "error text": Answer(content[:5], text, 1),
+        "gone": Answer(b"", text, 66),
+        "too much": Answer(content + b"x" * 5 * 10**7),
+        "lying size": Answer(b"50000000000000 " + b"0" * 64 + b"\n") if describes else Answer(content[:3]),
+    }
+    manners = {
+        **{"endless": "endless line", "silence": "silence", "slow": "slow drip", "closed": "closed in the middle"},
+        **{"refused": "channel refused", "no exit code": "no exit code"},
+    }
+    return answers.get(attack.kind, answer), manners.get(attack.kind, "plain")
 
 
 class Server(paramiko.ServerInterface):
@@ -114,13 +150,6 @@ class Server(paramiko.ServerInterface):
             return False
         threading.Thread(target=self._execute, args=(channel, command), daemon=True).start()
         return True
-
-    def check_channel_subsystem_request(self, channel, name):
-        attack = self.machines.attack
-        if attack and attack.kind == "no sftp" and self.machines.is_due("files", self.number):
-            self.machines.note("ATTACKED by having no sftp")
-            return False
-        return super().check_channel_subsystem_request(channel, name)
 
     def _execute(self, channel: paramiko.Channel, command: bytes) -> None:
         line, given = command.decode("utf-8", "surrogateescape"), b""
@@ -241,6 +270,13 @@ def _endless_after(channel: paramiko.Channel, answer: Answer) -> None:
         channel.sendall(b"\n" * BLOCK)
 
 
+def _rows(channel: paramiko.Channel, answer: Answer) -> None:
+    channel.sendall(answer.stdout)
+    row = (answer.stdout.splitlines() or [b"row"])[-1] + b"\n"
+    while True:
+        channel.sendall(row * 100)
+
+
 def _ignored(channel: paramiko.Channel, answer: Answer) -> None:
     while not channel.closed and channel.transport.is_active():
         channel.transport.send_ignore(1000)
@@ -267,97 +303,28 @@ MANNERS: dict[str, Callable[[paramiko.Channel, Answer], None]] = {
     "big": _big,
     "garbage": _garbage,
     "endless after answer": _endless_after,
+    "endless rows": _rows,
     "flood of windows": _ignored,
 }
 
 
 class Opened(paramiko.SFTPHandle):
-    """One file that is read, or written into nothing."""
-
-    def __init__(self, flags: int, content: bytes, files: "Files") -> None:
-        super().__init__(flags)
-        self.content, self.files, self.reads = content, files, 0
+    """One file that is written into nothing."""
 
     def stat(self):
         known = paramiko.SFTPAttributes()
-        known.st_size, known.st_mode = len(self.content), stat.S_IFREG | 0o644
-        kind = self.files.kind_now
-        if kind == "lying stat":
-            known.st_size = 50 * 10**12
-        if kind == "link":
-            known.st_mode = stat.S_IFLNK | 0o777
+        known.st_size, known.st_mode = 0, stat.S_IFREG | 0o644
         return known
 
     def write(self, offset, data):
         return paramiko.SFTP_OK
 
-    def read(self, offset, length):  # noqa: PLR0911 - one for each kind
-        self.reads += 1
-        piece = self.content[offset : offset + length]
-        match self.files.kind_now:
-            case "short reads":
-                return piece[: max(len(piece) // 3, 1)] or paramiko.SFTP_EOF
-            case "one byte":
-                return piece[:1] or paramiko.SFTP_EOF
-            case "endless":
-                return piece + b"\0" * (length - len(piece))
-            case "grows":
-                return (self.content + b"more\n" * 10**5)[offset : offset + length]
-            case "too short":
-                return self.content[: len(self.content) // 2][offset : offset + length] or paramiko.SFTP_EOF
-            case "other bytes":
-                return bytes(255 - each for each in piece) or paramiko.SFTP_EOF
-            case "error":
-                return paramiko.SFTP_PERMISSION_DENIED
-            case "error text":
-                return paramiko.SFTP_FAILURE
-            case "too much":
-                return piece + b"x" * 200_000
-            case "silence":
-                time.sleep(600)
-            case "slow":
-                time.sleep(DRIP_S)
-                return piece[:1] or paramiko.SFTP_EOF
-            case "closed":
-                self.files.server.transport.close()
-        return piece or paramiko.SFTP_EOF
-
 
 class Files(paramiko.SFTPServerInterface):
-    """The files of the run, by their paths there; every other path is a small file."""
-
-    kind_now = ""
-
-    def __init__(self, server: Server, *largs) -> None:
-        super().__init__(server, *largs)
-        self.server = server
+    """A place for uploads."""
 
     def open(self, path, flags, attr):
-        machines, file = self.server.machines, Path(path.replace("\0", ""))
-        attack = machines.attack
-        due = attack is not None and machines.is_due("files", self.server.number)
-        self.kind_now = attack.kind if due else ""
-        if due:
-            machines.note(f"ATTACKED the file {path[-80:]} by {attack.kind}")
-        content = b"something else\n"
-        with contextlib.suppress(OSError):
-            if file.is_relative_to(machines.truth.place) and file.is_file():
-                content = file.read_bytes()
-        if self.kind_now == "handle text":
-            return paramiko.SFTP_FAILURE
-        return Opened(flags, content, self)
-
-
-class Sftp(paramiko.SFTPServer):
-    """Words of its own for errors."""
-
-    def _send_status(self, request_number, code, desc=None):
-        kind = self.server.kind_now
-        if kind in ("error text", "handle text"):
-            machines = self.server.server.machines
-            desc = machines.attack.scene(machines.place, 1).text
-        with contextlib.suppress(UnicodeError):
-            super()._send_status(request_number, code, desc)
+        return Opened(flags)
 
 
 def serve(machines: Machines, ready: int) -> None:
@@ -406,7 +373,7 @@ def _welcome(machines: Machines, number: int, connection: socket.socket) -> None
             return
     transport = paramiko.Transport(connection)
     transport.add_server_key(host_key)
-    transport.set_subsystem_handler("sftp", Sftp, Files)
+    transport.set_subsystem_handler("sftp", paramiko.SFTPServer, Files)
     with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
         transport.start_server(server=Server(machines, number))
         if attack and attack.kind == "disconnect text" and attack.on in (None, number):

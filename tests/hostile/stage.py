@@ -371,6 +371,10 @@ def changes(stage: Stage, before: dict[str, tuple[str, str]]) -> list[str]:
     """Say what was made, changed or removed outside the run's folder and the known places of the product's state."""
     after, failures = snapshot(stage.place), []
     of_run = re.compile(rf"project/artifacts/{stage.stack}/{stage.world.facts.run}-[0-9a-f]*(/|$)")
+    # Beside it lie the lock of a fetch, and what has not arrived whole.
+    beside = re.compile(
+        rf"project/artifacts/{stage.stack}/\.{stage.world.facts.run}-[0-9a-f]*\.(lock|partial(/[0-9a-f]{{32}})?)$"
+    )
     parents = {f"project/artifacts/{stage.stack}", "project/artifacts", f"home/keys/{stage.stack}"}
     own = {"stacks", "stdout", "stderr", "machines.log", "machines.err"}
     for name in sorted(before.keys() | after.keys()):
@@ -378,6 +382,7 @@ def changes(stage: Stage, before: dict[str, tuple[str, str]]) -> list[str]:
             before.get(name) == after.get(name)
             or name in own
             or name in parents
+            or beside.match(name)
             or name.startswith("project/__pycache__")
         ):
             continue

@@ -155,7 +155,7 @@ class Truth:
         said = _of_the_agent(words, text)
         if said is not None:
             return Answer(said.encode())
-        if str(self.place) in line and _only_reads(words, text):
+        if _only_reads(words, text) and str(self.place) in line:
             return self._run(line, given)
         return self._of_a_machine(words, text)
 
@@ -208,9 +208,11 @@ def _only_reads(words: list[str], given: str) -> bool:
     """Tell whether a command of the product changes nothing on its machine."""
     if words[0] in ("test", "cat", "find", "wc", "sha256sum", "stat"):
         return True
+    if words[:2] == ["python3", "-c"] and "records.inventory" in words[2]:
+        return True
     if words[0] == "python3":
         return any(program in words for program in ASKED) or (words[1] == "-" and "getsize" in given)
-    return words[0] == "sh" and words[3] in ("look", "inventory", "runs", "is-whole")
+    return words[0] == "sh" and words[3] in ("look", "runs", "is-whole", "pieces", "describe")
 
 
 def as_json(answer: Answer) -> Any:
