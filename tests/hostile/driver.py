@@ -6,11 +6,15 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FunctionType
+from typing import NoReturn
 
 OURS = ("microcluster.remote", "microcluster.commands")
 """Whose limits are shortened."""
@@ -76,6 +80,42 @@ def reach(port: int) -> None:
     from microcluster.remote.host import Host  # noqa: PLC0415
 
     Host.__init__.__kwdefaults__["port"] = port
+    if "microcluster.commands.apart" in sys.modules:
+        sys.modules["microcluster.commands.apart"].start = Forked
+
+
+class Forked:
+    """A process that is forked where the product starts a new Python: with everything imported, a hundred times as fast."""
+
+    def __init__(self, argv: Sequence[str], *_: object, **__: object) -> None:
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            _end_as_program(lambda: _apart(argv[3:]))
+
+    def wait(self, timeout: float) -> int:
+        """Return its exit code, as `Popen.wait` does."""
+        until = time.monotonic() + timeout
+        while self._code is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > until:
+                raise subprocess.TimeoutExpired("forked", timeout)
+            else:
+                time.sleep(0.02)
+        return self._code
+
+
+def _apart(words: Sequence[str]) -> int:
+    from microcluster.commands import apart  # noqa: PLC0415
+
+    try:
+        apart.main(*words)
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 def act(words: Sequence[str], stack: str, given: Path | None) -> int:
@@ -137,22 +177,29 @@ def become(
     os.environ.update(environment)
     project = case_place / "project"
     os.chdir(project)
-    code = 1
-    try:
+
+    def run() -> int:
         move(project)
         hurry(patient=patient)
         reach(port)
-        code = act(words, stack, facts if given else None)
+        return act(words, stack, facts if given else None)
+
+    _end_as_program(run)
+
+
+def _end_as_program(run: Callable[[], int]) -> NoReturn:
+    """End this process as a program of Python ends."""
+    code = 1
+    try:
+        code = run()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         if isinstance(ended.code, str):
             print(ended.code, file=sys.stderr)
     except BaseException:  # noqa: BLE001 - printed as Python does
-        import traceback  # noqa: PLC0415
-
         traceback.print_exc()
     finally:
-        threading._shutdown()  # As at the end of every program.
+        threading._shutdown()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()

@@ -1,6 +1,7 @@
 """The machines of a stack as one hostile process: ssh and sftp on loopback, whose answers are true but for what an attack makes of them."""
 
 import contextlib
+import faulthandler
 import io
 import logging
 import os
@@ -167,7 +168,7 @@ class Server(paramiko.ServerInterface):
         if (answer, manner) != (Answer(b"ready\n"), "plain"):
             MANNERS[manner](channel, answer)
             return
-        channel.sendall(answer.stdout)
+        _send(channel, answer.stdout)
         while channel.recv(65536):  # It ends with the connection.
             pass
         _end(channel, 0)
@@ -184,9 +185,16 @@ def _end(channel: paramiko.Channel, code: int) -> None:
     channel.close()
 
 
+def _send(channel: paramiko.Channel, content: bytes) -> None:
+    """Send all of it in pieces: paramiko copies all that is left at each one."""
+    for at in range(0, len(content), BLOCK):
+        channel.sendall(content[at : at + BLOCK])
+
+
 def _plain(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout)
-    channel.sendall_stderr(answer.stderr)
+    _send(channel, answer.stdout)
+    for at in range(0, len(answer.stderr), BLOCK):
+        channel.sendall_stderr(answer.stderr[at : at + BLOCK])
     _end(channel, answer.code)
 
 
@@ -222,19 +230,19 @@ def _late(channel: paramiko.Channel, answer: Answer) -> None:
 
 
 def _more_after_code(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout)
+    _send(channel, answer.stdout)
     channel.send_exit_status(answer.code)
     while True:
         channel.sendall(b"more\n" * 1000)
 
 
 def _without_code(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout)
+    _send(channel, answer.stdout)
     channel.close()
 
 
 def _signalled(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout)
+    _send(channel, answer.stdout)
     message = paramiko.Message()
     message.add_byte(cMSG_CHANNEL_REQUEST)
     message.add_int(channel.remote_chanid)
@@ -249,7 +257,7 @@ def _signalled(channel: paramiko.Channel, answer: Answer) -> None:
 
 
 def _cut(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout[: len(answer.stdout) // 2])
+    _send(channel, answer.stdout[: len(answer.stdout) // 2])
     channel.transport.close()
 
 
@@ -265,13 +273,13 @@ def _garbage(channel: paramiko.Channel, answer: Answer) -> None:
 
 
 def _endless_after(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout)
+    _send(channel, answer.stdout)
     while True:
         channel.sendall(b"\n" * BLOCK)
 
 
 def _rows(channel: paramiko.Channel, answer: Answer) -> None:
-    channel.sendall(answer.stdout)
+    _send(channel, answer.stdout)
     row = (answer.stdout.splitlines() or [b"row"])[-1] + b"\n"
     while True:
         channel.sendall(row * 100)
@@ -330,6 +338,7 @@ class Files(paramiko.SFTPServerInterface):
 def serve(machines: Machines, ready: int) -> None:
     """Listen, write the port to ``ready``, and answer until this process is killed; its own errors go to its log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.register(signal.SIGUSR1)
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     logging.getLogger("paramiko").propagate = False
     threading.excepthook = lambda failed: machines.note(f"thread: {failed.exc_type.__name__}: {failed.exc_value}")

@@ -1,6 +1,7 @@
 """One case: its folders, its machines and its command, and what must hold of them afterwards."""
 
 import contextlib
+import ctypes
 import hashlib
 import io
 import json
@@ -29,6 +30,8 @@ from tests.hostile.truth import Truth
 ROOT = Path(__file__).parents[2]
 MEMORY_BYTES, KILLED_AT_BYTES = 200 * 10**6, 700 * 10**6
 """How much a command may have in memory, and at how much it is ended, lest the computer suffers."""
+SUBREAPER, CHILDREN = 36, Path("/proc/thread-self/children")
+"""A number of prctl; and the children of this thread, which is the only one."""
 LOOK_EVERY_S, INTERRUPT_AFTER_S = 0.05, 5.0
 LONGEST_TEXT, LONGEST_END = 100_000, 4_000
 """Characters: of all that a command prints about a failure, and of its last paragraph."""
@@ -230,11 +233,12 @@ def play(world: World, case: Case, place: Path) -> Result:
     before = snapshot(place)
     began_log, result = place / "machines.log", Result()
     began_log.touch()
+    _adopt_orphans()
     server, port = _machines(world, case, place)
     try:
         if stage.rent:
             stage.rent.wait_until_over()
-        result = _carry_out(stage, port)
+        result = _carry_out(stage, server, port)
         result.failures += changes(stage, before)
         result.failures += words(stage, result)
         if stage.rent and case.command.words[0] != "down":
@@ -270,7 +274,7 @@ def _machines(world: World, case: Case, place: Path) -> tuple[int, int]:
     return child, int(port)
 
 
-def _carry_out(stage: Stage, port: int) -> Result:
+def _carry_out(stage: Stage, server: int, port: int) -> Result:
     """Run the command to its end or its limit, and measure it."""
     command, began = stage.case.command, time.monotonic()
     fills = {
@@ -300,19 +304,39 @@ def _carry_out(stage: Stage, port: int) -> Result:
         if result.peak_bytes > KILLED_AT_BYTES or seconds > command.limit_s:
             if seconds > command.limit_s:
                 doing = _where(child, stage.place / "stacks")
+                os.kill(server, signal.SIGUSR1)
                 result.failures.append(f"it was not over after {command.limit_s:.0f} s: {doing}")
             os.killpg(child, signal.SIGKILL)
             break
     os.close(pidfd)
     _, status, used = os.wait4(child, 0)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # What it has left behind.
+    left = _kill_children(but=server)
+    if left and not result.failures:
+        result.failures.append(f"it left {len(left)} processes behind: {' '.join(left)}")
     result.seconds = time.monotonic() - began
     result.peak_bytes = max(result.peak_bytes, used.ru_maxrss * 1024)
     if result.peak_bytes > MEMORY_BYTES:
         result.failures.append(f"it had {result.peak_bytes / 1e6:.0f} MB in memory")
     result.code = os.waitstatus_to_exitcode(status)
     return result
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of all processes that a command leaves behind."""
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_children(but: int) -> list[str]:
+    """End the children of this process, but for one; return what they were."""
+    found = []
+    while children := [int(pid) for pid in CHILDREN.read_text().split() if int(pid) != but]:
+        for pid in children:
+            with contextlib.suppress(OSError):
+                if (state := Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != "Z":
+                    found.append(f"{Path(f'/proc/{pid}/cmdline').read_text()[:100]} ({state})")
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+    return found
 
 
 def _memory(pid: int) -> int:
