@@ -42,6 +42,7 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("--keep", type=Path, help="keep the folders of the cases here")
     parser.add_argument("--at-once", type=int, default=AT_ONCE)
+    parser.add_argument("--facts", type=Path, help="write what each case has shown into this file, as JSON")
     given = parser.parse_args(words)
     cases = [case_of(given.seed, number) for number in (given.case or range(given.cases))]
     if given.honest:
@@ -56,6 +57,8 @@ def main(words: Sequence[str]) -> int:
     began = time.monotonic()
     with the_world(given.keep) as (world, folder):
         found = dict(_played(world, cases, folder, given.at_once, keep=bool(given.keep)))
+    if given.facts:
+        given.facts.write_text(json.dumps([{"case": str(case), **vars(result)} for case, result in found.items()]))
     for case, result in found.items():
         for failure in result.failures:
             print(f"FAILED {case}\n       {result.attacked}\n       {failure}")

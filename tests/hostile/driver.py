@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -22,6 +23,11 @@ MOVED = {"PROJECT": "", "VENV": ".venv", "PULUMI": ".venv/bin/pulumi", "ARTIFACT
 """The paths of a clone, by their names in the product."""
 AS_IT_IS = re.compile(r"LARGEST_SKEW_S|MISSED_LOOKS_S|TURN_S|CLOCKS_AGREE_S|CANCEL_S|MOST_")
 LIMIT = re.compile(r"(?:^|_)(?:timeout|limit|deadline)_s$|_S$", re.IGNORECASE)
+CHANGES = {
+    **dict.fromkeys(("os.mkdir", "os.rmdir", "os.remove", "os.chmod", "os.chown", "os.truncate", "os.utime"), 1),
+    **dict.fromkeys(("os.rename", "os.link", "os.symlink"), 2),
+}
+"""What changes files, as Python's audit names it, with the number of its paths."""
 HOURS_S = 900
 TOO_LONG_S = 300.0
 LARGEST_FILE = 400 * 10**6
@@ -118,6 +124,26 @@ def _apart(words: Sequence[str]) -> int:
     return 0
 
 
+def stay_inside(place: Path) -> None:
+    """Refuse, and write down, whatever this process would make, change or remove by a path outside ``place``."""
+    record = os.open(place / "strayed", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    devices = ("/dev/", "/proc/")
+
+    def look(event: str, found: tuple[object, ...]) -> None:
+        if event != "open" and event not in CHANGES:
+            return
+        if event == "open" and not (isinstance(found[2], int) and found[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)):
+            return
+        for path in found[: CHANGES.get(event, 1)]:
+            if isinstance(path, str | bytes):
+                name = os.path.normpath(os.path.join(os.getcwd(), os.fsdecode(path)))
+                if not name.startswith((f"{place}/", *devices)):
+                    os.write(record, f"{event} {name!r}\n".encode("utf-8", "backslashreplace"))
+                    raise PermissionError(13, "outside of the case", name)
+
+    sys.addaudithook(look)
+
+
 def act(words: Sequence[str], stack: str, given: Path | None) -> int:
     """Be `fab` with these words, as a person types them, or the step of `make up` that follows the job."""
     if words[0] == "follow":
@@ -175,8 +201,11 @@ def become(
     faulthandler.register(signal.SIGUSR1, (case_place / "stacks").open("w"))  # What it does when it is late.
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # Another one was asked for before.
     project = case_place / "project"
     os.chdir(project)
+
+    stay_inside(case_place)
 
     def run() -> int:
         move(project)

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import hashlib
 import io
 import json
 import os
@@ -10,9 +9,7 @@ import re
 import select
 import shutil
 import signal
-import stat
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,9 +20,11 @@ from core.ssh_key import KeyPair
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from tests.hostile import driver
 from tests.hostile.account import Rent
+from tests.hostile.checks import Seen, changes, reserved, snapshot, words
 from tests.hostile.commands import Case
 from tests.hostile.machine import ADDRESSES, Machines, serve
 from tests.hostile.truth import Truth
+from tools.product import free_port
 
 ROOT = Path(__file__).parents[2]
 MEMORY_BYTES, KILLED_AT_BYTES = 200 * 10**6, 700 * 10**6
@@ -33,20 +32,6 @@ MEMORY_BYTES, KILLED_AT_BYTES = 200 * 10**6, 700 * 10**6
 SUBREAPER, CHILDREN = 36, Path("/proc/thread-self/children")
 """A number of prctl; and the children of this thread, which is the only one."""
 LOOK_EVERY_S, INTERRUPT_AFTER_S = 0.05, 5.0
-LONGEST_TEXT, LONGEST_END = 100_000, 4_000
-"""Characters: of all that a command prints about a failure, and of its last paragraph."""
-FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-NEXT = re.compile(r"\bfab |\bmake |\bpulumi up|same command again|[Tt]ry again|[Rr]epeat|Run it again")
-CODES = (0, 1, 2, 3)
-MISTAKE, TRACEBACK = "This is a mistake in the program", "Traceback (most recent call last)"
-STATE_OF_OURS = ("home/locks/", "home/receipts/", "home/cache/", "home/journal", "home/keys/{stack}/guards/")
-STATE_FILES = (
-    "home/keys/{stack}/pinned_hosts",
-    "home/keys/{stack}/trusted_hosts.json",
-    "home/keys/{stack}/known_hosts",
-)
 STAND_IN = """#!/bin/sh
 # Stands in for Pulumi's engine: a destroy forgets what the state holds and leaves the account as it is.
 case $1 in
@@ -74,7 +59,7 @@ class Result:
     """What a case has shown.
 
     Attributes:
-        failures: what did not hold, one sentence each.
+        failures: what did not hold: which promise, a colon, and what was seen.
         touched: whether the attack was carried out.
         peak_bytes: the most that the command or a child of it had in memory.
     """
@@ -239,10 +224,14 @@ def play(world: World, case: Case, place: Path) -> Result:
         if stage.rent:
             stage.rent.wait_until_over()
         result = _carry_out(stage, server, port)
-        result.failures += changes(stage, before)
-        result.failures += words(stage, result)
-        if stage.rent and case.command.words[0] != "down":
-            result.failures += [f"the guard left {left} billed" for left in stage.rent.billed()]
+        seen = Seen(
+            place, stage.stack, str(world.facts.run), case.command, result.code, is_killed=bool(result.failures)
+        )
+        result.said = seen.said
+        result.failures += [f"place: {what}" for what in (*changes(seen, before), *reserved(seen))]
+        result.failures += [f"words: {what}" for what in words(seen)]
+        if stage.rent and case.command.words != ("down",):  # Which refuses, as something would be lost.
+            result.failures += [f"bill: machine {left} is still billed" for left in stage.rent.billed()]
     finally:
         os.kill(server, signal.SIGKILL)
         os.waitpid(server, 0)
@@ -280,14 +269,14 @@ def _carry_out(stage: Stage, server: int, port: int) -> Result:
     fills = {
         "SENTENCES": str(stage.place / "sentences"),
         "STACK": stage.stack,
-        "PORT": str(20_000 + stage.case.number % 10_000),
+        "PORT": str(free_port()),
     }
-    words = [fills.get(word, word) for word in command.words]
+    argv = [fills.get(word, word) for word in command.words]
     child = os.fork()
     if child == 0:
         driver.become(
             stage.place,
-            words,
+            argv,
             stage.environment(),
             port,
             stack=stage.stack,
@@ -305,18 +294,18 @@ def _carry_out(stage: Stage, server: int, port: int) -> Result:
             if seconds > command.limit_s:
                 doing = _where(child, stage.place / "stacks")
                 os.kill(server, signal.SIGUSR1)
-                result.failures.append(f"it was not over after {command.limit_s:.0f} s: {doing}")
+                result.failures.append(f"time: it was not over after {command.limit_s:.0f} s: {doing}")
             os.killpg(child, signal.SIGKILL)
             break
     os.close(pidfd)
     _, status, used = os.wait4(child, 0)
     left = _kill_children(but=server)
     if left and not result.failures:
-        result.failures.append(f"it left {len(left)} processes behind: {' '.join(left)}")
+        result.failures.append(f"processes: it left {len(left)} behind: {' '.join(left)}")
     result.seconds = time.monotonic() - began
     result.peak_bytes = max(result.peak_bytes, used.ru_maxrss * 1024)
     if result.peak_bytes > MEMORY_BYTES:
-        result.failures.append(f"it had {result.peak_bytes / 1e6:.0f} MB in memory")
+        result.failures.append(f"memory: it had {result.peak_bytes / 1e6:.0f} MB in memory")
     result.code = os.waitstatus_to_exitcode(status)
     return result
 
@@ -362,148 +351,3 @@ def _where(pid: int, stacks: Path) -> str:
         ]
         return f"{busy_s:.1f} s of a processor; in " + "; ".join(one[:400] for one in inner)
     return "it is gone"
-
-
-def snapshot(place: Path) -> dict[str, tuple[str, str]]:
-    """Return what lies below a folder: kind, and the hash of the content or the target of a link."""
-    found = {}
-    for path in _below(place):
-        known = path.lstat()
-        if stat.S_ISLNK(known.st_mode):
-            value = ("link", os.readlink(path))
-        elif stat.S_ISDIR(known.st_mode):
-            value = ("folder", "")
-        elif stat.S_ISREG(known.st_mode):
-            value = ("file", hashlib.sha256(path.read_bytes() if known.st_size < 10**8 else b"large").hexdigest())
-        else:
-            value = ("other", str(known.st_mode))
-        found[os.fsdecode(os.path.relpath(path, place))] = value
-    return found
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """Yield all below a folder; no name is too deep for it, as it goes on by relative steps where a path gets too long."""
-    for where, folders, files in os.walk(folder, onerror=lambda _: None):
-        for name in (*folders, *files):
-            with contextlib.suppress(OSError):
-                path = Path(where, name)
-                path.lstat()
-                yield path
-
-
-def changes(stage: Stage, before: dict[str, tuple[str, str]]) -> list[str]:
-    """Say what was made, changed or removed outside the run's folder and the known places of the product's state."""
-    after, failures = snapshot(stage.place), []
-    of_run = re.compile(rf"project/artifacts/{stage.stack}/{stage.world.facts.run}-[0-9a-f]*(/|$)")
-    # Beside it lie the lock of a fetch, and what has not arrived whole.
-    beside = re.compile(
-        rf"project/artifacts/{stage.stack}/\.{stage.world.facts.run}-[0-9a-f]*\.(lock|partial(/[0-9a-f]{{32}})?)$"
-    )
-    parents = {f"project/artifacts/{stage.stack}", "project/artifacts", f"home/keys/{stage.stack}"}
-    own = {"stacks", "stdout", "stderr", "machines.log", "machines.err"}
-    for name in sorted(before.keys() | after.keys()):
-        if (
-            before.get(name) == after.get(name)
-            or name in own
-            or name in parents
-            or beside.match(name)
-            or name.startswith("project/__pycache__")
-        ):
-            continue
-        what = "was made" if name not in before else "was removed" if name not in after else "was changed"
-        if of_run.match(name):
-            failures += [f"{name[-200:]!r} {why}" for why in flaws(name, after.get(name))]
-        elif not _is_state(name, stage):
-            failures.append(f"{name[:200]!r} {what} outside the run's folder")
-    return failures[:5] + reserved(stage)
-
-
-def _is_state(name: str, stage: Stage) -> bool:
-    places = [each.format(stack=stage.stack) for each in STATE_OF_OURS]
-    if any(name.startswith(each) or name == each.rstrip("/") for each in places):
-        return True
-    if stage.case.command.rents and name.startswith("home/state/.pulumi/"):
-        return True
-    return name in [each.format(stack=stage.stack) for each in STATE_FILES]
-
-
-def flaws(name: str, known: tuple[str, str] | None) -> Iterator[str]:
-    """Say what is wrong with something in the run's folder."""
-    if known and known[0] not in ("file", "folder"):
-        yield f"is a {known[0]}"
-    if FORBIDDEN.search(name) or "\n" in name or "\t" in name:
-        yield "has control characters in its name"
-    if ".git" in name.split("/"):
-        yield "is of a git repository"
-
-
-def reserved(stage: Stage) -> list[str]:
-    """Say which file of ours a machine has written in the run's folder."""
-    failures = []
-    for folder in stage.runs.glob("*") if stage.runs.is_dir() else ():
-        manifest = folder / "manifest.json"
-        if manifest.is_file():
-            try:
-                known = json.loads(manifest.read_text())
-            except (ValueError, RecursionError):
-                known = None
-            if not isinstance(known, dict) or "fetched" not in known:
-                failures.append("manifest.json was written by the machine")
-        if stage.case.command.words[0] not in ("report", "follow"):
-            failures += [
-                f"{name} was written by the machine"
-                for name in ("report.html", "report.json")
-                if (folder / name).exists()
-            ]
-    return failures
-
-
-def words(stage: Stage, result: Result) -> list[str]:
-    """Say what is wrong with what the command has printed, and with its exit code."""
-    command = stage.case.command
-    out, errors = ((stage.place / name).read_bytes() for name in ("stdout", "stderr"))
-    result.said = (out[-3000:] + b"\n--\n" + errors[-3000:]).decode("utf-8", "backslashreplace")
-    failures, killed = [], any("was not over" in one or "in memory" in one for one in result.failures)
-    texts = {}
-    for name, content in (("output", out), ("errors", errors)):
-        try:
-            texts[name] = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            failures.append(f"its {name} are not UTF-8 ({error.reason})")
-            texts[name] = content.decode("utf-8", "replace")
-        if not command.raw and (found := FORBIDDEN.search(texts[name])):
-            failures.append(f"its {name} have the control character {found[0]!r}")
-        for mark, what in ((MISTAKE, "calls it a mistake in the program"), (TRACEBACK, "has a traceback")):
-            if mark in texts[name]:
-                failures.append(f"its {name} {what}: {_line_with(mark, texts[name])}")
-    if killed or command.raw:
-        return failures
-    if result.code not in CODES:
-        failures.append(f"its exit code is {result.code}")
-    if result.code and len(texts["errors"]) > LONGEST_TEXT:
-        failures.append(f"it printed {len(texts['errors']):,} characters about its failure")
-    last = [each for each in (texts["errors"] or texts["output"]).strip().split("\n") if each.strip()]
-    both = texts["output"] + texts["errors"]
-    if result.code and not last:
-        failures.append("it failed without a word")
-    elif "--json" in command.words and _is_json(out):
-        pass  # What it says is its answer.
-    elif result.code:
-        if len(last[-1]) > LONGEST_END:
-            failures.append(f"its last line has {len(last[-1]):,} characters")
-        if not NEXT.search("\n".join(both.strip().split("\n")[-20:]) + "\n".join(last[-20:])):
-            failures.append(f"it failed without a next command: {last[-1][:300]!r}")
-    return failures
-
-
-def _is_json(content: bytes) -> bool:
-    try:
-        return bool(content) and json.loads(content) is not None
-    except (ValueError, RecursionError):
-        return False
-
-
-def _line_with(mark: str, text: str) -> str:
-    lines = text.split("\n")
-    at = next(number for number, line in enumerate(lines) if mark in line)
-    return (lines[at] if mark == MISTAKE else " | ".join(lines[-4:]))[:600]
