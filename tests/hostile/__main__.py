@@ -20,7 +20,7 @@ from pkgutil import iter_modules
 from core.ssh_key import KeyPair
 from tests.hostile.commands import COMMANDS, Case, case_of
 from tests.hostile.stage import Result, World, play
-from tests.hostile.truth import Truth, facts_below, write_run
+from tests.hostile.truth import Truth, facts_below, write_fetched, write_run
 from tests.integration.conftest import AccountEmulator
 
 AT_ONCE = 6
@@ -119,6 +119,7 @@ def the_world(keep: Path | None) -> Iterator[tuple[World, Path]]:
     try:
         facts = facts_below(folder / "machines" / "data")
         write_run(facts)
+        write_fetched(facts, folder / "fetched")
         (folder / "answers").mkdir()
         with AccountEmulator(folder / "account", **ACCOUNT) as account:
             truth = Truth(folder / "machines" / "data", folder / "answers")

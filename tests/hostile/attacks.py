@@ -626,7 +626,21 @@ FILES = (
     ),
     *("nothing", "refused", "lying size", "no exit code"),
 )
-GROUPS = {"answer": tuple(CHANGES), "manner": MANNERS, "login": LOGINS, "files": FILES}
+UPLOADS = (
+    *(
+        "no sftp",
+        "error",
+        "error text",
+        "silence",
+        "lying size",
+        "closed",
+        "slow",
+        "link",
+        "other bytes",
+        "huge packet",
+        "garbage",
+    ),
+)
 OF_LISTS, OF_LOGS, OF_RECORDS = ("name", "twins", "size", "count", "row"), ("log",), ("events",)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.hostile.attacks import CHANGES, FILES, LOGINS, MANNERS, OF_LISTS, OF_LOGS, OF_RECORDS, Attack
+from tests.hostile.attacks import CHANGES, FILES, LOGINS, MANNERS, OF_LISTS, OF_LOGS, OF_RECORDS, UPLOADS, Attack
 
 COMMON = tuple(kind for kind in CHANGES if kind not in (*OF_LISTS, *OF_LOGS, *OF_RECORDS, "alive", "failed", "word"))
 STATE = ("alive", "failed", "word")
@@ -21,6 +21,7 @@ class Command:
         both: whether it asks the second machine too.
         kinds: of what it reads beside the kinds that fit every answer.
         files: whether it reads files.
+        sends: whether it sends files.
         rents: whether machines of its own are in the account, which have to be cancelled.
         given: whether the cluster's facts are its standard input.
         patient: whether it may wait for hours, as for the hash of a large file.
@@ -36,6 +37,7 @@ class Command:
     both: bool = False
     kinds: tuple[str, ...] = STATE
     files: bool = False
+    sends: bool = False
     rents: bool = False
     given: bool = False
     patient: bool = False
@@ -86,6 +88,15 @@ COMMANDS: tuple[Command, ...] = (
     Command(("resume",), LONG_S, weight=3, questions=12, both=True, patient=True),
     Command(("tensorboard", "--port", "PORT"), SHORT_S, weight=2, questions=1, kinds=(), interrupted=True),
     Command(("translate", "SENTENCES"), LONG_S, weight=3, questions=16, kinds=(*STATE, *OF_LISTS), patient=True),
+    Command(
+        ("translate", "SENTENCES", "--model", "FETCHED"),
+        LONG_S,
+        weight=2,
+        questions=20,
+        kinds=STATE,
+        patient=True,
+        sends=True,
+    ),
     Command(("ssh", "gpu-0", "--", "true"), SHORT_S, weight=1, questions=1, kinds=(), raw=True, interrupted=True),
     Command(("trust", "gpu-1", "--yes"), SHORT_S, weight=2, questions=0, kinds=()),
     Command(("receipt",), SHORT_S, weight=1, questions=0, kinds=(), asks=False),
@@ -139,13 +150,22 @@ def case_of(seed: int, number: int, commands: Sequence[Command] = COMMANDS) -> C
         return Case(seed, number, command, None)
     asks = bool(command.questions)
     weights = {"answer": 8 * asks, "manner": 3 * asks, "login": 1, "files": 4 * command.files}
+    weights["uploads"] = 12 * command.sends
     group = chance.choices(list(weights), list(weights.values()))[0]
-    kinds = {"answer": (*COMMON, *command.kinds, *command.kinds), "manner": MANNERS, "login": LOGINS, "files": FILES}[
-        group
-    ]
+    kinds = {
+        "answer": (*COMMON, *command.kinds, *command.kinds),
+        **{"manner": MANNERS, "login": LOGINS, "files": FILES, "uploads": UPLOADS},
+    }[group]
     kind = chance.choice(kinds)
     at = chance.choice((0, 0, chance.randrange(max(command.questions, 1))))
-    if group in ("login", "files") or kind in (*STATE, *OF_LISTS, *OF_LOGS, *OF_RECORDS, "json", "json root"):
+    if group in ("login", "files", "uploads") or kind in (
+        *STATE,
+        *OF_LISTS,
+        *OF_LOGS,
+        *OF_RECORDS,
+        "json",
+        "json root",
+    ):
         at = 0  # They fit few questions.
     lasts, on = chance.random() < 0.5, chance.choice((None, 0, 1)) if command.both and group == "answer" else None
     return Case(seed, number, command, Attack(group, kind, at, lasts, on, f"{seed}-{number}"))

@@ -2,6 +2,7 @@
 
 import contextlib
 import faulthandler
+import hashlib
 import io
 import logging
 import os
@@ -9,6 +10,7 @@ import shlex
 import signal
 import socket
 import stat
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -44,6 +46,7 @@ class Machines:
     log: Path
     host_key: paramiko.PKey
     lock: threading.Lock = field(default_factory=threading.Lock)
+    sent: dict[str, bytes] = field(default_factory=dict)
     fitting: int = 0
     questions: int = 0
 
@@ -60,6 +63,17 @@ class Machines:
         with self.lock:
             place, self.fitting = self.fitting, self.fitting + 1
         return place == attack.at or (attack.lasts and place > attack.at)
+
+    def answer(self, line: str, given: bytes) -> Answer:
+        """Return the true answer; what was sent here is known here only."""
+        words = shlex.split(line)
+        if words[0] == "sha256sum" and words[-1] in self.sent:
+            return Answer(f"{hashlib.sha256(self.sent[words[-1]]).hexdigest()}  {words[-1]}\n".encode())
+        if words[:2] == ["mv", "-f"] and words[2] in self.sent:
+            self.sent[words[3]] = self.sent.pop(words[2])
+        if words[:2] == ["rm", "-f"]:
+            self.sent.pop(words[2], None)
+        return self.truth.answer(line, given)
 
     def changed(self, number: int, line: str, answer: Answer) -> tuple[Answer, str]:
         """Return what is sent to a question, and in which manner."""
@@ -152,6 +166,13 @@ class Server(paramiko.ServerInterface):
         threading.Thread(target=self._execute, args=(channel, command), daemon=True).start()
         return True
 
+    def check_channel_subsystem_request(self, channel, name):
+        attack = self.machines.attack
+        if attack and attack.kind == "no sftp" and self.machines.is_due("uploads", self.number):
+            self.machines.note("ATTACKED by having no sftp")
+            return False
+        return super().check_channel_subsystem_request(channel, name)
+
     def _execute(self, channel: paramiko.Channel, command: bytes) -> None:
         line, given = command.decode("utf-8", "surrogateescape"), b""
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
@@ -160,7 +181,7 @@ class Server(paramiko.ServerInterface):
                 return
             while data := channel.recv(65536):
                 given += data
-            answer, manner = self.machines.changed(self.number, line, self.machines.truth.answer(line, given))
+            answer, manner = self.machines.changed(self.number, line, self.machines.answer(line, given))
             MANNERS[manner](channel, answer)
 
     def _serve_board(self, channel: paramiko.Channel, line: str) -> None:
@@ -317,22 +338,71 @@ MANNERS: dict[str, Callable[[paramiko.Channel, Answer], None]] = {
 
 
 class Opened(paramiko.SFTPHandle):
-    """One file that is written into nothing."""
+    """One file that is sent here."""
+
+    def __init__(self, flags: int, files: "Files", path: str) -> None:
+        super().__init__(flags)
+        self.files, self.path = files, path
 
     def stat(self):
         known = paramiko.SFTPAttributes()
-        known.st_size, known.st_mode = 0, stat.S_IFREG | 0o644
+        known.st_size, known.st_mode = len(self.files.sent[self.path]), stat.S_IFREG | 0o644
+        if self.files.kind == "lying size":
+            known.st_size = 50 * 10**12
+        if self.files.kind == "link":
+            known.st_mode = stat.S_IFLNK | 0o777
         return known
 
     def write(self, offset, data):
+        kind = self.files.kind
+        if kind in ("error", "error text"):
+            return paramiko.SFTP_PERMISSION_DENIED if kind == "error" else paramiko.SFTP_FAILURE
+        if kind == "silence":
+            time.sleep(600)
+        if kind == "slow":
+            time.sleep(LATE_S)
+        if kind == "closed":
+            self.files.server.transport.close()
+        self.files.sent[self.path] += b"other" if kind == "other bytes" else data
         return paramiko.SFTP_OK
 
 
 class Files(paramiko.SFTPServerInterface):
-    """A place for uploads."""
+    """A place for files that are sent."""
+
+    def __init__(self, server: Server, *largs) -> None:
+        super().__init__(server, *largs)
+        machines = server.machines
+        self.server, self.sent = server, machines.sent
+        due = machines.is_due("uploads", server.number)
+        self.kind = machines.attack.kind if due and machines.attack else ""
+        if due:
+            machines.note(f"ATTACKED an upload by {self.kind}")
 
     def open(self, path, flags, attr):
-        return Opened(flags)
+        self.sent.setdefault(path, b"")
+        return Opened(flags, self, path)
+
+
+class Sftp(paramiko.SFTPServer):
+    """Words of its own for errors, and answers that are none."""
+
+    def start_subsystem(self, name, transport, channel):
+        if self.server.kind == "huge packet":
+            channel.sendall(struct.pack(">IB", 2**31, 2))
+            while True:
+                channel.sendall(b"x" * BLOCK)
+        if self.server.kind == "garbage":
+            channel.sendall(os.urandom(BLOCK))
+        self.server.server.transport = transport
+        super().start_subsystem(name, transport, channel)
+
+    def _send_status(self, request_number, code, desc=None):
+        machines = self.server.server.machines
+        if self.server.kind == "error text":
+            desc = machines.attack.scene(machines.place, 1).text
+        with contextlib.suppress(UnicodeError):
+            super()._send_status(request_number, code, desc)
 
 
 def serve(machines: Machines, ready: int) -> None:
@@ -382,7 +452,7 @@ def _welcome(machines: Machines, number: int, connection: socket.socket) -> None
             return
     transport = paramiko.Transport(connection)
     transport.add_server_key(host_key)
-    transport.set_subsystem_handler("sftp", paramiko.SFTPServer, Files)
+    transport.set_subsystem_handler("sftp", Sftp, Files)
     with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
         transport.start_server(server=Server(machines, number))
         if attack and attack.kind == "disconnect text" and attack.on in (None, number):

@@ -268,6 +268,7 @@ def _carry_out(stage: Stage, server: int, port: int) -> Result:
     command, began = stage.case.command, time.monotonic()
     fills = {
         "SENTENCES": str(stage.place / "sentences"),
+        "FETCHED": str(stage.world.place / "fetched"),
         "STACK": stage.stack,
         "PORT": str(free_port()),
     }

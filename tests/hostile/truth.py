@@ -128,6 +128,21 @@ def write_run(facts: ClusterFacts) -> None:
         file.write_text("one line\n" * 3)
 
 
+def write_fetched(facts: ClusterFacts, place: Path) -> None:
+    """Write the folder that a fetch of this run leaves on the person's computer."""
+    folder, data = Path(RunFolder(facts).path), RunFolder(facts).plan.data
+    request = {"first": True, "step": None, "hashed": True, "everything": False}
+    request |= {"data": data.folder, "names": list(data.needed)}
+    argv = (sys.executable, str(folder / "agent"), "records.inventory", str(folder), json.dumps(request))
+    listed = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)["files"]
+    for one in listed:
+        (place / one["path"]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(one["source"], place / one["path"])
+        one["there"] = {"gpu-0": one.pop("written")}
+    known = {"run": facts.run, "word": WORD, "stack": "hostile", "step": STEPS, "fetched": "2026-11-27T00:00:00+00:00"}
+    (place / "manifest.json").write_text(json.dumps({**known, "files": listed}))
+
+
 @dataclass
 class Truth:
     """Answers what the machine of a run would answer; each question is carried out once, and its answer kept for all cases.
