@@ -389,7 +389,7 @@ class Sftp(paramiko.SFTPServer):
 
     def start_subsystem(self, name, transport, channel):
         if self.server.kind == "huge packet":
-            channel.sendall(struct.pack(">IB", 2**31, 2))
+            channel.sendall(struct.pack(">IB", 2**24 - 1, 2))
             while True:
                 channel.sendall(b"x" * BLOCK)
         if self.server.kind == "garbage":

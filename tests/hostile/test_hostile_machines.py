@@ -57,7 +57,7 @@ def test_most_cases_attack_and_every_kind_of_attack_is_there(shown):
     attacked = [one for one in shown if one["touched"]]
     assert len(attacked) > 0.85 * len(shown)
     groups = {re.search(r"; (\w+): ", one["case"])[1] for one in attacked}
-    assert groups == {"answer", "manner", "login", "files"}
+    assert groups == {"answer", "manner", "login", "files", "uploads"}
 
 
 def test_every_command_is_content_with_machines_that_attack_nobody(tmp_path):
