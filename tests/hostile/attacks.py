@@ -491,11 +491,12 @@ def _count(scene: Scene, answer: Answer) -> Answer | None:
     if not rows:
         return None
     smallest = min(_of_files(rows), key=lambda one: one["size"])
-    number, listed = scene.chance.choice(
-        ((SMALL_FILES, "files"), (SMALL_FILES, "left"), (200_000, "files"), (200_000, "left"), (200_000, "links"))
-    )
+    # As many as a person may keep come one by one; of all others only so many.
+    kinds = ((SMALL_FILES, "files", "small file"), (SMALL_FILES, "left", "kept"), (SMALL_FILES, "links", "record"))
+    more_than_any = tuple((200_000, listed, "kept") for listed in ("files", "left", "links", "other"))
+    number, listed, kind = scene.chance.choice((*kinds, *more_than_any))
     scene.made.append(f"{number} {listed}")
-    what = {**smallest, "what": scene.chance.choice(("small file", "kept", "record")), "target": "x", "list": listed}
+    what = {**smallest, "what": kind, "target": "x", "list": listed}
     row = json.dumps({**what, "path": RAW})
     more = "".join(row.replace(RAW, f"logdir/{place}") + "\n" for place in range(number))
     return Answer(answer.stdout + more.encode())

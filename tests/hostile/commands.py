@@ -50,7 +50,7 @@ class Command:
         return " ".join(self.words)
 
 
-SHORT_S, LONG_S, END_S = 25.0, 45.0, 60.0
+SHORT_S, LONG_S, END_S = 30.0, 90.0, 90.0
 FETCHES = {
     "kinds": (*OF_LISTS, *OF_LISTS, *OF_LISTS, *OF_LISTS, *STATE, "lines"),
     "patient": True,
