@@ -55,17 +55,17 @@ def main(words: Sequence[str]) -> int:
         cases = [case for case in cases if case.attack and case.attack.kind == given.kind]
     print(f"seed {given.seed}: {len(cases)} cases", flush=True)
     began = time.monotonic()
+    found = {}
     with the_world(given.keep) as (world, folder):
-        found = dict(_played(world, cases, folder, given.at_once, keep=bool(given.keep)))
+        for case, result in _played(world, cases, folder, given.at_once, keep=bool(given.keep)):
+            found[case] = result
+            for failure in result.failures:
+                print(f"FAILED {case}\n       {result.attacked}\n       {failure}", flush=True)
+            if given.case or given.honest:
+                facts = f"exit code {result.code}, {result.seconds:.1f} s, {result.peak_bytes / 1e6:.0f} MB"
+                print(f"{case}: {facts}; {result.attacked}\n{result.said}")
     if given.facts:
         given.facts.write_text(json.dumps([{"case": str(case), **vars(result)} for case, result in found.items()]))
-    for case, result in found.items():
-        for failure in result.failures:
-            print(f"FAILED {case}\n       {result.attacked}\n       {failure}")
-        if given.case or given.honest:
-            print(
-                f"{case}: exit code {result.code}, {result.seconds:.1f} s, {result.peak_bytes / 1e6:.0f} MB; {result.attacked}\n{result.said}"
-            )
     print("\n".join(table(found)))
     print("\n".join(causes(found)))
     failed = [case.number for case, result in found.items() if result.failures]
