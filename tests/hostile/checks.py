@@ -25,6 +25,8 @@ MISTAKE, TRACEBACK = "This is a mistake in the program", "Traceback (most recent
 STATE = ("home/locks/", "home/receipts/", "home/cache/", "home/journal", "home/keys/{}/guards/")
 STATE_FILES = ("home/keys/{}/pinned_hosts", "home/keys/{}/trusted_hosts.json")
 """Where the product keeps what it knows, by the stack."""
+RENEWED = ("home/keys/{}/rank_ed25519", "home/keys/{}/rank_ed25519.pub")
+"""Made anew at the end of a rental."""
 OWN = ("stacks", "stdout", "stderr", "machines.log", "machines.err", "strayed")
 """What the test itself writes meanwhile."""
 
@@ -119,7 +121,8 @@ def _is_state(name: str, seen: Seen) -> bool:
         return True
     if seen.command.rents and name.startswith("home/state/.pulumi/"):
         return True
-    return name in [each.format(seen.stack) for each in STATE_FILES]
+    files = (*STATE_FILES, *RENEWED) if seen.command.rents else STATE_FILES
+    return name in [each.format(seen.stack) for each in files]
 
 
 def flaws(name: str, known: tuple[str, str] | None) -> Iterator[str]:
