@@ -26,6 +26,7 @@ PROMISES = {
 KNOWN: dict[str, str] = {
     r"fab tensorboard.* words: ": "OpenSSH prints what TensorBoard says on its standard error",
     r"fab tensorboard.* memory: ": "a line of TensorBoard without an end is read until Ctrl-C",
+    r"fab fetch --everything.* count.* time: ": "20,001 files come one by one",
     r"fab fetch.* slow drip.* time: ": "a list of files may come as slowly as it likes; a person presses Ctrl-C",
     r"fab translate.* SFTPError: Garbage packet": "what is no packet of sftp is called a mistake in the program",
     r"no answer after|came back": "two sentences without a next command",
