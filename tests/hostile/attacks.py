@@ -87,7 +87,7 @@ def _log(scene: Scene, answer: Answer) -> Answer | None:
 
 def _events(scene: Scene, answer: Answer) -> Answer | None:
     """Put other lines into a file of events; None for what is none."""
-    if b'{"event": ' not in answer.stdout[:20]:
+    if b'{"event": ' not in answer.stdout[:60]:  # A line with the file's length is before.
         return None
     lines = answer.stdout.splitlines()
     for _ in range(scene.chance.choice((1, 5, 50))):

@@ -242,7 +242,7 @@ def _only_reads(words: list[str], given: str) -> bool:
         return True
     if words[0] == "python3":
         return any(program in words for program in ASKED) or (words[1] == "-" and "getsize" in given)
-    return words[0] == "sh" and words[3] in ("look", "runs", "is-whole", "pieces", "describe")
+    return words[0] == "sh" and words[3] in ("look", "runs", "is-whole", "pieces", "describe", "end")
 
 
 def as_json(answer: Answer) -> Any:
