@@ -182,6 +182,7 @@ def become(
     stack: str,
     given: bool,
     patient: bool,
+    hurried: bool,
 ) -> None:
     """Turn this forked process into the command; never returns."""
     os.setsid()
@@ -209,7 +210,8 @@ def become(
 
     def run() -> int:
         move(project)
-        hurry(patient=patient)
+        if hurried:
+            hurry(patient=patient)
         reach(port)
         return act(words, stack, facts if given else None)
 

@@ -283,6 +283,7 @@ def _carry_out(stage: Stage, server: int, port: int) -> Result:
             stack=stage.stack,
             given=command.given,
             patient=command.patient,
+            hurried=stage.case.attack is not None,
         )
     result, pidfd, interrupted = Result(), os.pidfd_open(child), False
     while not select.select([pidfd], [], [], LOOK_EVERY_S)[0]:
