@@ -69,7 +69,7 @@ QUICK = Suite("integration unit", "single modules, and the providers against emu
 WHOLE = Suite(
     "commands integration unit", "single modules, providers against emulated accounts, whole commands", 4, 30, WAITING
 )
-CHAOS = Suite("chaos", "a provider that is killed at every call", 2, 15)
+CHAOS = Suite("chaos hostile", "a provider that is killed at every call, machines that lie", 5, 25)
 E2E = Suite("e2e", "clusters of containers, up and down", 24, 60, ("-n", "3"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
