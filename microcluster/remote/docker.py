@@ -58,8 +58,8 @@ def docker_root(host: Host) -> str:
 def daemon_settings(host: Host) -> dict[str, Any]:
     """Return the daemon's configuration; empty without a file."""
     try:
-        return from_json(host.read(DAEMON_FILE) or "{}")
-    except ValueError as error:
+        return dict(from_json(host.read(DAEMON_FILE) or "{}"))
+    except (ValueError, TypeError) as error:
         raise RemoteError(
             f"reading {DAEMON_FILE} of {host}: it is no JSON ({error}). Fix or remove it, then repeat."
         ) from error
@@ -91,7 +91,7 @@ def ensure_docker_storage(host: Host, mount_point: str) -> bool:
         changed = True
     if docker_root(host) != wanted:
         raise RemoteError(
-            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_root(host)}. See {DAEMON_FILE} there."
+            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_root(host)}. See it: fab ssh {host.facts.name} -- cat {DAEMON_FILE}"
         )
     return changed
 

@@ -1,7 +1,7 @@
 """What a machine needs for containers on its GPUs: all that is missing named together, and installed on Ubuntu 18.04."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
@@ -93,7 +93,8 @@ def lacks(provided: Provided) -> list[str]:
 def provided(host: Host) -> Provided:
     """Return what a machine has."""
     lines = host.run(("sh", "-c", FACTS, "provided", *COMMANDS)).stdout.splitlines()
-    return Provided(**{name: value.strip() for name, _, value in (line.partition("=") for line in lines)})
+    found = {name: value.strip() for name, _, value in (line.partition("=") for line in lines)}
+    return Provided(**{each.name: found.get(each.name, "") for each in fields(Provided)})
 
 
 def _provided_with_docker(host: Host) -> Provided:

@@ -187,27 +187,25 @@ class Host:
         """Yield the bytes of a file from ``start`` up to ``end``; fewer only when the file has become shorter.
 
         Raises:
-            RemoteError: it is gone, or arrives slower than SLOWEST_BYTES_S.
+            RemoteError: it is gone, or one of :meth:`output`.
         """
         doing, left = f"reading {printable(path)} of {self}", end - start
-        began, taken = time.monotonic(), 0
         # Not by SFTP: whoever answers it decides how much memory an answer takes.
         argv = ("sh", "-c", PIECES, "pieces", path, str(start + 1), str(left))
         for piece in self.output(argv, doing):
             yield piece[:left]
-            left, taken, now = left - len(piece), taken + len(piece), time.monotonic()
+            left -= len(piece)
             if left <= 0:
                 return
-            if now - began > SLOWEST_OVER_S:
-                if taken < SLOWEST_BYTES_S * (now - began):
-                    raise self._lost(doing, f"it brought {taken} bytes in {now - began:.0f} s")
-                began, taken = now, 0
 
     def output(self, argv: Sequence[str], doing: str, silent_s: float | None = None) -> Iterator[bytes]:
         """Yield what ``argv`` prints, in pieces of any size, as it comes; whoever has enough stops asking.
 
         Args:
             silent_s: for how long it may print nothing; REQUEST_TIMEOUT_S where none is given.
+
+        Raises:
+            RemoteError: it failed, or once it prints, it prints less than SLOWEST_BYTES_S.
         """
         self.connect()
         try:
@@ -217,8 +215,15 @@ class Host:
                 channel.shutdown_write()
             with contextlib.closing(channel):
                 channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
+                began = taken = 0.0
                 while piece := channel.recv(PIECE_BYTES):
                     yield piece
+                    now, taken = time.monotonic(), taken + len(piece)
+                    began = began or now
+                    if now - began > SLOWEST_OVER_S:
+                        if taken < SLOWEST_BYTES_S * (now - began):
+                            raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
+                        began, taken = now, 0.0
                 channel.settimeout(REQUEST_TIMEOUT_S)
                 said = channel.recv_stderr(PIECE_BYTES).decode("utf-8", "replace")
                 code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
@@ -269,7 +274,7 @@ class Host:
             channel = transfer.get_channel()
             channel.settimeout(REQUEST_TIMEOUT_S)
             yield transfer
-        except (OSError, EOFError, paramiko.SSHException) as error:
+        except (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError) as error:
             raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
 
     def _lost(self, doing: str, why: str) -> UnreachableError:

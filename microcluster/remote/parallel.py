@@ -52,6 +52,9 @@ def on_all(
     for error in failures.values():
         if not isinstance(error, (RemoteError, NotReadyError)):
             raise error
+    if len(failures) == 1:
+        raise next(iter(failures.values()))
     if failures:
-        raise RemoteError("\n".join(str(failures[number]) for number in sorted(failures)))
+        told = "\n".join(str(failures[number]) for number in sorted(failures))
+        raise RemoteError(f"{told}\nRun the same command again; `fab status` says how the machines are.")
     return [answers.get(number, late) for number in range(len(hosts))]  # type: ignore[misc]

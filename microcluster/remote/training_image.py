@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from agent.nodes import chain_copy
 from core.files import write_whole
 from core.key_file import SETTING, KeyFileError, settings_in
-from core.plain_text import note
+from core.plain_text import note, printable
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render
@@ -34,6 +34,7 @@ PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_TRUSTED_HOST")
 """Where a machine's environment names a package index, pip uses it in the build too: a site may have no other one."""
 TIMEOUT_S = 3600.0
 LOAD = ("docker", "load", "--quiet")
+LONGEST_LINE = 500
 LINK = TypeAdapter(tuple[str, str])
 CHAIN_COPY = Path(chain_copy.__file__)
 RECEIVE = f"{FOLDER}/receive_image.sh"
@@ -56,7 +57,7 @@ def pull_base(host: Host, container: Container, digests: Path, exported_key: str
     wanted = f"{registry}/{image.repository(container.image)}@{digest}" if digest else ""
     argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image, wanted)
     done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
-    said = " ".join(done.stderr.strip().splitlines()[-1:])
+    said = last_line(done.stderr)
     if done.exit_code == LOGIN_REFUSED:
         raise RemoteError(
             f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). "
@@ -113,6 +114,11 @@ def _inspect(host: Host, image: str, form: str) -> str | None:
     return inspected(host, ("docker", "image", "inspect", "--format", form, image))
 
 
+def last_line(text: str) -> str:
+    """Return the last line of what a tool printed, as far as anybody reads it."""
+    return printable(" ".join(text.strip().splitlines()[-1:]), LONGEST_LINE)
+
+
 def inspected(host: Host, argv: Sequence[str]) -> str | None:
     """Return Docker's output about an object, or None if it does not exist; raise if Docker does not answer."""
     done = host.run(argv, accept=(0, 1))
@@ -120,7 +126,7 @@ def inspected(host: Host, argv: Sequence[str]) -> str | None:
         return done.stdout.strip()
     if any(message in done.stderr.lower() for message in ABSENT):
         return None
-    said = " ".join(done.stderr.strip().splitlines()[-1:]) or "no output"
+    said = last_line(done.stderr) or "no output"
     raise RemoteError(
         f"asking Docker on {host} for {argv[-1]}: no answer ({said}). Check `fab ssh {host.facts.name} -- docker info`, "
         "then run the same command again."

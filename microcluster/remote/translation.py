@@ -89,7 +89,9 @@ def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str,
     argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
     found = _in_container(launcher, cluster, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
     if len(found) != len(lines):
-        raise RemoteError(f"{direction[:-1]}ing {count(len(lines), 'line')} on {launcher}: {len(found)} came back.")
+        raise RemoteError(
+            f"{direction[:-1]}ing {count(len(lines), 'line')} on {launcher}: {len(found)} came back. Run the same command again."
+        )
     return found
 
 
