@@ -189,7 +189,7 @@ class Host:
         Raises:
             RemoteError: it is gone, or one of :meth:`output`.
         """
-        doing, left = f"reading {printable(path)} of {self}", end - start
+        doing, left = f"reading {printable(path, 300)} of {self}", end - start
         # Not by SFTP: whoever answers it decides how much memory an answer takes.
         argv = ("sh", "-c", PIECES, "pieces", path, str(start + 1), str(left))
         for piece in self.output(argv, doing):

@@ -221,7 +221,7 @@ def as_nobody(*argv: str) -> subprocess.CompletedProcess[str]:
 def reachable() -> Iterator[AccountEmulator]:
     """An account in a folder to which everybody finds the way, of a person whose files others may read."""
     before = os.umask(0o022)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # noqa: S108 - others may pass there, and not the tests' own folder
         Path(folder).chmod(0o755)
         with AccountEmulator(Path(folder) / "emulator", history=True) as emulator:
             yield emulator
