@@ -14,9 +14,9 @@ LONGEST_PATH, DEEPEST = 2000, 64
 """Bytes and parts of a path; the kernel takes 4,096 bytes with the folder before it."""
 OURS = ("manifest.json", "report.html", "report.json")
 """What microcluster itself writes beside the files of a run."""
-READ_BY_OTHERS = (".git",)
-"""What makes another program run the files in it, at any depth."""
-ESCAPED_ALREADY = re.compile("%(?=[0-9A-Fa-f]{2})")
+READ_BY_OTHERS = (".git", ".hg")
+"""What makes another program run the files in it, at any depth; so does HEAD, with which git takes a folder for a repository."""
+ESCAPED_ALREADY = re.compile("%(?=[0-9A-Fa-f]{2}|~)")
 
 
 def local_name(path: str) -> str:
@@ -42,7 +42,7 @@ def local_name(path: str) -> str:
 
 def _part(part: str, reserved: tuple[str, ...]) -> str:
     escaped = "".join(c if c.isprintable() else _escape(c) for c in ESCAPED_ALREADY.sub("%25", part))
-    if part.lower() in reserved:
+    if part.lower() in reserved or part == "HEAD":
         escaped = f"%{ord(part[0]):02X}{part[1:]}"
     if len(escaped.encode()) > LONGEST_PART:
         kept = escaped.encode()[:KEPT_OF_PART].decode(errors="ignore")

@@ -14,6 +14,8 @@ EVENTS, FILE = "progress.jsonl", "progress_summary.json"
 EVERY_BYTES = 1 << 20
 LAST, POINTS, MOST = 20, 200, 4000
 """Of each kind, so many last events and so many points before; of all kinds together about so many points."""
+MOST_KINDS = 2000
+"""A program may give each line another name."""
 KIND = ("event", "name", "cause", "phase")
 
 
@@ -65,7 +67,8 @@ def thinned(events):
     for number, event in enumerate(events):
         found = event if isinstance(event, dict) else {}
         kind = [str(found.get(key)) for key in KIND] + [str(isinstance(found.get("loss"), str))]
-        kinds.setdefault(tuple(kind), []).append(number)
+        if tuple(kind) in kinds or len(kinds) < MOST_KINDS:
+            kinds.setdefault(tuple(kind), []).append(number)
     points = min(POINTS, max(MOST // len(kinds), 1)) if kinds else 0
     kept = [number for numbers in kinds.values() for number in spread(events, numbers, points)]
     return [events[number] for number in sorted(kept)]

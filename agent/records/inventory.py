@@ -5,6 +5,7 @@ Arguments: the run's folder, and what is asked, as JSON: ``first`` (whether it i
 set's folder) and ``names`` (files of it). A file that is still being written is taken as long as it is now.
 """
 
+import contextlib
 import fnmatch
 import json
 import os
@@ -35,19 +36,39 @@ RECORD, NEWEST, BEST, VOCABULARY, EVENTS = "record", "newest checkpoint", "best 
 KEPT, SMALL, LARGE = "kept", "small file", "above the limits"
 SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
 """What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
-MOST_LINKS = 1000
+MOST_LINKS, MOST_STEPS, NOWHERE = 1000, 40, "/nowhere"
 OURS = (".git", "__pycache__", shared_folder.WORD)
 
 
-def names_below(folder):
+def disk_of(folder):
+    """Return the disk as a run's container sees it and its folder on this machine; None where both are one."""
+    within = agent.inside(folder)
+    two_up = (os.path.dirname(os.path.dirname(os.path.realpath(path))) for path in (folder, within))
+    return None if within == folder else tuple(two_up)
+
+
+def followed(path, disk):
+    """Return the file that a program's link means: in its container a whole path leads elsewhere than here."""
+    for _ in range(MOST_STEPS if disk else 0):
+        if not os.path.islink(path):
+            break
+        target = os.readlink(path)
+        if os.path.isabs(target):
+            target = disk[1] + target[len(disk[0]) :] if target.startswith(disk[0] + os.sep) else NOWHERE
+        path = os.path.join(os.path.dirname(path), target)
+    return path
+
+
+def names_below(folder, disk=None):
     """Return the names of all files below a folder, without links within it: what they lead to is there itself."""
-    found, inside = [], os.path.realpath(folder) + os.sep
+    found, here = [], os.path.realpath(folder) + os.sep
     for where, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in OURS]
         for name in set(names).difference(OURS):
             path = os.path.join(where, name)
-            leads_inside = os.path.islink(path) and os.path.realpath(path).startswith(inside)
-            if os.path.isfile(path) and not leads_inside:
+            file = followed(path, disk)
+            leads_inside = os.path.islink(path) and os.path.realpath(file).startswith(here)
+            if os.path.isfile(file) and not leads_inside:
                 found.append(os.path.relpath(path, folder))
     return sorted(found)
 
@@ -56,8 +77,9 @@ def links_below(folder, below):
     """Return the first links below a folder, each with where it leads; whoever fetches makes none."""
     found = []
     for where, folders, names in os.walk(folder):
-        paths = (os.path.join(where, name) for name in folders + names)
-        found += [(os.path.relpath(path, folder), os.readlink(path)) for path in paths if os.path.islink(path)]
+        for path in (os.path.join(where, name) for name in folders + names):
+            with contextlib.suppress(OSError):  # No link, or the program has just removed it.
+                found.append((os.path.relpath(path, folder), os.readlink(path)))
     return [{"path": below + name, "target": target} for name, target in sorted(found)[:MOST_LINKS]]
 
 
@@ -80,7 +102,7 @@ def gather(folder):
             print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
 
-def below_logdir(run, logdir, asked):
+def below_logdir(run, logdir, asked, disk=None):
     """Return {name: what it is} of the log folder, and the step of the newest checkpoint."""
     checkpoints = checkpoints_of(run, logdir)
     found = checkpoints.found()
@@ -90,7 +112,7 @@ def below_logdir(run, logdir, asked):
         ours = [pair for pair in found if checkpoints.any_node_writes and pair[0] == asked["step"]]
         newest, best = (ours or [None])[0], None
     step, name = newest or (None, None)
-    files = dict((file, SMALL) for file in names_below(logdir))
+    files = dict((file, SMALL) for file in names_below(logdir, disk))
     old = [file for _, older in found for file in checkpoints.files_of(older)] + list(checkpoints.half_written())
     files.update(dict.fromkeys(old))  # They are of no use beside the newest.
     for file in files:
@@ -119,14 +141,14 @@ def program_folder(run, folder):
 def chosen(folder, asked):
     """Return the specification, the facts of each file, the step of the newest checkpoint, and what is not known in a sentence."""
     run, step, silent = spec.read(os.path.join(folder, spec.FILE)), None, ""
-    known, within = list(RECORDS) + run.files if asked["first"] else [], agent.inside(folder)
+    known, within, disk = list(RECORDS) + run.files if asked["first"] else [], agent.inside(folder), disk_of(folder)
     found = [described(folder, name, RECORD) for name in known]
     for inner in run.artifacts:
-        names = names_below(os.path.join(within, inner))
-        found += [described(within, inner + "/" + name, RECORD) for name in names]
+        names = names_below(os.path.join(within, inner), disk)
+        found += [described(within, inner + "/" + name, RECORD, disk=disk) for name in names]
     if asked["first"] or not run.shared:  # On a drive every node would list the same.
-        files, step = below_logdir(run, os.path.join(within, "logdir"), asked)
-        found += [described(within, "logdir/" + name, what) for name, what in files.items() if what]
+        files, step = below_logdir(run, os.path.join(within, "logdir"), asked, disk)
+        found += [described(within, "logdir/" + name, what, disk=disk) for name, what in files.items() if what]
     if run.keep:
         program = program_folder(run, folder)
         if program is None:
@@ -139,9 +161,9 @@ def chosen(folder, asked):
     return run, found, step, silent
 
 
-def described(folder, name, what, below=""):
+def described(folder, name, what, below="", disk=None):
     """Return a file's facts, or None where it is gone: a program may just have removed it."""
-    source = os.path.join(folder, name)
+    source = followed(os.path.join(folder, name), disk)
     try:
         known = os.stat(source)
     except OSError:

@@ -11,6 +11,9 @@ from agent.machine import is_locked, read_json
 from agent.records import event_summary
 from agent.supervise.guard import ACTIVITY
 
+MOST_SHOWN = 1000
+"""Checkpoints of a run."""
+
 
 def text_of(path):
     """Return a small file's text, or None."""
@@ -69,8 +72,8 @@ def observe(folder):
         "silent_s": silence(folder),
         "activity": activity(folder),
         "drive_silent": silent,
-        "checkpoints": sorted(regular),
-        "best": sorted(best),
+        "checkpoints": sorted(regular)[-MOST_SHOWN:],
+        "best": sorted(best)[-MOST_SHOWN:],
     }
 
 

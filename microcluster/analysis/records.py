@@ -42,9 +42,12 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """The keys that readers of each event need."""
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, lt=10**11, allow_inf_nan=False)]
+"""Since 1970, up to the year 5138."""
 Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
 TYPES: Mapping[str, Any] = {
-    **dict.fromkeys(("t", "seconds", "seconds_per_step", "lag_s", "score"), Number),
+    "t": Seconds,
+    **dict.fromkeys(("seconds", "seconds_per_step", "lag_s", "score"), Number),
     **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), Whole),
     **dict.fromkeys(("phase", "cause", "text", "source", "node"), str),
     "name": Annotated[str, Field(max_length=LONGEST_METRIC, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")],

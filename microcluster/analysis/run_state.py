@@ -10,7 +10,7 @@ from statistics import median_high
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from agent import spec, step_time_model
@@ -62,6 +62,8 @@ class Outcome:
         settled: whether its pace is that of enough steps to be compared with the prediction.
         causes: seconds of a step by what takes them, predicted and measured; empty where that was never timed.
     """
+
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
 
     state: State
     phase: Text | None = None

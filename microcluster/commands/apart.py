@@ -39,7 +39,7 @@ def apart(limit_s: float, function: Callable[..., Any], **options: Any) -> Any |
             _end(process)
         result.seek(0)
         text = result.read(MOST_BYTES)
-    return from_json(text) if text else None
+    return from_json(text) if text and process.returncode == 0 else None
 
 
 def _end(process: subprocess.Popen[Any]) -> None:

@@ -81,8 +81,7 @@ def _fetch(
     _write_manifest(stack, found, folder, done.failed)
     plan = RunFolder(cluster).plan
     if plan.translator and found.run == cluster.run:
-        config = folder / plan.config_file
-        for name, text in plan.translator.board_files(config.read_text()).items() if config.is_file() else ():
+        for name, text in plan.translator.board_files(plan.files[plan.config_file]).items():
             write_whole(folder / name, text)
     for why in found.silent:
         note(f"What this machine alone has was not fetched: {why}")
@@ -144,7 +143,7 @@ def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]
 
 
 def _shown(file: RemoteFile) -> str:
-    return f"{printable(file.path)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
+    return f"{printable(file.path, 240)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
 
 
 def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> Fetched:

@@ -22,7 +22,7 @@ LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 5.0
 LOST_LIMIT_S = 600.0
 ENDED = ("finished", "failed", "stopped")
-DRAWN_OVER = re.compile(r"[^\r\n]*\r(?=[^\n])")
+DRAWN_OVER = re.compile(r"(?<![^\r\n])[^\r\n]*+\r(?=[^\n])")
 """What a line has shown before it was drawn again, as progress bars are."""
 READ = """
 import base64, os, sys

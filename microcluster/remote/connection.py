@@ -21,6 +21,8 @@ MACHINE_SSH_PORT = 22
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 120.0
 SILENT_S = 90.0
+MOST_UNREAD_BYTES = 8 << 20
+"""Four times what a channel allows its peer to send before somebody reads."""
 TCP_LIMITS = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": int(SILENT_S * 1000)}
 """The kernel asks a quiet peer, and ends a connection that was silent for SILENT_S, whether it sends or waits."""
 
@@ -62,7 +64,25 @@ def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:
     for name, limit in TCP_LIMITS.items():
         if hasattr(socket, name):
             connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), limit)
-    return paramiko.Transport(connected, **options)
+    transport = paramiko.Transport(connected, **options)
+    # Paramiko takes all that a peer sends, whatever it was allowed to.
+    known = {paramiko.common.MSG_CHANNEL_DATA: "_feed", paramiko.common.MSG_CHANNEL_EXTENDED_DATA: "_feed_extended"}
+    transport._channel_handler_table = {
+        **transport._channel_handler_table,
+        **{kind: _within_window(getattr(paramiko.Channel, name)) for kind, name in known.items()},
+    }
+    return transport
+
+
+def _within_window(feed: Callable[[paramiko.Channel, paramiko.Message], None]) -> Callable[..., None]:
+    """Return what takes a channel's data, and ends the connection of a peer that sends far more than anybody reads."""
+
+    def take(channel: paramiko.Channel, message: paramiko.Message) -> None:
+        if len(channel.in_buffer) + len(channel.in_stderr_buffer) > MOST_UNREAD_BYTES:
+            raise paramiko.SSHException("the peer sends more than it may")
+        feed(channel, message)
+
+    return take
 
 
 @contextlib.contextmanager

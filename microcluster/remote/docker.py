@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from pydantic_core import from_json
 
+from agent.kill_run import RUN_VARIABLE
 from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
 from core.plain_text import note
 from core.polling import wait_until
@@ -37,11 +38,13 @@ SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "
 INSPECTED = TypeAdapter(Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1)])
 SET_APART = """set -eu; disk=$2 new=$2.new; chmod 755 "$1"; [ ! -d "$disk" ] || exit 0; mkdir -p -m 1777 "$new"; cd "$1"
 for name in *; do
-  case $name in docker|runs|sent|lost+found|"${disk##*/}"*) ;; *) [ -e "$new/$name" ] || [ ! -e "$name" ] || mv -T "$name" "$new/$name" ;; esac
-  [ ! -e "$new/$name" ] || [ "$name" = staging ] || ln -sfn "$disk/$name" "$name"
+  case $name in docker|runs|sent|lost+found|"${disk##*/}"*) ;; *) [ -e "$new/$name" ] || [ ! -e "$name" ] || mv -T -- "$name" "$new/$name" ;; esac
+  [ ! -e "$new/$name" ] || [ "$name" = staging ] || ln -sfn -- "$disk/$name" "$name"
 done
 mv -T "$new" "$disk" """
 """Gives the container a folder of its own on the disk, with the data that lie there; the machine finds these by a link at their old place."""
+BUSY = ("sh", "-c", f"grep -qsz '^{RUN_VARIABLE}=' /proc/[0-9]*/environ", "busy")
+"""Whether a process bears the mark of a run."""
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
 
@@ -133,6 +136,9 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
     if found and found["State"]["Running"] and found["Image"] == image and _label(found) in argv:
         _wait_for_sshd(host, container)
         return False
+    if found and found["State"]["Running"] and found["Image"] == image and not host.run(BUSY, accept=(0, 1)).exit_code:
+        note(f"{host}: container {container.name} goes on as it is, because a run is at work in it")
+        return False
     if found:
         host.run(("docker", "rm", "-f", container.name))
     for other in host.run(OURS).stdout.split():  # Of another kind, which had these machines before; it holds the port.
@@ -140,6 +146,7 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
     shown = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, OF_THE_MACHINE), accept=range(256))
     if shown.exit_code:
         note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {shown.stderr.strip()}")
+    host.run(("rm", "-f", f"{FOLDER}/ssh_host_ed25519_key"))  # An earlier version has left its machine's key there.
     host.run(("sh", "-c", SET_APART, "apart", mount_point, container_disk(mount_point)))
     host.run(argv)
     _wait_for_sshd(host, container)

@@ -259,10 +259,12 @@ class Host:
             content.seek(there)
             yield there
             while piece := content.read(PIECE_BYTES):
-                target.write(piece)
+                with answered(self._connection.transport):
+                    target.write(piece)
                 there += len(piece)
                 yield there
-            target.stat()  # Waits for the answers to all writes, whose errors closing the file would hide.
+            with answered(self._connection.transport):
+                target.stat()  # Waits for the answers to all writes, whose errors closing the file would hide.
 
     @contextlib.contextmanager
     def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:

@@ -37,7 +37,7 @@ RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/jo
 RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
-MOST_RUNS, MOST_ROWS, ROW_BYTES = 1000, 100_000, 32 << 10
+MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 100_000, 40 * 10**6, 32 << 10
 RANK = (BEST, NEWEST, KEPT, RECORD, VOCABULARY, EVENTS, SMALL, LARGE)
 """What a file is, the most wanted first."""
 Kind = Literal[
@@ -136,7 +136,7 @@ class _Answer:
     @property
     def silent(self) -> str:
         if self.odd:
-            return f"{len(self.odd)} of the files that it lists were left out; the first: {self.odd[0]}"
+            return f"{len(self.odd)} of the files that it lists were left out; the last: {self.odd[-1]}"
         return (self.head.silent if self.head else "") or ""
 
 
@@ -193,12 +193,14 @@ def _asked(host: Host, folder: str, request: Mapping[str, Any]) -> _Answer:
     argv = ("python3", "-c", program, folder, json.dumps(request))
     doing, answer = f"listing what {host} has of a run", _Answer()
     lines = _lines(host.output(argv, doing, INVENTORY_TIMEOUT_S), doing)
+    size = 0
     for number, line in enumerate(lines):
-        if number > MOST_ROWS:
-            raise RemoteError(
-                f"{doing}: it lists more than {MOST_ROWS:,} files, which are not read. Let the program pack them, "
-                f"or move them out of its log folder: fab ssh {host.facts.name}"
+        size += len(line)
+        if number > MOST_ROWS or size > MOST_BYTES:  # What is fetched comes first.
+            answer.odd.append(
+                f"it lists more than {MOST_ROWS:,} files, or names of over {MOST_BYTES // 10**6} MB, which are not read"
             )
+            break
         if number == 0:
             answer.head = read_answer(HEAD, line, doing)
         else:

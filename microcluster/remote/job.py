@@ -214,7 +214,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
         return OUTCOME.validate_python(vars(judge(found)))
     except spec.SpecError as error:
         raise RemoteError(f"{doing}: {str(error)[:1000]}. Look at the machine, or run `make down`.") from error
-    except (LookupError, TypeError, ValueError, AttributeError) as odd:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as odd:
         raise RemoteError(
             f"{doing}: its records are not what the agent writes ({type(odd).__name__}). Look at the machine, or run `make down`."
         ) from odd
@@ -267,9 +267,10 @@ def _let_end(hosts: Sequence[Host], cluster: ClusterFacts, grace_s: int) -> None
         return
     folder = RunFolder(cluster).path
     with suppress(RemoteError, NotReadyError):
-        for where in {(), _inside(cluster)}:
+        for where in dict.fromkeys(((), _inside(cluster))):
             argv = (*where, "sh", "-c", STOPPED, folder)
-            on_all(hosts, lambda host, argv=argv: host.run(argv, timeout_s=STOP_ROLE_S))
+            with suppress(RemoteError):  # A container that has ended keeps nobody else from saving.
+                on_all(hosts, lambda host, argv=argv: host.run(argv, timeout_s=STOP_ROLE_S))
         wait_until(
             f"the end of run {cluster.run} by itself",
             lambda: (

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from agent import IN_CONTAINER
 from agent.records import event_summary
 from core.plain_text import note
-from microcluster.analysis.records import Number, Whole, parse
+from microcluster.analysis.records import Number, Seconds, Whole, parse
 from microcluster.analysis.run_state import Text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import DataPlan
@@ -23,7 +23,9 @@ COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, longer on a busy disk."""
 EVENT_BYTES = 6 * 10**6
 """The most that is read of an event file: about 60,000 lines."""
-END = '[ ! -f "$1" ] || { stat -c %s "$1"; tail -c "$2" "$1"; }'
+END = """[ -f "$1" ] || exit 0; size=$(stat -c %s "$1"); echo "$size"
+[ "$size" -gt "$2" ] || exec cat "$1"
+head -c $(($2 / 6)) "$1" | sed '$d'; tail -c $(($2 - $2 / 6)) "$1" | sed 1d"""
 SIZE = re.compile("[0-9]{1,15}")
 EVENT_FILES = (event_summary.EVENTS, "samples.jsonl")
 
@@ -67,7 +69,7 @@ class CheckpointFacts(TypedDict):
     step: Whole
     best: bool
     bytes: dict[str, Whole]
-    t: Number
+    t: Seconds
     flaw: Text
 
 
@@ -112,14 +114,13 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
 
 
 def _end_of(launcher: Host, path: str) -> str:
-    """Return an event file, of a long one the end in whole lines; `fab fetch` brings all of it."""
+    """Return an event file, of a long one beginning and end in whole lines; `fab fetch` brings all of it."""
     done = launcher.run(("sh", "-c", END, "end", path, str(EVENT_BYTES)), answer_bytes=EVENT_BYTES + 99)
     size, _, text = done.stdout.partition("\n")
     if size.isdecimal() and int(size[:15]) > EVENT_BYTES:
         note(
-            f"{path} of {launcher.facts.name} has {int(size[:15]) // 10**6:,} MB; the report reads its last {EVENT_BYTES // 10**6} MB"
+            f"{path} of {launcher.facts.name} has {int(size[:15]) // 10**6:,} MB; the report reads {EVENT_BYTES // 10**6} MB of it"
         )
-        return text.partition("\n")[2]
     return text
 
 
@@ -134,7 +135,8 @@ def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
     places = (f"{folder}/{IN_CONTAINER}/", folder)
     left_out = [word for place in places for word in ("-path", f"{place.rstrip('/')}/agent", "-o")]
     argv = ("find", *places, "(", *left_out, "-name", "still", ")", "-prune", "-o", "-type", "f", "-printf", "%P %s\\n")
-    lines = (line.rpartition(" ") for line in launcher.run(argv, accept=(0, 1)).stdout.splitlines())
+    done = launcher.run(("sh", "-c", '"$@" | head -c 3000000', "files", *argv))
+    lines = (line.rpartition(" ") for line in done.stdout.splitlines())
     yield from sorted({path: int(size) for path, _, size in lines if SIZE.fullmatch(size)}.items())
 
 

@@ -52,6 +52,7 @@ class FakeMachine(Host):
     build_ends: tuple[int, str] = (0, "Successfully built")
     way_ends: int = 0
     chain_ends: str = ""
+    is_busy: bool = False
 
     def __post_init__(self) -> None:
         super().__init__(self.facts, "root", "/nowhere")
@@ -106,6 +107,8 @@ class FakeMachine(Host):
             return self._pull(words, stdin)
         elif words[3:4] == ("hand-over",):
             return self._hand_over(words[4], self.network[words[6]])
+        elif words[3:4] == ("busy",):
+            return (0 if self.is_busy else 1), ""
         elif words[3:4] == ("terminals",):
             self.mounts[words[5]] = words[4]
         elif words[3:4] == ("source",):

@@ -69,6 +69,14 @@ def test_a_container_that_was_started_otherwise_or_of_another_image_or_kind_is_m
     assert not ensure_container(machine, container, "/mnt")
 
 
+def test_a_container_in_which_a_run_is_at_work_goes_on_as_it_is(machine, container, capsys):
+    ensure_container(machine, replace(container, ssh_port=22), "/data")
+    machine.is_busy, before = True, list(machine.changes)
+    assert not ensure_container(machine, container, "/data")
+    assert machine.changes == before
+    assert "a run is at work in it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("part", "value"), [("State", {"Running": False}), ("Config", {"Labels": {}})])
 def test_a_container_that_does_not_run_or_of_which_nobody_knows_how_it_was_started_is_made_again(
     machine, container, part, value

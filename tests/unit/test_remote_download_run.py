@@ -290,10 +290,23 @@ def test_the_limits_of_small_files_are_this_computers(tmp_path: Path) -> None:
     assert len(again.files) == 1005
 
 
-def test_more_files_than_anybody_reads_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_files_than_anybody_reads_the_first_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcluster.remote.inventory.MOST_ROWS", 10)
-    with pytest.raises(RemoteError, match="it lists more than 10 files"):
-        answered(tmp_path, *(row(f"logdir/{number}") for number in range(11)))
+    found = answered(tmp_path, *(row(f"logdir/{number}") for number in range(11)))
+    assert len(found.files) == 10 and "it lists more than 10 files" in found.silent[0]
+
+
+def test_in_a_container_a_link_by_a_whole_path_means_its_own_disk(tmp_path: Path) -> None:
+    run, inside = tmp_path / "runs" / "0123456789ab", tmp_path / "container" / "runs" / "0123456789ab"
+    write(inside, "logdir/step-9.pt")
+    write(tmp_path / "container", "out/model.bin")
+    run.mkdir(parents=True)
+    (run / "in_container").symlink_to(inside)
+    (inside / "logdir" / "model.bin").symlink_to(tmp_path / "out" / "model.bin")
+    (inside / "logdir" / "secret").symlink_to("/etc/hostname")
+    found = {one["path"]: one["source"] for one in described(run, **OWN)["files"]}
+    assert Path(found["logdir/model.bin"]).resolve() == tmp_path / "container" / "out" / "model.bin"
+    assert "logdir/secret" not in found
 
 
 def test_a_line_without_an_end_is_given_up(tmp_path: Path) -> None:

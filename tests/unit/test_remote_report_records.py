@@ -104,14 +104,14 @@ def test_the_agent_and_what_it_copies_are_not_among_the_runs_files(folder):
     assert (list(found), found["config.py"]) == (["config.py", "job.json", "logdir/model.ckpt-1.index"], 1)
 
 
-def test_of_a_long_event_file_the_end_is_read_in_whole_lines_and_that_is_said(folder, monkeypatch, capsys):
-    monkeypatch.setattr(report_records, "EVENT_BYTES", 200)
+def test_of_a_long_event_file_both_ends_are_read_in_whole_lines_and_that_is_said(folder, monkeypatch, capsys):
+    monkeypatch.setattr(report_records, "EVENT_BYTES", 300)
     lines = [f'{{"event": "train", "step": {step}, "t": {step}.0}}' for step in range(100)]
     (folder / "progress.jsonl").write_text("\n".join(lines) + "\n")
     found = read(folder)
-    assert [event["step"] for event in found.events] == [96, 97, 98, 99]
+    assert [event["step"] for event in found.events] == [0, 95, 96, 97, 98, 99]
     assert found.malformed == 0
-    assert "the report reads its last" in capsys.readouterr().err
+    assert "the report reads" in capsys.readouterr().err
 
 
 def test_what_is_no_event_among_the_lines_is_passed_over(folder):
