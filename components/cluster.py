@@ -11,10 +11,11 @@ import pulumi
 from pulumi_command import local
 
 from core.home import Home
+from core.key_file import KeyFileError
 from microcluster.config.sections import Container as ContainerSection
-from microcluster.config.stack import Owner, Stack
+from microcluster.config.stack import ConfigError, Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
-from microcluster.jobs.image import NGC, registry, takes_key_alone
+from microcluster.jobs.image import NGC, registry, registry_key, takes_key_alone
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import decided
 
@@ -151,6 +152,13 @@ def completed(facts: pulumi.Input[ClusterFacts], **later: Any) -> pulumi.Output[
 def _container_of(stack: Stack, section: ContainerSection) -> Container:
     """Return the container for the remote steps."""
     key_file = _registry_key_file(stack, section)
+    if key_file and key_file.exists():  # Else it is found when the machines bill already.
+        try:
+            registry_key(section.image, key_file, REGISTRY_KEY)
+        except KeyFileError as error:
+            raise ConfigError(
+                f"The registry's key in {key_file} is not used, as {error} Nothing was ordered."
+            ) from error
     return Container(
         section.name,
         section.image,

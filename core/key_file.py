@@ -66,7 +66,7 @@ def _read(path: Path, write_anew: str) -> tuple[str, int]:
         raise KeyFileError(f"it is no text. {write_anew}") from None
     if not stat.S_ISREG(status.st_mode) or len(content) > LARGEST_BYTES:
         raise KeyFileError(f"it is no regular file of at most {LARGEST_BYTES:,} bytes. Name the file of a key.")
-    if status.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0, Path.home().stat().st_uid):  # Root may work in the home of a person.
         raise KeyFileError(f"it belongs to another user ({status.st_uid}). Name a file of your own.")
     if status.st_mode & 0o022:
         raise KeyFileError(f"others on this computer may change it. Run 'chmod 600 {path}'.")

@@ -12,6 +12,7 @@ DEEPEST = 8
 """A stack file has three levels; the library's composer recurses for each."""
 PLAIN_TAGS = (None, "!")
 NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+TEXT_TAG = "tag:yaml.org,2002:str"
 NUMBER = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17}|[0-9]*\.[0-9]*([eE][-+][0-9]{1,3})?|\.(inf|nan))", re.IGNORECASE)
 """As people write one. YAML also has 0x1F, 0b1, 017 and 1:30 (90)."""
 
@@ -47,9 +48,7 @@ class _Plain(yaml.SafeLoader):
             self.refuse(f"nested more than {DEEPEST} deep")
         node = super().compose_node(parent, index)
         if node.tag in NUMBER_TAGS and not NUMBER.fullmatch(node.value):
-            self.refuse(
-                f"{shown(node.value)} is no number as people write one; write at most 18 digits, or a text in quotes"
-            )
+            node.tag = TEXT_TAG  # No number as people write one, and refused where one is wanted: make down reads the file too.
         del self.path[depth:]
         return node
 

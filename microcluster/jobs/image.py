@@ -3,8 +3,10 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from core.key_file import SETTING, KeyFileError, settings_in
 from microcluster.jobs.job_section import Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
@@ -42,6 +44,23 @@ def registry(image: str) -> str:
 def takes_key_alone(image: str) -> bool:
     """Return whether a key with no word of whose it is may go to the registry of an image."""
     return registry(image) == NGC or registry(image).partition(":")[0] == EMULATED_REGISTRY
+
+
+def registry_key(image: str, file: Path, service: str) -> str:
+    """Return the key in a file for the registry of an image: no other registry gets it.
+
+    Args:
+        service: the name of the files in which a key alone is this one; in any other it may be another service's.
+
+    Raises:
+        KeyFileError: it is not read, or has none for this registry; the message says what to write.
+    """
+    host = registry(image)
+    wanted = f"Write the lines '[{host}]' and '{SETTING} = KEY' (mode 0600) into it."
+    found = settings_in(file, host, wanted, key_alone=file.name == service and takes_key_alone(image))
+    if SETTING not in found:
+        raise KeyFileError(f"it has none for {host}; a key alone counts in a file {service}, for {NGC}. {wanted}")
+    return found[SETTING]
 
 
 def repository(image: str) -> str:

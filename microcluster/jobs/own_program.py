@@ -50,7 +50,7 @@ SECRET = re.compile(
 SETTING = re.compile(r"(?i)(?!.*(PASSWORD|PASSWD|PASSPHRASE)=)\w+=(-?\d{1,9}|true|false)")
 """No secret whatever its name, as MAX_TOKEN=4096; but a password may be a number."""
 SECRET_VALUE = re.compile(
-    r"(?i)[a-z][a-z0-9+.-]*://[^/@\s:]*:[^/@\s]+@|PRIVATE KEY-----|^(gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|AKIA)[a-z0-9]{16}"
+    r"(?i)[a-z][a-z0-9+.-]{0,30}://[^/@\s:]*:[^/@\s]+@|PRIVATE KEY-----|^(gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|AKIA)[a-z0-9]{16}"
 )
 """An address with a login in it, a private key, and keys that show whose they are."""
 SECRET_HINT = (
@@ -133,7 +133,7 @@ def _problem_of_variable(name: Any, value: Any) -> str | None:
 
 def _is_secret(name: Any, value: Any) -> bool:
     is_named_so = SECRET.fullmatch(str(name)) and not SETTING.fullmatch(f"{name}={value}")
-    return bool(is_named_so or SECRET_VALUE.search(str(value)))
+    return bool(is_named_so or SECRET_VALUE.search(str(value)[:LONGEST]))
 
 
 Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]

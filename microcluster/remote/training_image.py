@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from agent.nodes import chain_copy
 from core.files import write_whole
-from core.key_file import SETTING, KeyFileError, settings_in
+from core.key_file import SETTING, KeyFileError
 from core.plain_text import note, printable
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
@@ -21,7 +21,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import FOLDER, ensure_rank_files, rank_public_key
 
-KEY_VARIABLE = "NGC_API_KEY"
+KEY_VARIABLE, KEY_FILE = "NGC_API_KEY", "ngc_key"
 LOGIN_REFUSED = 41
 PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
@@ -141,18 +141,13 @@ def registry_key(container: Container, exported: str | None) -> str | None:
     registry = image.registry(container.image)
     if not container.registry_key_file:
         return (exported or "").strip() or None if registry == image.NGC else None
-    path, key_alone = Path(container.registry_key_file).expanduser(), image.takes_key_alone(container.image)
+    path = Path(container.registry_key_file).expanduser()
     try:
-        return settings_in(path, registry, f"Write {_lines(registry)} into it.", key_alone=key_alone)[SETTING]
+        return image.registry_key(container.image, path, KEY_FILE)
     except KeyFileError as error:
-        reason = str(error)
-    except KeyError:
-        reason = (
-            f"it has none for {registry}, and a key alone belongs to {image.NGC}. Write {_lines(registry)} into it."
-        )
-    raise RemoteError(
-        f"reading the registry's key from {path}: nothing was sent, as {reason} Then run the same command again."
-    )
+        raise RemoteError(
+            f"reading the registry's key from {path}: nothing was sent, as {error} Then run the same command again."
+        ) from error
 
 
 def key_source(container: Container) -> str:

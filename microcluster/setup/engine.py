@@ -2,6 +2,7 @@
 
 import filecmp
 import hashlib
+import http.client
 import os
 import platform
 import re
@@ -120,7 +121,7 @@ def _download(url: str, file: Path) -> str:
             while (part := answer.read1(CHUNK_BYTES)) and archive.tell() < LARGEST_BYTES and time.monotonic() < until:
                 archive.write(part)
                 digest.update(part)
-    except OSError as unreachable:
+    except (OSError, http.client.HTTPException) as unreachable:
         file.unlink(missing_ok=True)
         raise CommandFailed(f"{url}: {getattr(unreachable, 'reason', unreachable)}") from unreachable
     return digest.hexdigest()

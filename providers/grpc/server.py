@@ -54,10 +54,14 @@ class OneUser(grpc.ServerInterceptor):
         handler = continuation(details)
 
         def answer(request: Any, context: grpc.ServicerContext) -> Any:
-            if user_of(context.peer(), self.port) not in (0, os.geteuid()):
-                context.abort(
-                    grpc.StatusCode.PERMISSION_DENIED, f"calling {details.method}: only the user who started it may."
+            user = user_of(context.peer(), self.port)
+            if user not in (0, os.geteuid()):
+                why = (
+                    "this kernel does not say who calls (inet_diag)"
+                    if user is None
+                    else "only the user who started it may"
                 )
+                context.abort(grpc.StatusCode.PERMISSION_DENIED, f"calling {details.method}: {why}.")
             return handler.unary_unary(request, context)
 
         if not (handler and handler.unary_unary):  # The protocol's one call with a stream is not served.

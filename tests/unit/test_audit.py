@@ -109,10 +109,9 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([HERE / "run.sh"], env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_all_checks_without_a_finding_pass_and_a_missing_database_is_said(tools, tmp_path):
+def test_all_checks_without_a_finding_pass(tools, tmp_path):
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "https://vuln.go.dev cannot be reached (no such host); taking Go's database of the day" in done.stdout
     assert "audit: requirements.lock: 0 to mend, 0 excepted" in done.stdout
     assert "audit: pulumi: 0 to mend" in done.stdout
 

@@ -149,7 +149,6 @@ def test_yaml_is_taken_without_its_traps(tmp_path, raw, expected) -> None:
         (b"config:\n  ? [a]\n  : 1\n", "config: a key is a list"),
         (b"config: {\n", "line 2"),
         (b"config: {}\n---\nconfig: {}\n", "but found another document"),
-        (b"config: {a: " + 5000 * b"9" + b"}\n", "... is no number as people write one"),
         (b"\xff\xfe\x00", "is no UTF-8"),
         (b"config: \x00\n", "special characters are not allowed"),
     ],
@@ -179,9 +178,10 @@ def test_a_key_in_the_place_of_its_file_is_not_repeated(tmp_path, path) -> None:
 
 
 @pytest.mark.parametrize("number", ["0xfff", "0b11", "0600", "1:30", "190:20:30.15", "9" * 19, "+0x1", "-1:0", "0_1"])
-def test_a_number_that_people_would_read_as_another_one_is_refused(tmp_path, number) -> None:
-    said = refusal(file_with(tmp_path, "job/maxSteps", number))
-    assert f"maxSteps: '{number}' is no number as people write one" in said
+def test_a_number_that_people_would_read_as_another_one_is_a_text(tmp_path, number) -> None:
+    path = file_with(tmp_path, "job/maxSteps", number)
+    assert config.read_values(path)["microcluster:job"]["maxSteps"] == number
+    assert "job/maxSteps" in refusal(path)
 
 
 @pytest.mark.parametrize("number", ["300", "50_000", "'0600'"])

@@ -142,10 +142,24 @@ def registry_key_file(**changes: object) -> str | None:
     return facts_of(config.parse("dev", written(**changes)), OWNER).container.registry_key_file
 
 
+def write_private(path) -> None:
+    path.write_text("c0ffee\n")
+    path.chmod(0o600)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("ngc_key", 0o644), ("paperspace_key", 0o600)])
+def test_a_key_that_does_not_serve_is_refused_before_anything_is_ordered(tmp_path, monkeypatch, name, mode) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    write_private(tmp_path / name)
+    (tmp_path / name).chmod(mode)
+    with pytest.raises(config.ConfigError, match="is not used, as .* Nothing was ordered"):
+        registry_key_file(container__registryKeyFile=f"$MICROCLUSTER_HOME/{name}")
+
+
 def test_the_registry_key_of_the_home_serves_nvidias_registry_alone(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     assert registry_key_file() is None
-    (tmp_path / "ngc_key").touch()
+    write_private(tmp_path / "ngc_key")
     assert registry_key_file() == str(tmp_path / "ngc_key")
     for image in (
         "evil.test/x:1",
@@ -160,8 +174,8 @@ def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     beside = tmp_path / "emulator" / "ngc_key"
     beside.parent.mkdir()
-    beside.touch()
-    (tmp_path / "ngc_key").touch()
+    write_private(beside)
+    write_private(tmp_path / "ngc_key")
     emulated = written() | {"softlayer:configFile": "$MICROCLUSTER_HOME/emulator/softlayer.conf"}
     assert facts_of(config.parse("dev", emulated), OWNER).container.registry_key_file == str(beside)
 

@@ -7,14 +7,15 @@ here=tools/audit
 tools=$MICROCLUSTER_CACHE/audit/$(cat $here/build.sh $here/go.mod $here/go.sum $here/pip-audit.lock | sha256sum | cut -c 1-12)
 if [ ! -e "$tools" ]; then
     echo "audit: building its tools (usually 2 min)"
-    $here/build.sh "$tools" || exit 1
+    $here/build.sh "$tools" || { echo "audit: left out: its tools could not be built, for the reason above"; exit 0; }
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=
 judge() {
     if [ -s "$work/found" ]; then
-        python -m tools.audit "$1" "$2" < "$work/found" || failed="$failed $2"
+        # In CI what the index says today is said and fails nothing: a commit must not be judged otherwise tomorrow.
+        python -m tools.audit "$1" "$2" < "$work/found" || { [ "$1" = packages ] && [ -n "${CI:-}" ]; } || failed="$failed $2"
     else
         echo "audit: $2: left out: $(tail -n 1 "$work/why")"
     fi
@@ -27,12 +28,9 @@ for lock in requirements.lock images/training/requirements.lock images/training/
 done
 scan() { timeout 60 "$tools/govulncheck" -mode binary -format json -db "$database" "$1" > "$work/found" 2> "$work/why" || : > "$work/found"; }
 pulumi=$(readlink -f .venv/bin/pulumi)
-database=https://vuln.go.dev
-scan "$pulumi"
-if [ ! -s "$work/found" ]; then
-    echo "audit: $database cannot be reached ($(tail -n 1 "$work/why")); taking Go's database of the day that $here/build.sh names"
-    database=file://$tools/database
-fi
+# Go's database of the day that build.sh names, for the same reason; AUDIT_TODAY=1 asks for what is known today.
+database=file://$tools/database
+[ -z "${AUDIT_TODAY:-}" ] || database=https://vuln.go.dev
 for program in "$pulumi" "$(dirname "$pulumi")/pulumi-language-python" "$MICROCLUSTER_HOME"/pulumi/plugins/resource-command-*/pulumi-*; do
     scan "$program"
     judge modules "$(basename "$program")"
