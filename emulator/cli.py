@@ -95,6 +95,8 @@ def run_start(settings: Settings, arguments: argparse.Namespace) -> int:
             f"Stop it first: {settings.COMMAND.format('stop')}."
         )
     process.listen(LOOPBACK, settings.port).close()
+    # A client that asked while somebody else had the port has told them the old key: the server makes another.
+    (settings.state / settings.KEY_FILE).unlink(missing_ok=True)
     # The server gets the same words; of two folders the last one counts, and that is an absolute path.
     process.start(settings, [*arguments.words, "--state", str(settings.state)])
     client_file = settings.state / _vendor(arguments).client_file

@@ -41,6 +41,16 @@ def test_starting_twice_is_fine_and_stopping_twice_too_and_the_clients_file_is_i
     assert json.loads(emulator.run("status", "--json").stdout)["running"] is False
 
 
+def test_each_start_makes_another_key_as_somebody_else_may_have_had_the_port(emulator):
+    keys = []
+    for _ in range(2):
+        assert emulator.run("start").returncode == 0
+        keys.append((emulator.state / "authorization").read_text())
+        assert keys[-1].split()[-1] in (emulator.state / "softlayer.conf").read_text()
+        emulator.run("stop")
+    assert keys[0] != keys[1]
+
+
 def test_a_taken_port_is_a_sentence_that_says_who_has_it(emulator):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
