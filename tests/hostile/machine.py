@@ -43,6 +43,7 @@ class Machines:
     log: Path
     host_key: paramiko.PKey
     lock: threading.Lock = field(default_factory=threading.Lock)
+    answering: threading.Lock = field(default_factory=threading.Lock)
     sent: dict[str, bytes] = field(default_factory=dict)
     fitting: int = 0
     questions: int = 0
@@ -70,7 +71,8 @@ class Machines:
             self.sent[words[3]] = self.sent.pop(words[2])
         if words[:2] == ["rm", "-f"]:
             self.sent.pop(words[2], None)
-        return self.truth.answer(line, given)
+        with self.answering:  # Both machines may be asked the same at once, and write the answer down.
+            return self.truth.answer(line, given)
 
     def changed(self, number: int, line: str, answer: Answer) -> tuple[Answer, str]:
         """Return what is sent to a question, and in which manner."""
