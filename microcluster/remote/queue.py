@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from agent.batch import SECRETS, commands
 from agent.batch.login import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
@@ -16,9 +17,28 @@ from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.answers import read_answer
+from microcluster.remote.answers import read_answer, reason_of
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
+
+
+class Started(TypedDict):
+    """A start of a job, as it wrote it down."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    started: float
+    id: str
+
+
+class Asked(TypedDict):
+    """What was asked for a run."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    name: str
+    stack: str
+    mark: str
+    folder: str
+
 
 INSIDE = '[ ! -r ~/.microcluster/prelude ] || . ~/.microcluster/prelude; exec "$@"'
 """What runs in the login shell: its modules are those that the stack file names. `module` exists in no other shell."""
@@ -29,6 +49,7 @@ CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
 RECORD = TypeAdapter(dict[str, Any])
+STARTED_OR_ASKED = TypeAdapter(Started | Asked)
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
@@ -123,7 +144,13 @@ def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def records(host: Host) -> list[dict[str, Any]]:
     """Return what was asked for this person's runs, and, with "started", every start of a job of theirs, as it wrote it down."""
     lines = host.run(("sh", "-c", f"cat {FOLDER}/*.json 2>/dev/null; true")).stdout.splitlines()
-    return [read_answer(RECORD, line, f"reading the jobs of {host.facts.name}") for line in lines if line[:1] == "{"]
+    found = []
+    for line in lines:
+        try:
+            found.append(STARTED_OR_ASKED.validate_json(line))
+        except ValidationError as odd:  # A program is its user there, and may write anything beside our records.
+            note(f"a record in {FOLDER} of {host.facts.name} is left out ({reason_of(odd)})")
+    return found
 
 
 def forget_secrets(host: Host, owner: str) -> None:

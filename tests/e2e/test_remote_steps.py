@@ -42,7 +42,7 @@ def test_the_data_disk_holds_dockers_storage_and_is_mounted_as_by_hand(mounted, 
     for host in hosts:
         assert shell(host, "findmnt -no LABEL,FSTYPE /data").split() == [f"mc-{mounted.mark}", "ext4"]
         assert "noatime" in shell(host, "findmnt -no OPTIONS /data")
-        assert shell(host, "stat -c %a /data").strip() == "777"
+        assert shell(host, "stat -c %a /data").strip() == "755"
         assert shell(host, "docker info --format '{{.DockerRootDir}}'").strip() == "/data/docker"
         assert "nvidia" in shell(host, "docker info --format '{{json .Runtimes}}'")
 
