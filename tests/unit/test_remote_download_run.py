@@ -50,6 +50,9 @@ class Source(FakeMachine):
             raise UnreachableError("lost")
         yield content[start:end]
 
+    def output(self, argv, doing, silent_s=None):
+        raise RemoteError(f"{doing}: there is no Python.")
+
     def _sh(self, words, stdin):
         assert words[3] == "describe"
         return f"{len(self.there)} {hashlib.sha256(self.there).hexdigest()}  -\n"
@@ -369,6 +372,31 @@ def test_a_file_that_fails_is_named_and_the_others_come(tmp_path: Path) -> None:
     done = fetch_files({"gpu-0": source}, [bad, replace(other, what="kept")], tmp_path / "run", lambda count: None)
     assert (done.new, list(done.failed)) == (["logdir/other"], ["logdir/bad"])
     assert (tmp_path / "run" / "logdir" / "other").read_bytes() == CONTENT
+
+
+def test_small_files_come_by_one_command_and_a_changed_one_by_its_own(tmp_path: Path) -> None:
+    class Counting(Losing):
+        asked: list[str] = []
+
+        def run(self, argv, **options):
+            self.asked.append(argv[0])
+            return super().run(argv, **options)
+
+        def pieces(self, path, start, end):
+            self.asked.append(path)
+            yield Path(path).read_bytes()[start:end]
+
+    write(tmp_path, *(f"there/{number}" for number in range(150)))
+    wanted = []
+    for path in sorted((tmp_path / "there").iterdir()):
+        content = path.read_bytes()
+        facts = (len(content), hashlib.sha256(content).hexdigest(), "small file", {"gpu-0": 1})
+        wanted.append(RemoteFile(str(path), f"logdir/{path.name}", *facts))
+    (tmp_path / "there" / "7").write_text("rewritten meanwhile")
+    done = fetch_files({"gpu-0": Counting(0)}, wanted, tmp_path / "run", lambda count: None)
+    assert (len(done.new), done.failed) == (150, {})
+    assert (tmp_path / "run" / "logdir" / "7").read_text() == "rewritten meanwhile"
+    assert Counting.asked == ["python3", "python3", "python3", "sh", str(tmp_path / "there" / "7")]
 
 
 def test_what_has_no_room_is_named_and_leaves_the_disk_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
