@@ -94,7 +94,7 @@ class Forked:
     """A process that is forked where the product starts a new Python: with everything imported, a hundred times as fast."""
 
     def __init__(self, argv: Sequence[str], *_: object, **__: object) -> None:
-        self._code: int | None = None
+        self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
             os.setsid()
@@ -103,15 +103,15 @@ class Forked:
     def wait(self, timeout: float) -> int:
         """Return its exit code, as `Popen.wait` does."""
         until = time.monotonic() + timeout
-        while self._code is None:
+        while self.returncode is None:
             ended, status = os.waitpid(self.pid, os.WNOHANG)
             if ended:
-                self._code = os.waitstatus_to_exitcode(status)
+                self.returncode = os.waitstatus_to_exitcode(status)
             elif time.monotonic() > until:
                 raise subprocess.TimeoutExpired("forked", timeout)
             else:
                 time.sleep(0.02)
-        return self._code
+        return self.returncode
 
 
 def _apart(words: Sequence[str]) -> int:
