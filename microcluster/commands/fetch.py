@@ -28,7 +28,7 @@ from microcluster.setup.environment import fetched_folder
 MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
 """It grows with every step, whatever the program saves."""
-LEFT_SHOWN = 20
+LEFT_SHOWN, MANY = 20, 10_000
 
 
 @command
@@ -102,7 +102,12 @@ def _fetch(
         missing = f"; {count(len(done.failed), 'file')} did not come" if done.failed else ""
         new = f"{count(len(found.files), 'file')}, {len(done.new)} of them new; all hashes agree{missing}"
         say(f"run {found.run} is in {folder}: {new}")
-    return {"folder": folder, "brought": done.new, "files": asdict(found)["files"], "failed": done.failed}
+    return {
+        "folder": folder,
+        "brought": done.new,
+        "files": [asdict(each) for each in found.files],
+        "failed": done.failed,
+    }
 
 
 def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: bool) -> int:
@@ -165,9 +170,12 @@ def _write_manifest(stack: str, found: Inventory, folder: Path, failed: Mapping[
     paths = {file.path for file in found.files}
     before = manifest_in(folder).get("files", ())
     still_here = [one for one in before if one["what"] in (KEPT, SMALL, LARGE) and one["path"] not in paths]
-    facts = asdict(found)
+    facts = asdict(replace(found, left=()))
     facts["stack"] = stack
     facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
     facts["files"] = [*facts["files"], *still_here]
     facts["failed"] = dict(failed)
-    write_whole(folder / MANIFEST, json.dumps(facts, indent=1, sort_keys=True) + "\n")
+    indent = (
+        1 if len(facts["files"]) + len(failed) < MANY else None
+    )  # A million pieces of a text take ten times its memory.
+    write_whole(folder / MANIFEST, json.dumps(facts, indent=indent, sort_keys=True) + "\n")
