@@ -47,7 +47,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("id_ed25519", "rank_ed25519", "host_0", "host_1", "host_2", "stranger"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name], check=True)
     write_whole(folder / "ngc_key", key_of(STATE), 0o600)
-    write_whole(folder / "wrong_key", "not-the-key-that-was-given", 0o600)
+    wrong = f"[{REGISTRY}:{PORT}]\napi_key = not-the-key-that-was-given\n"
+    write_whole(folder / "wrong_key", wrong, 0o600)
     return folder
 
 
