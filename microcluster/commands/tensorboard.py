@@ -20,7 +20,7 @@ LOOPBACK = "127.0.0.1"
 TOOL = "MICROCLUSTER_TOOL=tensorboard"
 SERVER = Path(agent.__file__).with_name("records") / "tensorboard_server.py"
 END_TIMEOUT_S = 15
-LONGEST_LINE = 10_000
+LONGEST_LINE = 2000
 USUAL = "usually 10 to 20 s"
 
 
@@ -73,16 +73,17 @@ def free_port(wanted: str) -> int:
 
 def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
     """Show what TensorBoard and ssh write until both have ended; a machine's text may have no line ends."""
-    reason, is_ready = "the connection was lost", False
+    reason, is_ready, is_cut = "the connection was lost", False, False
     while line := tunnel.stdout.readline(LONGEST_LINE) if tunnel.stdout else "":
         if line == "ready\n" and not is_ready:
             is_ready = True
             say(
                 f"TensorBoard: {address}  (only from this computer, for each of its users; Ctrl-C ends it, not the job)"
             )
-        elif line.strip():
+        elif line.strip() and not is_cut:
             reason = line.strip()
             note(reason)
+        is_cut = not line.endswith("\n")  # The rest of a long line is not shown.
     if not is_ready:
         raise CommandFailed(
             f"starting TensorBoard for stack {stack}: {printable(reason)}. Try again: fab tensorboard --stack {stack}"
