@@ -178,10 +178,11 @@ class Truth:
     def _made(self, line: str, given: bytes) -> Answer:
         words = shlex.split(line)
         text = given.decode("utf-8", "replace")
-        if words[0] == "docker" and words[1] == "exec" and "cat" in words[-2:] and words[-1].endswith("/translated"):
-            return Answer(b"one\ntwo\n")
         if words[0] == "docker" and words[1] == "exec":
-            return Answer(given)  # A tokenizer that changes nothing; of what infers, nothing is read.
+            is_translation = words[-2:-1] == ["cat"] and words[-1].endswith("/translated")
+            return Answer(
+                b"one\ntwo\n" if is_translation else given
+            )  # A tokenizer that changes nothing; of what infers, nothing is read.
         if words[0] == "cat" and words[-1].endswith("/translated"):
             return Answer(b"one\ntwo\n")
         if words[:2] == ["test", "-f"] and words[-1].endswith("/translated"):
