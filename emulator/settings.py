@@ -60,7 +60,7 @@ class Settings:
 
     @cached_property
     def api_key(self) -> str:
-        """The account's key, made when its server first starts; only the account's owner can read it."""
+        """The account's key, made anew by `start`; only the account's owner can read it."""
         headers = "Content-Type: application/json\nAuthorization: Bearer {}\n"
         return kept_text(self.state / self.KEY_FILE, lambda: headers.format(secrets.token_urlsafe(KEY_BYTES))).split()[
             -1
