@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -49,3 +50,13 @@ def test_shared_memory_is_what_is_free(tmp_path, capsys):
     node_facts.main("lo", str(tmp_path), str(tmp_path), "0", "", "/dev/pts")
     facts = json.loads(capsys.readouterr().out)
     assert abs(facts["shm_free_bytes"] - room.f_bavail * room.f_frsize) < 1 << 28
+
+
+def test_the_answer_of_a_real_card_is_read(says):
+    recorded = json.loads((Path(__file__).parents[1] / "on_gpu" / "recorded" / "h200" / "nvidia_smi.json").read_text())[
+        "the agent's"
+    ]
+    assert recorded["argv"][1] == "--query-gpu=" + ",".join(node_facts.GPU_FIELDS)  # Asked as the agent asks today.
+    says(*recorded["said"].splitlines())
+    (gpu,) = node_facts.gpus()
+    assert list(gpu.values()) == ["NVIDIA H200", 143771, "580.159.04", 0]
