@@ -45,8 +45,9 @@ class TrainingClusterArgs:
     @property
     def whole_order(self) -> dict[str, Any]:
         """The inputs of the ledger of an account that sells, which checks and prices all of it before any part is ordered."""
-        cluster = self.stack.cluster
-        return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **cluster.order()}
+        cluster, guard = self.stack.cluster, self.stack.guard
+        limits = guard.in_account if guard else {}
+        return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **limits, **cluster.order()}
 
 
 class Node(pulumi.ComponentResource):

@@ -94,6 +94,12 @@ class Guard(_Section):
         Field(strict=True, ge=0, le=10_080, description="minutes that the machines of a failed job stay, 0 to 10,080"),
     ] = 30
 
+    @property
+    def in_account(self) -> dict[str, int]:
+        """The limits that stand in the account beside the rental, as a ledger takes them."""
+        limits = {"lease_minutes": (self.lease, 60), "budget_cents": (self.budget, 100)}
+        return {name: round(value * unit) for name, (value, unit) in limits.items() if value is not None}
+
     @model_validator(mode="after")
     def _says_something(self) -> "Guard":
         if not self.model_dump(exclude_unset=True, exclude_none=True):

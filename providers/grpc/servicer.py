@@ -143,7 +143,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Check(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Judge the inputs; they are stored as they came."""
-        found = self._resource(request).check(to_python(request.news), to_python(request.olds))
+        resource, news = self._resource(request), to_python(request.news)
+        found = resource.check(news, to_python(request.olds))
+        if self._session:
+            resource.heed(self._session, news)
         failures = [provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in found]
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 

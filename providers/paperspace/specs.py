@@ -12,7 +12,7 @@ import pydantic
 from core.catalog import paperspace as catalog
 from core.catalog.billing_rules import Prices
 from core.home import ZONE, Owner, owner_in_domain
-from providers.rental.spec import Mark, Spec
+from providers.rental.spec import Limited, Mark, Spec
 
 KEPT = "kept-"
 """Begins the label of what stays when its stack goes: a name is all of it that can be changed."""
@@ -34,7 +34,7 @@ class InRegion(Spec):
     """A slug: ``ny2``, ``ca1`` or ``ams1``."""
 
 
-class LedgerSpec(InRegion):
+class LedgerSpec(InRegion, Limited):
     """What the whole cluster will be, so that it can be checked and priced before the first order."""
 
     stack: str

@@ -15,7 +15,7 @@ from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import login_host
-from providers.rental.account import Account, Extension, Identity, Resource
+from providers.rental.account import Account, Extension, Identity, Resource, Terms
 from providers.rental.errors import AccountError
 from providers.rental.receipt import Charge
 
@@ -76,6 +76,17 @@ class Queue(Account):
         for record in records:
             file = path_of(record).removeprefix("~/")  # A login begins in the home.
             self.login.put(file, json.dumps({**record, "extended": new.word}) + "\n", "0600")
+        return new
+
+    @_doing("reading or writing when the rental began")
+    def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
+        """Read it in the records of the stack's jobs, or write it there."""
+        records = [record for _, record in queue.jobs_of(self.login, str(owner))]
+        if new is None:
+            return next(filter(None, (Terms.read(record.get("terms", "")) for record in records)), None)
+        for record in records:
+            file = path_of(record).removeprefix("~/")
+            self.login.put(file, json.dumps({**record, "terms": new.word}) + "\n", "0600")
         return new
 
     @_doing("ending a job")

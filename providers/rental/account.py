@@ -17,6 +17,7 @@ from providers.rental.errors import CallError, ProviderError
 from providers.rental.receipt import Charge
 
 EXTENSION = r"(?P<minutes>[0-9]{1,9})m-(?P<cents>[0-9]{1,12})c"
+TERMS = r"(?P<second>[0-9]{9,11})s-(?P<lease>[0-9]{1,9}|no)m-(?P<budget>[0-9]{1,12}|no)c"
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,40 @@ class Extension:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What the account holds of a rental, so that whoever has its key can name it and end it.
+
+    Attributes:
+        first_order: the second of its first order since 1970, by the account's clock.
+        lease_minutes, budget_cents: its limits as they were when something was ordered last; None without one. Of a queue the
+            lease is in minutes of nodes.
+    """
+
+    first_order: int
+    lease_minutes: int | None = None
+    budget_cents: int | None = None
+
+    def rental_id(self, account_id: str, owner: Owner) -> str:
+        """Name the rental; no other one has its name, in whatever account."""
+        return f"{account_id}-{owner.mark}-{self.first_order}"
+
+    @property
+    def word(self) -> str:
+        """Write it as letters, digits and dashes, which every account keeps."""
+        lease, budget = ("no" if each is None else each for each in (self.lease_minutes, self.budget_cents))
+        return f"{self.first_order}s-{lease}m-{budget}c"
+
+    @classmethod
+    def read(cls, word: str) -> "Terms | None":
+        """Read such a word; whatever else stands there says nothing of a rental."""
+        found = re.fullmatch(TERMS, word)
+        if found is None:
+            return None
+        lease, budget = (None if found[key] == "no" else int(found[key]) for key in ("lease", "budget"))
+        return cls(int(found["second"]), lease, budget)
+
+
+@dataclass(frozen=True)
 class Claim:
     """What stands in the account for "this journal orders for the stack": an object of the stack, and the journal it names."""
 
@@ -220,6 +255,8 @@ class Claim:
     journal: str | None
     extended: str = ""
     """The word of an ``Extension``, which stands beside the journal, as every guard of the stack has to see it."""
+    terms: Terms | None = None
+    """Of the rental; None where nothing was ordered yet, or by a version that wrote none."""
 
 
 class Account(ABC):
@@ -269,6 +306,14 @@ class Account(ABC):
     @abstractmethod
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
         """Read how much more a person has allowed this rental, or write it, where every guard of the stack reads it.
+
+        Raises:
+            ProviderError: nothing is rented at which it could be written.
+        """
+
+    @abstractmethod
+    def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
+        """Read when the rental began and what limits it, or write it; None where nothing says it.
 
         Raises:
             ProviderError: nothing is rented at which it could be written.
@@ -374,15 +419,31 @@ class Market(Account):
         """Read it in the stack's claim, or write it there."""
         claim = self.claim(owner)
         if new is not None:
-            if claim is None:
-                raise ProviderError(
-                    f"extending stack {owner.stack}: the account has no claim of it, so nothing is rented."
-                )
-            if claim.journal is None:
-                raise ProviderError(
-                    f"extending stack {owner.stack}: its claim in the account names no journal any more. `make up STACK={owner.stack}` "
-                    "writes it again; then run the same command again."
-                )
-            claim = replace(claim, extended=new.word)
+            claim = replace(_writable(claim, owner), extended=new.word)
             self.write_claim(claim, owner)
         return Extension.read(claim.extended if claim else "")
+
+    def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
+        """Read them in the stack's claim, or write them there."""
+        claim = self.claim(owner)
+        if new is not None:
+            claim = replace(_writable(claim, owner), terms=new)
+            self.write_claim(claim, owner)
+        return claim.terms if claim else None
+
+
+def _writable(claim: Claim | None, owner: Owner) -> Claim:
+    """Refuse to write where nobody would read it.
+
+    Raises:
+        ProviderError: the text says what to run first.
+    """
+    doing = f"recording the limits of stack {owner.stack}"
+    if claim is None:
+        raise ProviderError(f"{doing}: the account has no claim of it, so nothing is rented.")
+    if claim.journal is None:
+        raise ProviderError(
+            f"{doing}: its claim in the account names no journal any more. `make up STACK={owner.stack}` "
+            "writes it again; then run the same command again."
+        )
+    return claim

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from core.home import Owner
 from core.plain_text import duration
-from providers.rental.account import Claim, Found, Market, OrderRequest, OrderStatus, Pending, Resource
+from providers.rental.account import Claim, Found, Market, OrderRequest, OrderStatus, Pending, Resource, Terms
 from providers.rental.errors import CallError, EngineGoneError, OrderWithoutId, ProviderError, WaitError
 from providers.rental.journal import Intent, Journal, now, since
 
@@ -28,6 +28,8 @@ CLAIM_KNOWN_FOR_S = 10.0
 """Orders that are sent within so long of each other share one look at the claim."""
 LISTS_KNOWN_FOR_S = 1.0
 """And these share the lists, unless an earlier order may have made what they show; the wait for another computer's orders allows for it."""
+REPLACED_WITHIN_S = 3600
+"""A rental that has held nothing for longer is over."""
 NOT_ARRIVED = "not arrived"
 STANDING_S = 600.0
 """So much longer than lists may lag is waited for a machine of which the account shows the order or the charge alone."""
@@ -60,6 +62,10 @@ class Session:
         self.claim_lock = threading.Lock()
         self.claimed: dict[Owner, float] = {}
         """The stacks for which this process may order, and when it had waited for the lists."""
+        self.limits = Terms(0)
+        """Those of the stack file; the moment of the first order is in the account."""
+        self.named: set[Owner] = set()
+        """The stacks whose rental this process has written into the account."""
         self.secrets: tuple[str, ...] = ()
         self._open = open_account
         self._lock = threading.Lock()
@@ -252,18 +258,46 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
         if claim is None:
             return True  # Nothing of the stack was ever there, so nobody has ordered for it.
         if claim.journal == ours:
+            _name_rental(op, market, claim, owner)
             waited_at = op.session.claimed.setdefault(owner, float("-inf"))
             # Whoever looked at the lists before another thread had waited for them looks again.
             return waited_at <= asked
         if owner in op.session.claimed:
             raise ProviderError(_taken(op, claim))
-        _take_over(op, market, request, claim, ours)
+        _name_rental(op, market, _take_over(op, market, request, claim, ours), owner)
         op.session.claimed[owner] = time.monotonic()
         return False
 
 
-def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Claim, ours: str) -> None:
-    """Write our journal's name, and wait until whatever another computer ordered is in the lists."""
+def _name_rental(op: Operation, market: Market, claim: Claim, owner: Owner) -> None:
+    """Write down, once in a process and before it orders, when the rental began and what limits it."""
+    if owner in op.session.named:
+        return
+    asked_at = int(time.time() - market.clock_ahead_s)
+    terms = replace(op.session.limits, first_order=rental_began(market, owner, claim.terms, asked_at))
+    if terms != claim.terms:
+        newest = market.claim(owner, key_ids=[claim.object_id]) or claim
+        market.write_claim(replace(newest, terms=terms), owner)
+    op.session.named.add(owner)
+
+
+def rental_began(market: Market, owner: Owner, terms: Terms | None, now: int) -> int:
+    """Return the second of the first order of the rental that goes on; ``now``, where none does.
+
+    A rental that lost all its machines only just goes on: one of them may be on its way to be replaced. One that a version
+    without terms ordered began with its oldest machine.
+    """
+    machines = [each for each in market.resources(owner, market.machine, LISTS_KNOWN_FOR_S) if each.is_alive]
+    if terms is None:
+        return int(min((each.since.timestamp() for each in machines if each.since), default=now))
+    if machines or now - terms.first_order < REPLACED_WITHIN_S:
+        return terms.first_order
+    ended = max((row.closed.timestamp() for row in market.charges(owner, exact=False) if row.closed), default=0.0)
+    return terms.first_order if now - ended < REPLACED_WITHIN_S else now
+
+
+def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Claim, ours: str) -> Claim:
+    """Write our journal's name, and wait until whatever another computer ordered is in the lists; return the claim as it is then."""
     newest = market.claim(request.owner, key_ids=[claim.object_id]) or claim
     market.write_claim(replace(newest, journal=ours), request.owner)
     # Who looked at the claim just before may send its order until then, and our next look may be at a list of before.
@@ -282,6 +316,7 @@ def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Clai
     after = market.claim(request.owner, key_ids=[claim.object_id])
     if after is None or after.journal != ours:
         raise ProviderError(_taken(op, after or claim))
+    return after
 
 
 def _taken(op: Operation, claim: Claim) -> str:

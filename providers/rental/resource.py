@@ -5,22 +5,25 @@ A vendor's resource gives its inputs and outputs, what forces a replacement, its
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, ClassVar
+
+from pydantic import ValidationError
 
 from core.catalog.billing_rules import Prices
 from core.home import Owner, owner_in_domain
 from providers.rental import sweep
-from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource
+from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource, Terms
 from providers.rental.closing import close
 from providers.rental.declared import Declared
 from providers.rental.errors import PartialFailure, ProviderError, WaitError
-from providers.rental.order import Operation, adopt_or_order
+from providers.rental.order import Operation, Session, adopt_or_order
 from providers.rental.readiness import GoneError, Readiness, certain, fresh_until
 from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
-from providers.rental.spec import Problem, Spec, Values, other_key, other_mark, problems
+from providers.rental.spec import Limited, Problem, Spec, Values, other_key, other_mark, problems
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,9 @@ class Managed(ABC):
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
         """Say what is wrong with the inputs."""
         return problems(self.DECLARED.SPEC, inputs)
+
+    def heed(self, session: Session, inputs: Values) -> None:  # noqa: B027 - most have nothing to tell
+        """Keep of the inputs what other operations of this process have to know."""
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Tell a preview the outputs that are known already; ``old`` is empty for a new object."""
@@ -201,7 +207,14 @@ class Ledger(Managed):
     def create(self, op: Operation, inputs: Values) -> Created:
         """Check the account; order nothing."""
         spec: Any = self.DECLARED.SPEC.model_validate(inputs)
-        return Created(str(Owner(spec.stack, spec.mark)), self.checked(op, op.market(), spec, {}))
+        outputs = self.checked(op, op.market(), spec, {})
+        _check_budget(spec, outputs)
+        return Created(str(Owner(spec.stack, spec.mark)), outputs)
+
+    def heed(self, session: Session, inputs: Values) -> None:
+        """Keep the limits for whatever is ordered first."""
+        with suppress(ValidationError):
+            session.limits = limits_of(self.DECLARED.SPEC.model_validate(inputs))
 
     def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
         """Prove that the key still belongs to the recorded account; nothing else of a ledger can drift."""
@@ -210,14 +223,36 @@ class Ledger(Managed):
         return Live(dict(inputs), {key: old.get(key) for key in self.DECLARED.output_keys()})
 
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
-        """Check the cluster anew."""
-        return self.checked(op, op.market(old.get("accountId")), self.DECLARED.SPEC.model_validate(inputs), old)
+        """Check the cluster anew, and let the limits of a changed stack file count from now on."""
+        market, spec = op.market(old.get("accountId")), self.DECLARED.SPEC.model_validate(inputs)
+        outputs, owner = self.checked(op, market, spec, old), Owner(spec.stack, spec.mark)
+        terms = market.terms(owner)
+        if terms:
+            market.terms(owner, replace(limits_of(spec), first_order=terms.first_order))
+        return outputs
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
         owner = Owner(str(inputs.get("stack") or op.stack), str(inputs["mark"]))
         found = sweep.clean(op, op.market(old.get("accountId")), owner)
         op.log.info(as_lines(found, owner.mark))
+
+
+def limits_of(spec: Limited) -> Terms:
+    """Return the limits of a stack file as the account keeps them; it says itself when the rental began."""
+    return Terms(0, spec.lease_minutes, spec.budget_cents)
+
+
+def _check_budget(spec: Any, outputs: Values) -> None:
+    """Refuse an order that the guard would end before the job could do anything, by what the account itself asks."""
+    per_hour = Decimal(outputs["pricePerHour"] or 0)
+    least = per_hour * spec.least_hours
+    if spec.budget_cents is not None and spec.budget_cents < least * 100:
+        raise ProviderError(
+            f"checking the budget of stack {spec.stack}: ${spec.budget_cents / 100:.2f} does not pay {spec.least_hours} started hours at "
+            f"${per_hour:.2f} ({outputs['priceSource']}), which preparation, data, an hour of training and the guard's reserve take. "
+            f"Nothing was ordered. Set guard.budget to at least {least:.2f}, or choose cheaper machines."
+        )
 
 
 def priced(found: Prices | Quote) -> dict[str, str]:

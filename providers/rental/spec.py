@@ -40,6 +40,19 @@ class Spec(pydantic.BaseModel):
         return cls.model_construct(**values)
 
 
+class Limited(Spec):
+    """What a ledger knows of the rental's end, to write it into the account beside the first order.
+
+    Attributes:
+        lease_minutes, budget_cents: the limits of the stack file; None without one.
+        least_hours: the started hours that a budget has to pay: preparation, data, one hour of training, and the guard's reserve.
+    """
+
+    lease_minutes: int | None = None
+    budget_cents: int | None = None
+    least_hours: int = 1
+
+
 def problems(spec: type[Spec], inputs: Values) -> list[Problem]:
     """Say what is wrong with ``inputs``; what a preview cannot know yet is never judged."""
     try:

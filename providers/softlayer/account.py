@@ -11,6 +11,7 @@ from typing import Any
 from core.home import NOBODYS, ZONE, Owner, owner_in_notes
 from providers.rental.account import (
     EXTENSION,
+    TERMS,
     Claim,
     Found,
     Identity,
@@ -20,6 +21,7 @@ from providers.rental.account import (
     Pending,
     Quote,
     Resource,
+    Terms,
 )
 from providers.rental.api_calls import Row, SharedList, at, at_once, text_at
 from providers.rental.errors import OrderWithoutId, ProviderError
@@ -42,7 +44,10 @@ LISTS = {
 """What lists all of a kind."""
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
-CLAIM_NOTES = re.compile(rf" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$")
+CLAIM_NOTES = re.compile(
+    rf"(?: rental (?P<terms>{TERMS}))? ordered from journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>{EXTENSION}))?$"
+)
+"""The terms come first: versions before them read the rest, up to the end."""
 
 
 class SoftLayer(Market):
@@ -170,7 +175,7 @@ class SoftLayer(Market):
 
     def write_claim(self, claim: Claim, owner: Owner) -> None:
         """Write it into the notes of the stack's ssh key."""
-        notes = claim_notes(owner, str(claim.journal), claim.extended)
+        notes = claim_notes(owner, str(claim.journal), claim.extended, claim.terms)
         self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
     @property
@@ -296,16 +301,17 @@ def account_of(
     return SoftLayer(Api(credentials.load(config_file, exported), stop, time_scale))
 
 
-def claim_notes(owner: Owner, journal: str, extended: str = "") -> str:
-    """Write the notes of the stack's key: whose it is, which journal orders with it, and by how much the rental was extended."""
-    return f"{owner.notes} ordered from journal {journal}" + (f" extended {extended}" if extended else "")
+def claim_notes(owner: Owner, journal: str, extended: str = "", terms: Terms | None = None) -> str:
+    """Write the notes of the stack's key: whose it is, which journal orders with it, and the rental's terms and extension."""
+    rental = f" rental {terms.word}" if terms else ""
+    return f"{owner.notes}{rental} ordered from journal {journal}" + (f" extended {extended}" if extended else "")
 
 
 def _claim_of(key: Row) -> Claim:
     found = CLAIM_NOTES.search(text_at(key, "notes"))
     if found is None:
         return Claim(str(key["id"]), None)
-    return Claim(str(key["id"]), found["journal"], found["extended"] or "")
+    return Claim(str(key["id"]), found["journal"], found["extended"] or "", Terms.read(found["terms"] or ""))
 
 
 def _cancel_guest(api: Api, guest: Resource) -> None:

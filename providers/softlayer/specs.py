@@ -16,7 +16,7 @@ from core.ssh_key import KeyPair
 from providers.rental.account import OrderRequest
 from providers.rental.api_calls import at, text_at
 from providers.rental.errors import CallError
-from providers.rental.spec import Mark, Spec
+from providers.rental.spec import Limited, Mark, Spec
 
 ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
@@ -88,7 +88,7 @@ class GuestSpec(Hardware):
         )
 
 
-class LedgerSpec(Hardware):
+class LedgerSpec(Hardware, Limited):
     """What the whole cluster will be, so that it can be checked and priced before the first order."""
 
     mark: Mark

@@ -63,6 +63,9 @@ class Played(Account):
     def extension(self, owner, new=None):
         return new or Extension()
 
+    def terms(self, owner, new=None):
+        return new
+
 
 @pytest.fixture
 def look(monkeypatch, tmp_path):

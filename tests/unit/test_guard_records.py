@@ -1,5 +1,6 @@
 """What guards write down, and how far a rental was extended."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -8,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from played_guard import BEGAN, World, guard
 
-from core.home import Owner
+from core.home import Owner, owner_in_notes
 from microcluster.guard.decision import Begun, Limits
 from microcluster.guard.records import Book
 from providers.paperspace import views
-from providers.rental.account import Claim, Extension, Market
+from providers.rental.account import Claim, Extension, Market, Terms
 from providers.rental.api_calls import Wire
 from providers.rental.errors import ProviderError
 from providers.softlayer.account import _claim_of, claim_notes
@@ -58,6 +59,16 @@ def test_softlayers_key_and_the_name_of_paperspaces_claim_have_journal_and_exten
     claim = Claim("9", "0badcafe", "90m-0c")
     name = f"{views.claim_label(claim)}.{OWNER}.microcluster"
     assert views.claim_of({"id": 9, "name": name}) == claim
+
+
+def test_the_terms_of_a_rental_stand_in_the_keys_notes_where_a_version_before_them_reads_the_rest():
+    terms = Terms(1795000000, 1800, None)
+    notes = claim_notes(OWNER, "0badcafe", "360m-5000c", terms)
+    assert _claim_of({"id": 7, "notes": notes}) == Claim("7", "0badcafe", "360m-5000c", terms)
+    before = re.search(r" journal (?P<journal>[0-9a-f]+)(?: extended (?P<extended>[0-9]+m-[0-9]+c))?$", notes)
+    assert before.groups() == ("0badcafe", "360m-5000c")
+    assert owner_in_notes(notes) == OWNER
+    assert Terms.read("1795000000s-xm-noc") is None
 
 
 def test_a_claim_whose_journal_a_person_has_cut_off_takes_no_extension_that_nobody_could_read():
