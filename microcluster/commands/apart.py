@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -28,7 +27,7 @@ def apart(limit_s: float, function: Callable[..., Any], **options: Any) -> Any |
         options: what JSON can hold.
     """
     of = function.function if isinstance(function, command_line.Command) else function
-    with tempfile.TemporaryFile() as result:
+    with os.fdopen(os.memfd_create("result"), "r+b") as result:  # No disk may be full.
         words = (str(result.fileno()), of.__module__, of.__name__, json.dumps(options))
         argv = (sys.executable, "-m", "microcluster.commands.apart", *words)
         process = start(argv, os.environ, pass_fds=(result.fileno(),))

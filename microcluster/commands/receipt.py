@@ -7,10 +7,9 @@ from typing import Any
 
 from core.home import Home, Owner
 from core.plain_text import count, note, say
-from microcluster.commands.account_charges import keep, read_statement
+from microcluster.commands.account_charges import keep, place_of, read_statement
 from microcluster.commands.command_line import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, with_state
-from microcluster.config import stack as config
 from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
 from microcluster.lifecycle.pulumi_state import Held
@@ -38,7 +37,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     found = [each for each in everything if each.owner == owner]
     compared = with_state(found, stack, home)
     extension = account.extension(owner) if bill.open else Extension()
-    to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
+    to_come = account.to_come(owner, found, place_of(stack)[0].time_scale)
     if as_json:
         known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "extension": str(extension)})
