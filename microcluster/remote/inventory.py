@@ -28,7 +28,7 @@ from agent.records.inventory import (
 from core.local_name import local_name
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder
-from microcluster.remote.answers import read_answer, reason_of
+from microcluster.remote.answers import Size, read_answer, reason_of
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -106,7 +106,7 @@ class Row(BaseModel, strict=True):
     list: Literal["files", "left"]
     path: Annotated[str, Field(max_length=ROW_BYTES)]
     source: Annotated[str, Field(max_length=ROW_BYTES)]
-    size: Annotated[int, Field(ge=0, lt=1 << 50)]
+    size: Size
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
     what: Kind
     written: Annotated[int, Field(gt=-(10**11), lt=10**11)]

@@ -120,7 +120,7 @@ def of_a_file(attack: Attack, place: Path, answer: Answer, line: str) -> tuple[A
         "error text": Answer(content[:5], text, 1),
         "gone": Answer(b"", text, 66),
         "too much": Answer(content + b"x" * 5 * 10**7),
-        "lying size": Answer(b"50000000000000 " + b"0" * 64 + b"\n") if describes else Answer(content[:3]),
+        "lying size": Answer(b'[50000000000000, "' + b"0" * 64 + b'"]') if describes else Answer(content[:3]),
     }
     manners = {
         **{"endless": "endless line", "silence": "silence", "slow": "slow drip", "closed": "closed in the middle"},
