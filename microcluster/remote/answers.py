@@ -10,6 +10,7 @@ from microcluster.remote.errors import RemoteError
 T = TypeVar("T")
 Size = Annotated[int, Field(ge=0, lt=10**15)]
 """Bytes of a file or a disk, or a place in one: less than a petabyte."""
+SIZE = TypeAdapter(Size)
 LONE_SURROGATE = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )

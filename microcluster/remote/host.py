@@ -6,7 +6,7 @@ import shlex
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import fabric
 import invoke
@@ -16,6 +16,7 @@ from core.plain_text import printable
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
+from microcluster.remote.answers import SIZE, read_answer
 from microcluster.remote.connection import (
     CONNECT_TIMEOUT_S,
     MACHINE_SSH_PORT,
@@ -47,6 +48,8 @@ SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
 """The least that a file may bring on average over so long; below it nobody waits."""
 PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
 NO_FILE = 66
+LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
+APPEND = 'cat >>"$1"'
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
 """Without a question; sshd's variable says from where we log in."""
@@ -207,34 +210,18 @@ class Host:
         Raises:
             RemoteError: it failed, or once it prints, it prints less than SLOWEST_BYTES_S.
         """
-        self.connect()
-        try:
-            with answered(self._connection.transport):
-                channel = self._connection.transport.open_session()
-                channel.exec_command(command_bytes(self._line(argv)))
-                channel.shutdown_write()
-            with contextlib.closing(channel):
-                channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
-                began = taken = 0.0
-                while piece := channel.recv(PIECE_BYTES):
-                    yield piece
-                    now, taken = time.monotonic(), taken + len(piece)
-                    began = began or now
-                    if now - began > SLOWEST_OVER_S:
-                        if taken < SLOWEST_BYTES_S * (now - began):
-                            raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
-                        began, taken = now, 0.0
-                channel.settimeout(REQUEST_TIMEOUT_S)
-                said = channel.recv_stderr(PIECE_BYTES).decode("utf-8", "replace")
-                code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
-        if code == NO_FILE:
-            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
-        if code == NO_EXIT_CODE:
-            raise self._lost(doing, "it ended without an exit code")
-        if code:
-            raise CommandError(str(self), argv, Completed(code, "", said))
+        with self._session(argv, doing) as channel:
+            channel.shutdown_write()
+            channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
+            began = taken = 0.0
+            while piece := channel.recv(PIECE_BYTES):
+                yield piece
+                now, taken = time.monotonic(), taken + len(piece)
+                began = began or now
+                if now - began > SLOWEST_OVER_S:
+                    if taken < SLOWEST_BYTES_S * (now - began):
+                        raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
+                    began, taken = now, 0.0
 
     def _line(self, argv: Sequence[str]) -> str:
         return shlex.join((*self._before, *argv))
@@ -251,33 +238,39 @@ class Host:
 
         The present bytes count as the file's beginning; the caller compares hashes.
         """
-        self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
         doing = f"sending {local} to {self}"
-        with self._sftp(doing) as transfer, local.open("rb") as content, transfer.open(path, "ab") as target:
-            target.set_pipelined(True)
-            there = target.stat().st_size or 0
+        there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
+        with local.open("rb") as content, self._session(("sh", "-c", APPEND, "append", path), doing) as channel:
             content.seek(there)
             yield there
             while piece := content.read(PIECE_BYTES):
                 with answered(self._connection.transport):
-                    target.write(piece)
+                    channel.sendall(piece)
                 there += len(piece)
                 yield there
-            with answered(self._connection.transport):
-                target.stat()  # Waits for the answers to all writes, whose errors closing the file would hide.
+            channel.shutdown_write()
 
     @contextlib.contextmanager
-    def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:
-        """Yield the connection's file transfer; a failure becomes an error that says what was done."""
+    def _session(self, argv: Sequence[str], doing: str) -> Iterator[paramiko.Channel]:
+        """Yield the channel of a command that runs; its end in failure becomes an error that says what was done."""
         self.connect()
         try:
             with answered(self._connection.transport):
-                transfer = self._connection.sftp()
-            channel = transfer.get_channel()
-            channel.settimeout(REQUEST_TIMEOUT_S)
-            yield transfer
-        except (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError) as error:
+                channel = self._connection.transport.open_session()
+                channel.exec_command(command_bytes(self._line(argv)))
+            with contextlib.closing(channel):
+                yield channel
+                channel.settimeout(REQUEST_TIMEOUT_S)
+                said = channel.recv_stderr(PIECE_BYTES).decode("utf-8", "replace")
+                code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
+        except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
+        if code == NO_FILE:
+            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
+        if code == NO_EXIT_CODE:
+            raise self._lost(doing, "it ended without an exit code")
+        if code:
+            raise CommandError(str(self), argv, Completed(code, "", said))
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""

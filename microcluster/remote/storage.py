@@ -4,18 +4,15 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
-
 from core.plain_text import note
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
-from microcluster.remote.answers import Size, read_answer
+from microcluster.remote.answers import SIZE, read_answer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.system import ensure_commands
 
 GIB = 1024**3
-SIZE = TypeAdapter(Size)
 CHECKED_BYTES = 64 * 1024**2
 RECORD = "/etc/microcluster/formatting"
 OPTIONS = "defaults,noatime,nofail"

@@ -432,17 +432,19 @@ FILES = (
 )
 UPLOADS = (
     *(
-        "no sftp",
         "error",
         "error text",
         "silence",
         "lying size",
         "closed",
         "slow",
-        "link",
         "other bytes",
-        "huge packet",
+        "half",
+        "endless",
+        "no exit code",
         "garbage",
+        "signal",
+        "late",
     ),
 )
 OF_LISTS, OF_LOGS, OF_RECORDS = ("name", "twins", "size", "count", "row"), ("log",), ("events",)
