@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 
 from core.files import write_whole
 from core.home import MARK_FILE, PRIVATE_DIR, Home, KeysError, Owner, mark_of
-from core.ssh_key import KeyPair
+from core.ssh_key import KeyPair, public_line
 
 ADMIN = "id_ed25519"
 RANK = "rank_ed25519"
@@ -78,8 +78,7 @@ def _public_line(private: Path) -> str:
             f"Reading the key {private}: {broken}. Machines may be rented with it, so it is not replaced. "
             "Restore it from a copy; if nothing was ever ordered with it, remove it and repeat."
         ) from broken
-    line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return line.decode()
+    return public_line(key)
 
 
 def _publish(path: Path, content: bytes, mode: int) -> bool:
