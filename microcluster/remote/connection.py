@@ -66,10 +66,10 @@ def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:
             connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), limit)
     transport = paramiko.Transport(connected, **options)
     # Paramiko takes all that a peer sends, whatever it was allowed to.
-    known = {paramiko.common.MSG_CHANNEL_DATA: "_feed", paramiko.common.MSG_CHANNEL_EXTENDED_DATA: "_feed_extended"}
     transport._channel_handler_table = {
         **transport._channel_handler_table,
-        **{kind: _within_window(getattr(paramiko.Channel, name)) for kind, name in known.items()},
+        paramiko.common.MSG_CHANNEL_DATA: _within_window(paramiko.Channel._feed),
+        paramiko.common.MSG_CHANNEL_EXTENDED_DATA: _within_window(paramiko.Channel._feed_extended),
     }
     return transport
 

@@ -173,11 +173,11 @@ class Host:
             raise CommandError(str(self), argv, completed)
         return completed
 
-    def read(self, path: str, answer_bytes: int = ANSWER_BYTES) -> str | None:
+    def read(self, path: str) -> str | None:
         """Return the text of a file, or None if it does not exist."""
         if self.run(("test", "-f", path), accept=(0, 1)).exit_code:
             return None
-        return self.run(("cat", path), answer_bytes=answer_bytes).stdout
+        return self.run(("cat", path)).stdout
 
     def put(self, path: str, text: str, mode: str = "0644") -> bool:
         """Replace a file atomically if its text or mode differ; return whether they did."""

@@ -26,7 +26,7 @@ from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder, container_disk
 from microcluster.remote import queue
-from microcluster.remote.answers import read_answer
+from microcluster.remote.answers import OBJECT, read_answer
 from microcluster.remote.docker import ensure_container
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.file_transfer import send_data
@@ -46,7 +46,7 @@ READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
 WORD = re.compile(r"[0-9a-f]{6}")
-SNAPSHOT, SNAPSHOT_BYTES = TypeAdapter(dict[str, Any]), 2 << 20
+SNAPSHOT_BYTES = 2 << 20
 SEPARATE_RUN = f"""set -eu; run=${{1##*/}}; new=${{1%/*}}/.$run; [ -e "$3" ] || ln -sfn "$2/${{3##*/}}" "$3"; [ ! -L "$1/{IN_CONTAINER}" ] || exit 0
 rm -rf "$new"; mkdir -p "$new" "$2/runs"; ln -s "$2/runs/$run" "$new/{IN_CONTAINER}"
 for name in word job.log progress.jsonl samples.jsonl preflight.json exit_code failure.json stopped guard.json not_loaded.json; do
@@ -223,7 +223,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
 def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
     answer = launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S, answer_bytes=SNAPSHOT_BYTES).stdout
-    return read_answer(SNAPSHOT, answer, f"looking at run {cluster.run} on {launcher}")
+    return read_answer(OBJECT, answer, f"looking at run {cluster.run} on {launcher}")
 
 
 def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float | None = None) -> None:
