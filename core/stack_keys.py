@@ -1,8 +1,6 @@
 """The ssh keys of each stack: made once by set-up, made anew only between two rentals, kept after a destroy."""
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
@@ -83,14 +81,12 @@ def _public_line(private: Path) -> str:
 
 def _publish(path: Path, content: bytes, mode: int) -> bool:
     """Write ``content`` to ``path`` atomically unless the file exists; return whether it was written."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_whole(scratch, content, mode)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(scratch, mode)
-        with suppress(FileExistsError):
-            os.link(scratch, path)
-            return True
+        os.link(scratch, path)
+    except FileExistsError:
         return False
     finally:
-        os.unlink(scratch)
+        scratch.unlink()
+    return True

@@ -40,9 +40,6 @@ INVENTORY_TIMEOUT_S = 3600.0
 MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 100_000, 40 * 10**6, 32 << 10
 RANK = (BEST, NEWEST, KEPT, RECORD, VOCABULARY, EVENTS, SMALL, LARGE)
 """What a file is, the most wanted first."""
-Kind = Literal[
-    "best model", "newest checkpoint", "kept", "record", "vocabulary", "events", "small file", "above the limits"
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class Row(BaseModel, strict=True):
     source: Annotated[str, Field(max_length=ROW_BYTES)]
     size: Size
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
-    what: Kind
+    what: Literal[RANK]  # type: ignore[valid-type]
     written: Annotated[int, Field(gt=-(10**11), lt=10**11)]
 
 
