@@ -3,13 +3,13 @@
 import contextlib
 import copy
 import shlex
+import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import fabric
-import invoke
 import paramiko
 
 from core.plain_text import printable
@@ -21,8 +21,6 @@ from microcluster.remote.connection import (
     CONNECT_TIMEOUT_S,
     MACHINE_SSH_PORT,
     REQUEST_TIMEOUT_S,
-    AnswerTooLongError,
-    WholeText,
     answered,
     command_bytes,
     pinned_connection,
@@ -145,30 +143,28 @@ class Host:
             KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
         """
         self.connect()
-        began = time.monotonic()
+        began, out, errors = time.monotonic(), bytearray(), bytearray()
+        doing = f"running `{argv[0]}` on {self}"
         try:
-            result = self._connection.run(
-                self._line(argv),
-                hide=True,
-                warn=True,
-                in_stream=WholeText(stdin, answer_bytes),
-                encoding="utf-8",
-                timeout=timeout_s,
-            )
-        except invoke.CommandTimedOut as error:
-            raise self._late(argv[0], timeout_s) from error
+            with self._session(argv, doing) as channel, answered(self._connection.transport, timeout_s):
+                taking = threading.Thread(target=_take, args=(channel, channel.recv_stderr, errors, answer_bytes))
+                sending = threading.Thread(target=_send, args=(channel, stdin))
+                for thread in (taking, sending):
+                    thread.daemon = True
+                    thread.start()
+                _take(channel, channel.recv, out, answer_bytes)
+                taking.join()
+                code = channel.recv_exit_status()
         except KeyboardInterrupt as pressed:
             self.close()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
-        except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
-            if any(each.type is AnswerTooLongError for each in getattr(error, "exceptions", ())):
-                raise self._too_long(argv, answer_bytes) from error
-            raise self._lost(f"running `{argv[0]}` on {self}", f"the connection was lost ({reason(error)})") from error
-        if result.exited == NO_EXIT_CODE and timeout_s and time.monotonic() - began >= timeout_s:
-            raise self._late(argv[0], timeout_s)  # Its timer was still at work when invoke looked whether it had been.
-        if result.exited == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
-            raise self._lost(f"running `{argv[0]}` on {self}", "it ended without an exit code")
-        completed = Completed(result.exited, result.stdout, result.stderr)
+        if max(len(out), len(errors)) > answer_bytes:
+            raise self._too_long(argv, answer_bytes)
+        if code == NO_EXIT_CODE and time.monotonic() - began >= timeout_s:
+            raise self._late(argv[0], timeout_s)
+        if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
+            raise self._lost(doing, "it ended without an exit code")
+        completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
         return completed
@@ -222,6 +218,7 @@ class Host:
                     if taken < SLOWEST_BYTES_S * (now - began):
                         raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
                     began, taken = now, 0.0
+            self._check_end(channel, argv, doing)
 
     def _line(self, argv: Sequence[str]) -> str:
         return shlex.join((*self._before, *argv))
@@ -240,7 +237,8 @@ class Host:
         """
         doing = f"sending {local} to {self}"
         there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
-        with local.open("rb") as content, self._session(("sh", "-c", APPEND, "append", path), doing) as channel:
+        argv = ("sh", "-c", APPEND, "append", path)
+        with local.open("rb") as content, self._session(argv, doing) as channel:
             content.seek(there)
             yield there
             while piece := content.read(PIECE_BYTES):
@@ -249,10 +247,11 @@ class Host:
                 there += len(piece)
                 yield there
             channel.shutdown_write()
+            self._check_end(channel, argv, doing)
 
     @contextlib.contextmanager
     def _session(self, argv: Sequence[str], doing: str) -> Iterator[paramiko.Channel]:
-        """Yield the channel of a command that runs; its end in failure becomes an error that says what was done."""
+        """Yield the channel of a command that runs; a lost connection becomes an error that says what was done."""
         self.connect()
         try:
             with answered(self._connection.transport):
@@ -260,17 +259,22 @@ class Host:
                 channel.exec_command(command_bytes(self._line(argv)))
             with contextlib.closing(channel):
                 yield channel
-                channel.settimeout(REQUEST_TIMEOUT_S)
-                said = channel.recv_stderr(PIECE_BYTES).decode("utf-8", "replace")
-                code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
+
+    def _check_end(self, channel: paramiko.Channel, argv: Sequence[str], doing: str) -> None:
+        """Raise unless the command ends well."""
+        said = bytearray()
+        channel.settimeout(REQUEST_TIMEOUT_S)
+        with answered(self._connection.transport, 2 * REQUEST_TIMEOUT_S):
+            _take(channel, channel.recv_stderr, said, PIECE_BYTES)
+            code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
         if code == NO_FILE:
             raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
         if code == NO_EXIT_CODE:
             raise self._lost(doing, "it ended without an exit code")
         if code:
-            raise CommandError(str(self), argv, Completed(code, "", said))
+            raise CommandError(str(self), argv, Completed(code, "", said.decode("utf-8", "replace")))
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
@@ -295,6 +299,21 @@ class Host:
             f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
             f"{pinned}. Nothing was sent to it. If this key is right: fab trust {self.facts.name}"
         )
+
+
+def _take(channel: paramiko.Channel, read: Callable[[int], bytes], taken: bytearray, most: int) -> None:
+    """Add what a stream of a command brings; at more than ``most`` bytes nothing more is taken of either."""
+    while len(taken) <= most and (piece := read(PIECE_BYTES)):
+        taken += piece
+    if len(taken) > most:
+        channel.close()
+
+
+def _send(channel: paramiko.Channel, text: str) -> None:
+    """Send a standard input; a command that ends before it has read all of it says itself how it went."""
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        channel.sendall(text.encode())
+        channel.shutdown_write()
 
 
 def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: float = 1.0) -> None:

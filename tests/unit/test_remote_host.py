@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import fabric.runners
 import paramiko
 import pytest
 import ssh_server
@@ -164,11 +163,15 @@ def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a
 def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, tmp_path, monkeypatch):
     begun, free, over = (tmp_path / name for name in ("begun", "free", "over"))
 
-    def pressed_meanwhile(runner):
+    receive = paramiko.Channel.recv
+
+    def pressed_meanwhile(channel, size):
+        if threading.current_thread() is not threading.main_thread():
+            return receive(channel, size)
         wait_until("the command", begun.exists, timeout_s=60, every_s=0.05)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fabric.runners.Remote, "wait", pressed_meanwhile)
+    monkeypatch.setattr(paramiko.Channel, "recv", pressed_meanwhile)
     script = 'touch "$0"; n=0; while [ ! -e "$1" ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; touch "$2"'
     with pytest.raises(KeyboardInterrupt, match=r"`sh -c .* may still run on gpu-0 \(guest 101"):
         host.run(("sh", "-c", script, str(begun), str(free), str(over)))
