@@ -25,7 +25,6 @@ from microcluster.remote.host import Host
 class Started(TypedDict):
     """A start of a job, as it wrote it down."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     started: float
     id: str
 
@@ -33,7 +32,6 @@ class Started(TypedDict):
 class Asked(TypedDict):
     """What was asked for a run."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     name: str
     stack: str
     mark: str
@@ -48,7 +46,7 @@ CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
-STARTED_OR_ASKED = TypeAdapter(Started | Asked)
+STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](Started | Asked, config=ConfigDict(extra="allow"))
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
