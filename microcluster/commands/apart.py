@@ -13,9 +13,11 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from microcluster.commands import command_line
-from microcluster.setup.process import start
+from microcluster.setup.process import start, stop_group
 
 GRACE_S = 5.0
+QUIETLY = (signal.SIGTERM, signal.SIGKILL)
+"""An interrupt would have it print where it was while it still imports."""
 MOST_BYTES = 16 << 20
 
 
@@ -35,18 +37,10 @@ def apart(limit_s: float, function: Callable[..., Any], **options: Any) -> Any |
             with suppress(subprocess.TimeoutExpired):
                 process.wait(limit_s)
         finally:
-            _end(process)
+            stop_group(process, QUIETLY, GRACE_S)
         result.seek(0)
         text = result.read(MOST_BYTES)
     return from_json(text) if text and process.returncode == 0 else None
-
-
-def _end(process: subprocess.Popen[Any]) -> None:
-    """End a process and what it has started; TERM is quiet also while it still imports."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, kind)
-            process.wait(GRACE_S)
 
 
 def main(result: str, module: str, name: str, options: str) -> None:

@@ -1,7 +1,6 @@
 """`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +15,7 @@ from microcluster.lifecycle.pulumi_state import Held
 from microcluster.planning.run_cost import CENT
 from providers.rental.account import Extension, Resource
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
+from providers.rental.receipt import Charge, when
 from providers.rental.sweep import of_other_stacks
 
 COLUMNS = ("item", "host", "what", "from (UTC)", "to (UTC)", "price", "cost")
@@ -81,8 +80,8 @@ def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
     identity = account.identity()
     rows = []
     for row in bill.rows:
-        until = "still billed" if row.is_open else _when(row.closed)
-        rows.append((row.id, row.host, row.description, _when(row.opened), until, price(row), _money(row.so_far)))
+        until = "still billed" if row.is_open else when(row.closed)
+        rows.append((row.id, row.host, row.description, when(row.opened), until, price(row), _money(row.so_far)))
     payer = "; emulated, nobody pays" if account.is_emulated else ""
     title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
@@ -95,7 +94,7 @@ def _sums(bill: Rental, before: Rental, owner: Owner) -> list[str]:
             f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.cost)} {bill.currency}, "
             f"{_money(bill.cost + before.cost)} {bill.currency} in all (fab receipt --all --stack {owner.stack})"
         )
-    lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
+    lines += [f"ends later: item {row.id} ({row.host}) at {when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
     return [*lines, f"open billing items with mark {owner.mark}: {len(bill.open)}"]
 
@@ -107,7 +106,3 @@ def price(row: Charge) -> str:
 
 def _money(amount: Decimal) -> str:
     return str(amount.quantize(CENT))
-
-
-def _when(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

@@ -17,7 +17,7 @@ from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.answers import read_answer, reason_of
+from microcluster.remote.answers import OBJECT, read_answer, reason_of
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
 
@@ -25,7 +25,6 @@ from microcluster.remote.host import Host
 class Started(TypedDict):
     """A start of a job, as it wrote it down."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     started: float
     id: str
 
@@ -33,7 +32,6 @@ class Started(TypedDict):
 class Asked(TypedDict):
     """What was asked for a run."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     name: str
     stack: str
     mark: str
@@ -48,8 +46,7 @@ CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
-RECORD = TypeAdapter(dict[str, Any])
-STARTED_OR_ASKED = TypeAdapter(Started | Asked)
+STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](Started | Asked, config=ConfigDict(extra="allow"))
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
@@ -164,7 +161,7 @@ def _agent(host: Host, verb: str, request: Mapping[str, Any], timeout_s: float) 
     words = ("python3", f"{request['folder']}/agent", "batch.login", verb, json.dumps(request))
     done = inside(host, words, timeout_s=timeout_s)
     last = done.stdout.strip().rpartition("\n")[2]  # A login shell may greet before.
-    found = read_answer(RECORD, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
+    found = read_answer(OBJECT, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
     if "failed" in found:
         raise RemoteError(f"asking the queue on {host.facts.name} for run {request['run']} ({verb}): {found['failed']}")
     return found
