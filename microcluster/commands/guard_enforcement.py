@@ -319,7 +319,8 @@ class Guard:
         record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
         failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
         if failed:
-            return self._alarm(record, f"not everything was cancelled: {failed}")
+            billed = f"; it was billed at {price(record.rental)}" if record.unread and record.rental else ""
+            return self._alarm(record, f"not everything was cancelled: {failed.rstrip('.')}{billed}")
         over = replace(verdict, step="over", why=f"{verdict.why}: cancelled", code=0)
         return self._keep(replace(record, verdict=over, unread=""))
 

@@ -283,7 +283,7 @@ def test_a_cancellation_that_the_account_refuses_says_what_goes_on_costing(renta
     rental.cancel_code, rental.refused = 1, "Guest 7 is still billed."
     assert ended() == 1
     said = capsys.readouterr().err
-    assert "not everything was cancelled: Guest 7 is still billed." in said
+    assert "not everything was cancelled: Guest 7 is still billed" in said
     assert "It goes on costing $8.99 an hour." in said
 
 
