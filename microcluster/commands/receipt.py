@@ -10,7 +10,7 @@ from microcluster.commands.account_charges import keep, place_of, read_statement
 from microcluster.commands.command_line import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, with_state
 from microcluster.display.console import show_table
-from microcluster.guard.rental import Rental, rentals
+from microcluster.guard.rental import Rental
 from microcluster.lifecycle.pulumi_state import Held
 from microcluster.planning.run_cost import CENT
 from providers.rental.account import Extension, Resource
@@ -28,7 +28,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     account, said = read_statement(stack, home)
     keep(home, said)
     owner, now = said.owner, said.read
-    *earlier, bill = rentals(said.charges, now) or [Rental(now)]
+    *earlier, bill = said.rentals or [Rental(now)]
     before = Rental(now, tuple(row for rental in earlier for row in rental.rows))
     if show_all:
         before, bill = Rental(now), Rental(now, said.charges)
@@ -58,6 +58,7 @@ def facts(bill: Rental, before: Rental, compared: Compared, mark: str, account: 
     state = "agrees" if compared.agrees else "differs"
     return {
         "account": account.identity().account_id,
+        "rental": bill.id,
         "mark": mark,
         "items": [{**vars(row), "is_open": row.is_open} for row in bill.rows],
         "total": bill.cost,
@@ -83,7 +84,8 @@ def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
         until = "still billed" if row.is_open else when(row.closed)
         rows.append((row.id, row.host, row.description, when(row.opened), until, price(row), _money(row.so_far)))
     payer = "; emulated, nobody pays" if account.is_emulated else ""
-    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
+    name = f", rental {bill.id}" if bill.id else ""
+    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{name}{payer}"
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
 
 
