@@ -23,6 +23,7 @@ def main() -> None:
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)
     pulumi.export("run", job.run)
+    pulumi.export("rental", cluster.rental)
     pulumi.export("microcluster", job.facts)
 
 

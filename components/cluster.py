@@ -92,6 +92,8 @@ class TrainingCluster(pulumi.ComponentResource):
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
     machine_ids: list[pulumi.Output[str]]
+    rental: pulumi.Output[str] | None = None
+    """The id of the rental; that of a queue stands in the site's records alone."""
     ready: list[pulumi.Resource]
     """Resources that a job waits for."""
 
@@ -103,7 +105,7 @@ class TrainingCluster(pulumi.ComponentResource):
         """Take its nodes, and the price that the ledger gives for all of them."""
         self.facts = completed(self._known, hosts=tuple(node.host for node in nodes))
         self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
-        self.machine_ids = [node.machine.id for node in nodes]
+        self.machine_ids, self.rental = [node.machine.id for node in nodes], nodes[0].machine.rental
 
     @property
     def costs(self) -> pulumi.Output[list[str]]:

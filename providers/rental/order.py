@@ -64,8 +64,8 @@ class Session:
         """The stacks for which this process may order, and when it had waited for the lists."""
         self.limits = Terms(0)
         """Those of the stack file; the moment of the first order is in the account."""
-        self.named: set[Owner] = set()
-        """The stacks whose rental this process has written into the account."""
+        self.named: dict[Owner, str] = {}
+        """The rentals that this process has written into the account."""
         self.secrets: tuple[str, ...] = ()
         self._open = open_account
         self._lock = threading.Lock()
@@ -278,7 +278,7 @@ def _name_rental(op: Operation, market: Market, claim: Claim, owner: Owner) -> N
     if terms != claim.terms:
         newest = market.claim(owner, key_ids=[claim.object_id]) or claim
         market.write_claim(replace(newest, terms=terms), owner)
-    op.session.named.add(owner)
+    op.session.named[owner] = terms.rental_id(market.whoami().account_id, owner)
 
 
 def rental_began(market: Market, owner: Owner, terms: Terms | None, now: int) -> int:

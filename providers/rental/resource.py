@@ -25,6 +25,8 @@ from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
 from providers.rental.spec import Limited, Problem, Spec, Values, other_key, other_mark, problems
 
+RENTAL = "rental"
+
 
 @dataclass(frozen=True)
 class Created:
@@ -125,9 +127,11 @@ class Rented(Managed):
         spec, owner = self.DECLARED.SPEC.model_validate(inputs), self.owner(op, inputs)
         request, market = self.request(op, spec, owner), op.market()
         made = adopt_or_order(op, market, request)
+        # One that an earlier process has ordered is named by the next refresh: nothing may fail between order and state.
+        rental = {RENTAL: op.session.named.get(owner)} if RENTAL in self.DECLARED.output_keys() else {}
         if isinstance(made, str):
-            return Created(made, self._finished(op, market, spec, made, request.outputs, is_new=True))
-        lasting = self.lasting(market, owner, made.id, inputs, request.adopted)
+            return Created(made, self._finished(op, market, spec, made, {**request.outputs, **rental}, is_new=True))
+        lasting = self.lasting(market, owner, made.id, inputs, request.adopted) | rental
         check_adoptable(made, spec, self.LATER, self.flaws(made, lasting))
         op.log.info(f"Goes on with {made.described}, whose order was accepted before.")
         return Created(made.id, self._finished(op, market, spec, made.id, lasting, is_new=True))
@@ -147,7 +151,7 @@ class Rented(Managed):
             return None
         found.check_ours(owner, "reading")
         live = {**inputs, **self.drift(found, inputs)}
-        lasting = self.lasting(market, owner, resource_id, inputs, old)
+        lasting = self.lasting(market, owner, resource_id, inputs, old) | self._rental(op, market, owner, old)
         outputs = {**found.outputs, **lasting, "accountId": market.whoami().account_id}
         try:
             state = Readiness(op, market, found).assess(found)
@@ -160,7 +164,8 @@ class Rented(Managed):
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Go on with one that was not ready, and change in place what can be changed in place."""
         spec, market = self.DECLARED.SPEC.model_validate(inputs), op.market(old.get("accountId"))
-        lasting = self.lasting(market, self.owner(op, inputs), resource_id, inputs, old)
+        owner = self.owner(op, inputs)
+        lasting = self.lasting(market, owner, resource_id, inputs, old) | self._rental(op, market, owner, old)
         return self._finished(op, market, spec, resource_id, lasting, is_new=False)
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
@@ -169,6 +174,13 @@ class Rented(Managed):
         sought = Resource(self.KIND, resource_id, op.name, owner)
         close(op, market, sought, fresh_until=fresh_until(op, market, sought))
         op.journal(owner.mark).closed(self.KIND, resource_id)
+
+    def _rental(self, op: Operation, market: Market, owner: Owner, old: Values) -> dict[str, Any]:
+        """Return the output that names the rental, for what has it."""
+        if RENTAL not in self.DECLARED.output_keys():
+            return {}
+        terms = None if old.get(RENTAL) else market.terms(owner)
+        return {RENTAL: terms.rental_id(market.whoami().account_id, owner) if terms else old.get(RENTAL)}
 
     def _finished(
         self, op: Operation, market: Market, spec: Any, resource_id: str, lasting: Values, *, is_new: bool
