@@ -25,6 +25,7 @@ def plain(text):
     return text.replace("%%", "%")
 
 def words(text):
+    assert not re.search(r'\\[^\\"]', text.replace(r"\\", "")), f"{text} has an escape that is none of ours"
     split = re.findall(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|\S+', text)
     return [plain(re.sub(r'\\([\\"])', r"\1", each[1:-1] if each[0] in "\"'" else each)) for each in split]
 
@@ -197,6 +198,9 @@ def test_the_very_line_is_proved_with_any_path_and_nothing_of_the_terminal(eithe
     chosen = timer.timer(job)
     chosen.install()
     assert chosen.prove() != 0
+    assert "%" not in "".join(either.lines if type(chosen) is timer.Cron else []).replace(
+        "\\%", ""
+    )  # It ends cron's command.
     looked = (either.person / "looked").read_text()
     assert looked == f"{job.variables['MICROCLUSTER_HOME']}|{job.folder}|guard --stack v100|{either.person}|\n"
     assert chosen.where()[1] and chosen.remove() and not chosen.where()[0]
@@ -245,6 +249,23 @@ def test_a_moved_clone_is_told_that_its_timer_can_no_longer_run(either):
     assert timer.timer(either.job("here", home="other")).where() == ("", False)
     here.install()
     assert here.where()[1] and here.remove() and not here.where()[0]
+
+
+def test_a_timer_that_can_run_is_named_before_one_that_cannot(either):
+    timer.timer(either.job("a")).install()
+    here = timer.timer(either.job("b"))
+    here.install()
+    shutil.rmtree(either.person / "a")
+    assert here.where()[1]
+
+
+def test_a_line_that_a_person_made_a_comment_holds_nothing(computer):
+    chosen = timer.timer(computer.job())
+    chosen.install()
+    (computer.person / "crontab").write_text(f"# {computer.lines[0]}\n")
+    assert chosen.where() == ("", False)
+    chosen.install()
+    assert chosen.where()[1] and len(computer.lines) == 1
 
 
 @pytest.mark.parametrize("act", ["install", "remove"])
