@@ -210,7 +210,7 @@ def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monk
     assert explain.explain.code(stack="dev", as_json=True) == 0
     said = capsys.readouterr()
     assert "36 times the default of 140 steps" in said.err
-    assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
+    assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $30.60"
 
 
 def test_stopping_names_the_machine_that_does_not_answer_or_was_not_looked_at(monkeypatch):
