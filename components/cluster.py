@@ -12,6 +12,7 @@ from pulumi_command import local
 
 from core.home import Home
 from core.key_file import KeyFileError
+from microcluster.config.rules_and_defaults import least_hours
 from microcluster.config.sections import Container as ContainerSection
 from microcluster.config.stack import ConfigError, Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
@@ -45,6 +46,8 @@ class TrainingClusterArgs:
         """The inputs of the ledger of an account that sells, which checks and prices all of it before any part is ordered."""
         cluster, guard = self.stack.cluster, self.stack.guard
         limits = guard.in_account if guard else {}
+        if "budget_cents" in limits:
+            limits["least_hours"] = least_hours(cluster, self.stack.job)
         return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **limits, **cluster.order()}
 
 

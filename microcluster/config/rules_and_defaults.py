@@ -12,7 +12,7 @@ from microcluster.config.sections import StackFile
 from microcluster.config.validation_messages import unknown_key
 from microcluster.jobs.job_section import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
-from microcluster.planning.run_cost import smallest_budget
+from microcluster.planning.run_cost import budget_hours, smallest_budget
 
 TIME_SCALE = "timeScale"
 """The setting of every account: the unit of all waits of its provider."""
@@ -96,6 +96,12 @@ def _problems_of_runtime(account: Account, kind: type[Section] | None, written: 
 def hours_to_first_training(cluster: ClusterSection, job: Section) -> float:
     """Return the hours from the order until an hour of training is over: the longest preparation and making of the data, and that hour."""
     return account_of(cluster.account).hours_before(job.workload())[2] + FIRST_TRAINING_H
+
+
+def least_hours(cluster: ClusterSection, job: Section) -> int:
+    """Return the started hours that a budget has to pay, the guard's reserve among them, whatever an hour costs."""
+    by_month = bool(cluster.prices and cluster.prices.by_month)
+    return budget_hours(hours_to_first_training(cluster, job), by_month=by_month)
 
 
 def problems_of_budget(file: StackFile) -> list[str]:
