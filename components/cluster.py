@@ -46,7 +46,7 @@ class TrainingClusterArgs:
     def whole_order(self) -> dict[str, Any]:
         """The inputs of the ledger of an account that sells, which checks and prices all of it before any part is ordered."""
         cluster = self.stack.cluster
-        return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **cluster.order()}
+        return {"mark": self.owner.mark, "stack": self.owner.label, "nodes": cluster.nodes, **cluster.order()}
 
 
 class Node(pulumi.ComponentResource):
@@ -123,7 +123,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     hardware = stack.cluster.hardware
     expected = stack.forecast.prediction if stack.forecast else None
     return ClusterFacts(
-        stack=stack.name,
+        stack=owner.label,
         mark=owner.mark,
         hosts=tuple(Host(host, "", "", "", "") for host in stack.cluster.hostnames),
         key_file=owner.key_file,

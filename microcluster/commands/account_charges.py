@@ -79,7 +79,7 @@ def kept(home: Home) -> list[Statement]:
 
 def cost_of(cluster: ClusterFacts, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
-    return _cost(lambda: (account_of(cluster), Owner(cluster.stack, cluster.mark)), say)
+    return _cost(lambda: (account_of(cluster), cluster.owner), say)
 
 
 def cost_of_stack(stack: str) -> Cost:
@@ -112,6 +112,6 @@ def account_and_owner(stack: str) -> tuple[OpenedAccount, Owner]:
     except (CommandFailed, ClusterFactsError):  # The receipt matters most when the state is lost.
         cluster = None
     if cluster:
-        return account_of(cluster), Owner(stack, cluster.mark)
+        return account_of(cluster), cluster.owner
     named = config.read_account(stack)
-    return open_account(named.name, named.config_file), Owner(stack, config.owner(stack).mark)
+    return open_account(named.name, named.config_file), config.owner(stack).bearing

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.catalog.billing_rules import DOLLARS, plain
-from core.home import PUBLIC_KEY, Home
+from core.home import PUBLIC_KEY, Home, stack_of
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import Statement, keep, kept, read_statement
 from microcluster.commands.command_line import FAILED, SENTENCES, command, print_json, sentence
@@ -85,8 +85,7 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
     """Return what each account says, or what was kept of it, and why the accounts of which stacks say nothing."""
     found = {one.owner: one for one in kept(home)}
     unread: dict[str, list[str]] = {}
-    for folder in sorted(path.parent for path in home.keys.glob(f"*/{PUBLIC_KEY}")):
-        stack = folder.name
+    for stack in sorted({stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}):
         try:
             _, said = read_statement(stack, home)
             if said.charges or said.owner in found:
