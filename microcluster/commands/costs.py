@@ -105,7 +105,8 @@ def rentals_of(said: Statement, artifacts: Path) -> list[Paid]:
     for rental in rentals(said.charges, said.read):
         began = {row.opened.timestamp() for row in rental.rows}
         runs = tuple(sorted(run for run, moments in opened.items() if moments & began))
-        found.append(Paid(rental.read_at, rental.rows, stack=said.owner.stack, emulated=said.emulated, runs=runs))
+        stack = stack_of(Home.of().keys / said.owner.stack)
+        found.append(Paid(rental.read_at, rental.rows, stack=stack, emulated=said.emulated, runs=runs))
     return found
 
 

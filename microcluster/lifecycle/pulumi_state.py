@@ -193,7 +193,7 @@ def _held(resource: Mapping[str, Any]) -> Held:
 def owner_in(inputs: Mapping[str, Any]) -> Owner | None:
     """Read whose a resource is: a ledger's inputs say it, and the facts on the standard input of a step."""
     with suppress(ValueError, TypeError):
-        inputs = json.loads(inputs["stdin"]) if "stdin" in inputs else inputs
+        inputs = dict(json.loads(inputs["stdin"])) if "stdin" in inputs else inputs
     stack, mark = inputs.get("stack"), inputs.get("mark")
     return Owner(stack, mark) if isinstance(stack, str) and isinstance(mark, str) else None
 

@@ -109,6 +109,7 @@ def test_a_copied_folder_is_an_owner_of_its_own_also_after_a_rename(home):
     rename(home, "v100", "big")
     renamed.settle(home)
     shutil.copytree(home.keys / "v100", home.keys / "p100")
+    assert labels(home, "big", "p100") == ["v100", "p100"]
     holds(home, "p100", "p100")
     renamed.settle(home)
     assert labels(home, "big", "p100") == ["v100", "p100"]
@@ -118,11 +119,23 @@ def test_a_copied_folder_is_an_owner_of_its_own_also_after_a_rename(home):
     assert config.owner("big").mark == config.owner("small").mark
 
 
-def test_a_copied_state_of_a_stack_that_lives_gets_no_keys(home):
-    shutil.copy(pulumi_state.path_of("v100", home), pulumi_state.path_of("copy", home))
+@pytest.mark.parametrize("copy", ["a-copy", "z-copy"])
+def test_a_copied_state_of_a_stack_that_lives_gets_no_keys(home, copy):
+    shutil.copy(pulumi_state.path_of("v100", home), pulumi_state.path_of(copy, home))
     renamed.settle(home)
-    assert labels(home, "v100", "copy") == ["v100", "copy"]
-    assert not (home.keys / "copy").exists()
+    assert labels(home, "v100", copy) == ["v100", copy]
+    assert not (home.keys / copy).exists()
+
+
+def test_a_name_that_a_second_stack_gets_leads_to_its_keys_alone(home):
+    stack_keys.ensure(home.folder_of("a100"), "a100")
+    holds(home, "a100", "a100")
+    rename(home, "a100", "big")
+    renamed.settle(home)
+    pulumi_state.path_of("big", home).unlink()
+    rename(home, "v100", "big")
+    renamed.settle(home)
+    assert labels(home, "big", "a100") == ["v100", "a100"]
 
 
 def test_keys_with_another_mark_are_given_to_nobody(home):
@@ -138,6 +151,11 @@ def test_states_that_cannot_be_read_keep_no_other_from_its_keys(home):
         pulumi_state.path_of(name, home).write_text("{")
     renamed.settle(home)
     assert labels(home, "big") == ["v100"]
+
+
+def test_the_facts_of_a_step_say_whose_the_stack_of_a_queue_is():
+    steps = [{"stdin": text} for text in (CLUSTER.to_json(), "plain", "[1]", "[]")]
+    assert [pulumi_state.owner_in(each) for each in steps] == [CLUSTER.owner, None, None, None]
 
 
 def test_in_a_shared_backend_a_stack_without_keys_is_asked_for_its_outputs(home, monkeypatch):
@@ -224,7 +242,9 @@ def test_keys_follow_a_rename_that_nobody_saw_before_the_end(home):
     owner = Owner("v100", mark_of(home.keys / "v100"))
     stack_keys.follow(owner, "big")
     assert labels(home, "big") == ["v100"]
-    stack_keys.follow(owner, "big")
+    stack_keys.ensure(home.folder_of("p100"), "p100")
+    stack_keys.follow(owner, "p100")
+    assert labels(home, "big", "p100") == ["v100", "p100"]
     stack_keys.follow(replace(owner, mark="0badcafe"), "other")
     assert labels(home, "big", "other") == ["v100", "other"]
 
