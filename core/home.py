@@ -137,10 +137,8 @@ def bears(folder: Path, mark: str) -> bool:
 
 def stack_of(folder: Path) -> str:
     """Return the name of the stack that has a folder of keys: the folder's own, until the stack is renamed."""
-    try:
-        words = (folder / STACK_FILE).read_text(errors="replace").split()
-    except OSError:
-        words = []
+    file = folder / STACK_FILE
+    words = file.read_text(errors="replace").split() if file.is_file() else []
     return words[1] if len(words) == 2 and words[0] == folder.name else folder.name
 
 
