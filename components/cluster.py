@@ -48,7 +48,7 @@ class TrainingClusterArgs:
         limits = guard.in_account if guard else {}
         if "budget_cents" in limits:
             limits["least_hours"] = least_hours(cluster, self.stack.job)
-        return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **limits, **cluster.order()}
+        return {"mark": self.owner.mark, "stack": self.owner.label, "nodes": cluster.nodes, **limits, **cluster.order()}
 
 
 class Node(pulumi.ComponentResource):
@@ -127,7 +127,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     hardware = stack.cluster.hardware
     expected = stack.forecast.prediction if stack.forecast else None
     return ClusterFacts(
-        stack=stack.name,
+        stack=owner.label,
         mark=owner.mark,
         hosts=tuple(Host(host, "", "", "", "") for host in stack.cluster.hostnames),
         key_file=owner.key_file,

@@ -104,7 +104,7 @@ def kept(home: Home) -> list[Statement]:
 
 def cost_of(cluster: ClusterFacts, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
-    return _cost(lambda: (account_of(cluster), Owner(cluster.stack, cluster.mark)), say)
+    return _cost(lambda: (account_of(cluster), cluster.owner), say)
 
 
 def cost_of_stack(stack: str) -> Cost:
@@ -162,8 +162,8 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
         settings = newest.opens if newest and newest.opens else AccountSettings(DEFAULT)
     if cluster:
         settings = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
-        return settings, Owner(stack, cluster.mark)
-    return settings, Owner(stack, config.owner(stack).mark)
+        return settings, cluster.owner
+    return settings, config.owner(stack).bearing
 
 
 def recorded_account(stack: str) -> str | None:
@@ -178,4 +178,4 @@ def recorded_account(stack: str) -> str | None:
 
 def book_of(stack: str, home: Home) -> Book:
     """Return what the guards of a stack have found: it lies beside its keys, which all who may act share."""
-    return Book(home.keys / stack / "guards")
+    return Book(home.folder_of(stack) / "guards")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.catalog.billing_rules import DOLLARS, plain
-from core.home import PUBLIC_KEY, Home
+from core.home import PUBLIC_KEY, Home, stack_of
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import Statement, keep, kept, read_statement
 from microcluster.commands.command_line import SENTENCES, UNKNOWN, command, print_json, sentence
@@ -86,8 +86,7 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
     """Return what each account says, or what was kept of it, and why the accounts of which stacks say nothing."""
     found = {(one.owner, one.account): one for one in kept(home)}
     unread: dict[str, list[str]] = {}
-    for folder in sorted(path.parent for path in home.keys.glob(f"*/{PUBLIC_KEY}")):
-        stack = folder.name
+    for stack in sorted({stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}):
         try:
             _, said = read_statement(stack, home)
             if said.charges or (said.owner, said.account) in found:
@@ -112,7 +111,12 @@ def rentals_of(said: Statement, artifacts: Path) -> list[Paid]:
     for rental in said.rentals:
         began = {row.opened.timestamp() for row in rental.rows}
         runs = tuple(sorted(run for run, moments in opened.items() if moments & began))
-        of = {"stack": said.owner.stack, "emulated": said.emulated, "account": said.account, "runs": runs}
+        of = {
+            "stack": stack_of(Home.of().keys / said.owner.stack),
+            "emulated": said.emulated,
+            "account": said.account,
+            "runs": runs,
+        }
         found.append(Paid(rental.read_at, rental.rows, id=rental.id, **of))
     return found
 

@@ -74,7 +74,7 @@ class StackHands:
 
         The lock of the guards is beside the stack's own, which `make up` holds while it watches.
         """
-        of_guards = f"{self.stack}.guard"
+        of_guards = f"{self.home.label_of(self.stack)}.guard"
         with ExitStack() as held:
             try:
                 held.enter_context(locks.alone_on(of_guards, "fab guard", self.home))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
+from core.home import Home
 from core.plain_text import count, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis import bottleneck
@@ -93,7 +94,7 @@ def plan(  # noqa: PLR0917 - Fabric makes an option of each
 
 def newest_run(stack: str) -> MeasuredRun | None:
     """Return the pace of the newest run of the stack that left a report on this computer."""
-    reports = reports_in(ARTIFACTS, stack)
+    reports = reports_in(ARTIFACTS, Home.of().label_of(stack))
     newest_first = sorted(reports, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in newest_first:
         with suppress(LookupError):  # One of an earlier version may not say what is needed.

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from core.home import Home, Owner
+from core.home import Home
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import keep, place_of, read_statement
 from microcluster.commands.command_line import FAILED, STACK, command, print_json
@@ -41,7 +41,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
         known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "extension": str(extension)})
     else:
-        lines = [*_sums(bill, before, owner), *differences(compared, stack)]
+        lines = [*_sums(bill, before, owner.mark, stack), *differences(compared, stack)]
         lines += [f"extended by {extension} beside its stack file"] if extension else []
         lines += [f"to come: {each}" for each in to_come]
         lines += of_other_stacks(everything, owner)
@@ -89,16 +89,16 @@ def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
 
 
-def _sums(bill: Rental, before: Rental, owner: Owner) -> list[str]:
+def _sums(bill: Rental, before: Rental, mark: str, stack: str) -> list[str]:
     lines = [f"total: {_money(bill.cost)} {bill.currency}"]
     if before.rows:
         lines.append(
             f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.cost)} {bill.currency}, "
-            f"{_money(bill.cost + before.cost)} {bill.currency} in all (fab receipt --all --stack {owner.stack})"
+            f"{_money(bill.cost + before.cost)} {bill.currency} in all (fab receipt --all --stack {stack})"
         )
     lines += [f"ends later: item {row.id} ({row.host}) at {when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
-    return [*lines, f"open billing items with mark {owner.mark}: {len(bill.open)}"]
+    return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
 
 
 def price(row: Charge) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from rich.filesize import decimal
 
 from core.files import write_whole
-from core.home import Owner
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, rewound
@@ -141,7 +140,7 @@ def answers_of(
 
 def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
     try:
-        charges = account_of(cluster).charges(Owner(cluster.stack, cluster.mark))
+        charges = account_of(cluster).charges(cluster.owner)
     except ProviderError as error:
         note(sentence(str(error)))
         return []

@@ -90,7 +90,7 @@ def request_of(cluster: ClusterFacts) -> dict[str, Any]:
     digits = sha256(folder.encode()).hexdigest()[:5]
     return {
         "name": f"mc{cluster.mark}{digits}",
-        "stack": cluster.stack,
+        "stack": cluster.owner.stack,
         "mark": cluster.mark,
         "run": cluster.run,
         "folder": folder,

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from core.catalog.billing_rules import Prices
-from core.home import Owner, owner_in_domain
+from core.home import Home, Owner, owner_in_domain
 from providers.rental import sweep
 from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource, Terms
 from providers.rental.closing import close
@@ -119,8 +119,8 @@ class Rented(Managed):
         return other_key(inputs, old_inputs) or super().check(inputs, old_inputs)
 
     def owner(self, op: Operation, inputs: Values) -> Owner:
-        """Read whose it is: a machine's domain says it, also after its stack got another name."""
-        return owner_in_domain(inputs.get("domain")) or Owner(op.stack, str(inputs.get("mark") or ""))
+        """Read whose it is: a machine's domain says it, and else the key folder with its mark, also after a rename."""
+        return owner_in_domain(inputs.get("domain")) or Home.of().owner_of(op.stack, str(inputs.get("mark") or ""))
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
@@ -145,7 +145,7 @@ class Rented(Managed):
         except WaitError as error:
             raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
         if found is None:
-            op.journal(owner.mark).closed(self.KIND, resource_id)
+            op.journal(owner).closed(self.KIND, resource_id)
         if found is None or not found.is_alive:
             self.gone(op, market, resource_id, inputs, old)
             return None
@@ -173,7 +173,7 @@ class Rented(Managed):
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         sought = Resource(self.KIND, resource_id, op.name, owner)
         close(op, market, sought, fresh_until=fresh_until(op, market, sought))
-        op.journal(owner.mark).closed(self.KIND, resource_id)
+        op.journal(owner).closed(self.KIND, resource_id)
 
     def _rental(self, op: Operation, market: Market, owner: Owner, old: Values) -> dict[str, Any]:
         """Return the output that names the rental, for what has it."""

@@ -166,7 +166,7 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setattr(pulumi, "PULUMI", slow)
-    monkeypatch.setattr(stack_outputs, "LIMIT_S", 0.2)
+    monkeypatch.setattr(stack_outputs.pulumi_state, "QUICK_S", 0.2)
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://shared")
     with pytest.raises(command_line.CommandFailed, match=r"no answer within 0.2 s. Run the same command again.$"):
         stack_outputs.find_cluster("local")
