@@ -54,6 +54,11 @@ class Home:
         return self.root / "digests"
 
     @property
+    def guarded(self) -> Path:
+        """The folder of the owners that another computer orders for and this one guards, each in a file named after its stack."""
+        return self.root / "guarded"
+
+    @property
     def receipts(self) -> Path:
         return self.root / "receipts"
 
@@ -188,6 +193,11 @@ class Owner:
     def tags(self) -> tuple[str, ...]:
         """The tags of the stack's guests, for people who look through the account."""
         return (ZONE, f"mc-mark-{self.mark}", f"mc-stack-{self.stack}")
+
+
+def owner_in_word(word: str) -> Owner | None:
+    """Read an owner as it writes itself."""
+    return _owner(re.fullmatch(_OWNER, word))
 
 
 def owner_in_domain(domain: Any) -> Owner | None:

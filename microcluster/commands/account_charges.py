@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from core.files import write_whole
-from core.home import PRIVATE_DIR, Home, Owner
+from core.home import PRIVATE_DIR, Home, Owner, owner_in_word
 from core.local_name import local_name
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT, AccountSettings
-from microcluster.commands.command_line import SENTENCES, CommandFailed, sentence
+from microcluster.commands.command_line import SENTENCES, CommandFailed, UserMistake, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
@@ -153,17 +153,45 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
         cluster = find_cluster(stack)
     except (CommandFailed, ClusterFactsError, config.ConfigError):  # The account matters most when the state is lost.
         cluster = None
-    newest = book_of(stack, Home.of()).newest()
+    newest, guarded = book_of(stack, Home.of()).newest(), guarded_owner(stack)
     try:
         settings = config.read_account(stack)
     except config.ConfigError:
-        if not (cluster or (newest and newest.opens)):
+        if not (cluster or guarded or (newest and newest.opens)):
             raise
         settings = newest.opens if newest and newest.opens else AccountSettings(DEFAULT)
     if cluster:
         settings = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
         return settings, cluster.owner
-    return settings, config.owner(stack).bearing
+    return settings, guarded or config.owner(stack).bearing
+
+
+def guarded_owner(stack: str) -> Owner | None:
+    """Return what the stack's things bear where this computer only guards what another one has ordered."""
+    file = Home.of().guarded / stack
+    return owner_in_word(file.read_text(errors="replace").strip()) if file.is_file() else None
+
+
+def take_up(stack: str, mark: str) -> None:
+    """Let this computer guard what another one has ordered under a mark, with the account's key alone.
+
+    Raises:
+        UserMistake: the account shows nothing with the mark, or things of several stacks.
+    """
+    home, settings = Home.of(), AccountSettings(DEFAULT)
+    with suppress(config.ConfigError):
+        settings = config.read_account(stack)
+    account = open_account(settings.name, settings.config_file)
+    found = {each.owner for each in account.everything() if each.owner and each.owner.mark == mark and each.is_alive}
+    owner = next((each for each in found if each.stack == stack or len(found) == 1), None)
+    if owner is None:
+        stacks = f"things of the stacks {', '.join(sorted(each.stack for each in found))}" if found else "nothing"
+        raise UserMistake(
+            f"Guarding mark {mark}: account {account.identity().account_id} shows {stacks} with it. The mark stands in the domain of each machine; "
+            f"a stack of another account than {settings.name} needs its stack file here. Then: fab guard --stack STACK --mark MARK"
+        )
+    home.guarded.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    write_whole(home.guarded / stack, f"{owner}\n", 0o600)
 
 
 def recorded_account(stack: str) -> str | None:

@@ -79,7 +79,7 @@ HELP = {
     "everything": "also large files that nobody has named, and earlier runs on the machines",
     "all": "show all rentals, not only the last one",
     "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
-    "mark": "cancel everything with this mark",
+    "mark": "the mark of what is meant, eight hex digits; fab guard takes up what another computer has ordered",
     "runs": "two or more runs, or how their names begin; the option itself may be left out",
     "id": "cancel this id of the list; may be given several times",
     "preflight": "show every preflight check",

@@ -14,7 +14,7 @@ from core.catalog.billing_rules import DOLLARS, money
 from core.home import Home, stack_of
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.account_charges import account_and_owner, book_of
+from microcluster.commands.account_charges import account_and_owner, book_of, guarded_owner, place_of, take_up
 from microcluster.commands.command_line import (
     FAILED,
     STACK,
@@ -52,11 +52,18 @@ class LimitReached(Exception):
 
 @command
 def guard(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK, install: bool = False, remove: bool = False, status: bool = False, as_json: bool = False
+    stack: str = STACK,
+    install: bool = False,
+    remove: bool = False,
+    status: bool = False,
+    as_json: bool = False,
+    mark: str = "",
 ) -> int:
     """Look once at the stack's limits and act; 0 all is well, 1 alarm, 3 something cannot be read. --install looks every minute."""
     home = Home.of()
     use_own_backend(home)
+    if mark:
+        take_up(stack, mark)
     act = partial(_guard, home=home, install=install, remove=remove, status=status, as_json=as_json)
     has_it, is_stack = stack_of(home.keys / stack), stack in config.stacks()
     if has_it == stack or (is_stack and (install or remove or status)):
@@ -131,6 +138,8 @@ def limits_known(stack: str, home: Home) -> Limits:
         UserMistake: nothing was rented with limits, and the stack file has none.
     """
     newest = book_of(stack, home).newest()
+    if guarded_owner(stack):
+        return Limits.of_account()
     try:
         limits, why = limits_of(stack), f"stacks/Pulumi.{stack}.yaml has no microcluster:guard"
     except config.ConfigError as error:
@@ -306,7 +315,7 @@ def say_limits(known: config.Stack) -> None:
 
 def _install(stack: str, home: Home) -> int:
     """Install the timer, and look once as it will: with nothing of this terminal."""
-    of = config.read_account(stack)
+    of, _ = place_of(stack)
     missing = account_opening.why_no_key(of.name, of.config_file, exported={})
     if missing:
         raise UserMistake(
