@@ -195,7 +195,7 @@ STOP = (
     Defect(
         "unit of systemd is asked for without sudo",
         "no run starts on a Paperspace machine, which is billed",
-        "agent/supervise/supervisor.py",
+        "agent/supervise/detached.py",
         '(["sudo", "-n"], ["--uid=" + user])',
         "([], [])",
         "tests/unit/test_agent_supervisor.py::test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user",
