@@ -69,6 +69,11 @@ def test_the_stack_becomes_guests_behind_one_router() -> None:
     assert {guest.inputs["domain"] for guest in guests} == {"dev-1f3a9c42.microcluster"}
 
 
+def test_a_renamed_stack_declares_what_it_did_before() -> None:
+    before, after = (declared(config.parse(name, written())) for name in ("dev", "big"))
+    assert {name: args.inputs for name, args in after.items()} == {name: args.inputs for name, args in before.items()}
+
+
 def test_with_a_private_vlan_every_guest_names_it_and_no_router() -> None:
     made = declare(cluster__privateVlan=1234)
     guests, (ledger,) = of_type(made, "VirtualGuest"), of_type(made, "Ledger")
