@@ -15,12 +15,10 @@ from core.key_file import KeyFileError
 from microcluster.config.sections import Container as ContainerSection
 from microcluster.config.stack import ConfigError, Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
-from microcluster.jobs.image import NGC, registry, registry_key, takes_key_alone
+from microcluster.jobs.image import KEY_FILE, NGC, registry, registry_key, takes_key_alone
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import decided
 
-REGISTRY_KEY = "ngc_key"
-"""NVIDIA's key in the home, or beside the account's credentials, where an emulated account has its registry's own."""
 # `exec`: Pulumi stops only its direct child, which must be the verb itself and not a shell around it.
 _FAB = "exec .venv/bin/fab"
 
@@ -159,7 +157,7 @@ def _container_of(stack: Stack, section: ContainerSection) -> Container:
     key_file = _registry_key_file(stack, section)
     if key_file and key_file.exists():  # Else it is found when the machines bill already.
         try:
-            registry_key(section.image, key_file, REGISTRY_KEY)
+            registry_key(section.image, key_file)
         except KeyFileError as error:
             raise ConfigError(
                 f"The registry's key in {key_file} is not used, as {error} Nothing was ordered."
@@ -179,8 +177,8 @@ def _registry_key_file(stack: Stack, container: ContainerSection) -> Path | None
         return Home.of().expand(container.registry_key_file)
     if not takes_key_alone(container.image):
         return None
-    beside = [Path(stack.account_config_file).with_name(REGISTRY_KEY)] if stack.account_config_file else []
-    users = [Home.of().root / REGISTRY_KEY] if registry(container.image) == NGC else []
+    beside = [Path(stack.account_config_file).with_name(KEY_FILE)] if stack.account_config_file else []
+    users = [Home.of().root / KEY_FILE] if registry(container.image) == NGC else []
     return next((file for file in (*beside, *users) if file.exists()), None)
 
 

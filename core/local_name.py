@@ -41,17 +41,15 @@ def local_name(path: str) -> str:
 
 
 def _part(part: str, reserved: tuple[str, ...]) -> str:
-    escaped = "".join(c if c.isprintable() else _escape(c) for c in ESCAPED_ALREADY.sub("%25", part))
+    escaped = "".join(
+        c if c.isprintable() else quote(os.fsencode(c), safe="") for c in ESCAPED_ALREADY.sub("%25", part)
+    )
     if part.lower() in reserved or part == "HEAD":
         escaped = f"%{ord(part[0]):02X}{part[1:]}"
     if len(escaped.encode()) > LONGEST_PART:
         kept = escaped.encode()[:KEPT_OF_PART].decode(errors="ignore")
         return f"{kept}%~{_digest(part)}"
     return escaped
-
-
-def _escape(character: str) -> str:
-    return quote(os.fsencode(character), safe="")
 
 
 def _digest(text: str) -> str:

@@ -27,6 +27,6 @@ class KeyPair:
         return cls(private.decode(), public_line(key))
 
 
-def public_line(key: Ed25519PrivateKey) -> str:
+def public_line(key: serialization.SSHPrivateKeyTypes) -> str:
     """Write the public part of a key as one line."""
     return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()

@@ -1,15 +1,13 @@
 """The ssh keys of each stack: made once by set-up, made anew only between two rentals, kept after a destroy."""
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
 from core.files import write_whole
 from core.home import MARK_FILE, PRIVATE_DIR, Home, KeysError, Owner, mark_of
-from core.ssh_key import KeyPair
+from core.ssh_key import KeyPair, public_line
 
 ADMIN = "id_ed25519"
 RANK = "rank_ed25519"
@@ -78,20 +76,17 @@ def _public_line(private: Path) -> str:
             f"Reading the key {private}: {broken}. Machines may be rented with it, so it is not replaced. "
             "Restore it from a copy; if nothing was ever ordered with it, remove it and repeat."
         ) from broken
-    line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return line.decode()
+    return public_line(key)
 
 
 def _publish(path: Path, content: bytes, mode: int) -> bool:
     """Write ``content`` to ``path`` atomically unless the file exists; return whether it was written."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_whole(scratch, content, mode)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(scratch, mode)
-        with suppress(FileExistsError):
-            os.link(scratch, path)
-            return True
+        os.link(scratch, path)
+    except FileExistsError:
         return False
     finally:
-        os.unlink(scratch)
+        scratch.unlink()
+    return True

@@ -6,6 +6,7 @@ standard library: setup reads it first.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,19 @@ ACCOUNTS: Mapping[str, tuple[str, ...]] = {
     "pbs": (),
 }
 """The accounts, and for each the environment variables with its secrets: those that we read, and those that other tools for it read."""
+
+
+@dataclass(frozen=True)
+class AccountSettings:
+    """Which account: its name here, the file with its key, and the unit of its provider's waits.
+
+    Attributes:
+        config_file: None for the account's usual sources.
+    """
+
+    name: str
+    config_file: str | None = None
+    time_scale: float = 1.0
 
 
 def account_of(name: str | None) -> "Account":

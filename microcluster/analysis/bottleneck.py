@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ConfigDict
-
 from agent.step_time_model import TCP_SHARE
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.samples import MEGABIT_BYTES, Traffic
@@ -31,8 +29,6 @@ class Link:
         ring_bytes: of one card each way in a step, by the ring's law; None when nobody knows the model's size.
         compute_s: predicted compute time of a step; None for what was never timed.
     """
-
-    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
 
     nodes: int
     step_s: float | None

@@ -1,6 +1,7 @@
 """The account of any stack with all that it has charged, and what a stack that is up costs now."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -9,15 +10,19 @@ from pydantic import TypeAdapter
 from core.files import write_whole
 from core.home import PRIVATE_DIR, Home, Owner
 from core.plain_text import note
-from microcluster.accounts.registry import DEFAULT
+from microcluster.accounts.registry import DEFAULT, AccountSettings
 from microcluster.commands.command_line import SENTENCES, CommandFailed, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
+from microcluster.guard.records import Book
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
+from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
+from microcluster.lifecycle.pulumi_state import BrokenStateError
 from microcluster.planning.run_cost import Cost
+from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
@@ -106,12 +111,51 @@ def account_of(cluster: ClusterFacts) -> OpenedAccount:
 
 
 def account_and_owner(stack: str) -> tuple[OpenedAccount, Owner]:
-    """Open the stack's account, which its outputs name, or its stack file where there are none."""
+    """Open the stack's account: that of its outputs, of its stack file where there are none, or of what a guard wrote down of it.
+
+    Raises:
+        AccountError: the key opens another account than the one in which the stack rents.
+    """
+    settings, owner = place_of(stack)
+    account = open_account(settings.name, settings.config_file)
+    recorded, live = recorded_account(stack), account.identity()
+    if recorded and recorded != live.account_id:
+        raise AccountError(
+            f"reading what stack {stack} rents: it rents in account {recorded}, and the key is for account {live.account_id} "
+            f"({live.username} at {live.endpoint}). Nothing is known of it from there. Use the key of account {recorded}."
+        )
+    return account, owner
+
+
+def place_of(stack: str) -> tuple[AccountSettings, Owner]:
+    """Return what opens the stack's account, and whose the stack is; nothing of it needs Pulumi or a sound stack file."""
     try:
         cluster = find_cluster(stack)
-    except (CommandFailed, ClusterFactsError):  # The receipt matters most when the state is lost.
+    except (CommandFailed, ClusterFactsError, config.ConfigError):  # The account matters most when the state is lost.
         cluster = None
+    newest = book_of(stack, Home.of()).newest()
+    try:
+        settings = config.read_account(stack)
+    except config.ConfigError:
+        if not (cluster or (newest and newest.opens)):
+            raise
+        settings = newest.opens if newest and newest.opens else AccountSettings(DEFAULT)
     if cluster:
-        return account_of(cluster), Owner(stack, cluster.mark)
-    named = config.read_account(stack)
-    return open_account(named.name, named.config_file), Owner(stack, config.owner(stack).mark)
+        settings = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
+        return settings, Owner(stack, cluster.mark)
+    return settings, Owner(stack, config.owner(stack).mark)
+
+
+def recorded_account(stack: str) -> str | None:
+    """Return the id of the account in which the stack rents, by Pulumi's state or by what a guard wrote down; None where neither says it."""
+    home = Home.of()
+    with suppress(BrokenStateError):
+        if found := pulumi_state.read(stack, home).account_id:
+            return found
+    newest = book_of(stack, home).newest()
+    return newest.account or None if newest and newest.lives else None
+
+
+def book_of(stack: str, home: Home) -> Book:
+    """Return what the guards of a stack have found: it lies beside its keys, which all who may act share."""
+    return Book(home.keys / stack / "guards")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -14,9 +13,11 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from microcluster.commands import command_line
-from microcluster.setup.process import start
+from microcluster.setup.process import start, stop_group
 
 GRACE_S = 5.0
+QUIETLY = (signal.SIGTERM, signal.SIGKILL)
+"""An interrupt would have it print where it was while it still imports."""
 MOST_BYTES = 16 << 20
 
 
@@ -28,7 +29,7 @@ def apart(limit_s: float, function: Callable[..., Any], **options: Any) -> Any |
         options: what JSON can hold.
     """
     of = function.function if isinstance(function, command_line.Command) else function
-    with tempfile.TemporaryFile() as result:
+    with os.fdopen(os.memfd_create("result"), "r+b") as result:  # No disk may be full.
         words = (str(result.fileno()), of.__module__, of.__name__, json.dumps(options))
         argv = (sys.executable, "-m", "microcluster.commands.apart", *words)
         process = start(argv, os.environ, pass_fds=(result.fileno(),))
@@ -36,18 +37,10 @@ def apart(limit_s: float, function: Callable[..., Any], **options: Any) -> Any |
             with suppress(subprocess.TimeoutExpired):
                 process.wait(limit_s)
         finally:
-            _end(process)
+            stop_group(process, QUIETLY, GRACE_S)
         result.seek(0)
         text = result.read(MOST_BYTES)
     return from_json(text) if text and process.returncode == 0 else None
-
-
-def _end(process: subprocess.Popen[Any]) -> None:
-    """End a process and what it has started; TERM is quiet also while it still imports."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, kind)
-            process.wait(GRACE_S)
 
 
 def main(result: str, module: str, name: str, options: str) -> None:

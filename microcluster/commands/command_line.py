@@ -19,9 +19,10 @@ from core.polling import NotReadyError
 from microcluster.config.stack import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
-from microcluster.setup.errors import FAILED, INTERRUPTED, MISTAKE, CommandFailed, UserMistake, of_the_system
+from microcluster.setup.errors import FAILED, INTERRUPTED, MISTAKE, UNKNOWN, CommandFailed, UserMistake, of_the_system
 from microcluster.setup.secret_env import kept
-from providers.rental.errors import ProviderError
+from providers.rental.errors import AccountError, CallError, ProviderError
+from providers.rental.key_file import CredentialsError
 from providers.rental.redaction import redacted, without_secrets
 
 STACK = "local"
@@ -32,15 +33,18 @@ ENDS: tuple[tuple[type[Exception], int, str], ...] = (
     (KeysError, FAILED, ""),
     (
         UnreachableError,
-        FAILED,
+        UNKNOWN,
         "Check that the machine is up and that adminCidrs contains this computer's address, then run the same command again.",
     ),
-    (LoginRefusedError, FAILED, "Check that nobody has changed the keys there, then run the same command again."),
+    (LoginRefusedError, UNKNOWN, "Check that nobody has changed the keys there, then run the same command again."),
     (CommandError, FAILED, f"\n{AGAIN} If that does not help, look at the machine: fab ssh"),
     (NotReadyError, FAILED, AGAIN),
     (CommandFailed, FAILED, ""),
     (RemoteError, FAILED, ""),
     (ClusterFactsError, FAILED, ""),
+    (AccountError, UNKNOWN, ""),
+    (CredentialsError, UNKNOWN, ""),
+    (CallError, UNKNOWN, ""),
     (ProviderError, FAILED, ""),
 )
 """The errors whose texts are full sentences, with their exit codes and what to do next; the first that fits counts."""

@@ -12,7 +12,7 @@ from core.catalog.billing_rules import DOLLARS, plain
 from core.home import PUBLIC_KEY, Home
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import Statement, keep, kept, read_statement
-from microcluster.commands.command_line import FAILED, SENTENCES, command, print_json, sentence
+from microcluster.commands.command_line import SENTENCES, UNKNOWN, command, print_json, sentence
 from microcluster.commands.report import reports_in
 from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
@@ -63,7 +63,7 @@ class Paid(Rental):
 
 @command
 def costs(as_json: bool = False) -> int:
-    """Show what all stacks of this key folder cost, by rental and by day, also as a page; exit code 1 if an account is silent."""
+    """Show what all stacks of this key folder cost, by rental and by day, also as a page; exit code 3 if an account is silent."""
     home = Home.of()
     said, unread = statements(home)
     found = [rental for one in said for rental in rentals_of(one, ARTIFACTS)]
@@ -78,7 +78,7 @@ def costs(as_json: bool = False) -> int:
         say("\n".join([*told, f"page: {page}"]))
     for why, stacks in unread.items():
         note(f"Of {', '.join(stacks)} only what was kept here counts: {why}")
-    return FAILED if any(why != NO_KEY for why in unread) else 0
+    return UNKNOWN if any(why != NO_KEY for why in unread) else 0
 
 
 def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:

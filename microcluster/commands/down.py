@@ -1,22 +1,29 @@
 """`fab down`: stop the job, cancel everything, check the account and print the receipt."""
 
-from core.home import Home
-from core.plain_text import count, say
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from core.home import Home, Owner
+from core.plain_text import count, note, say
 from core.polling import NotReadyError
 from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
+from microcluster.commands.account_charges import account_and_owner, place_of
 from microcluster.commands.apart import apart
-from microcluster.commands.command_line import FAILED, STACK, CommandFailed, local_command, run_part
+from microcluster.commands.command_line import FAILED, STACK, UNKNOWN, CommandFailed, local_command, run_part
 from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
 from microcluster.commands.stop import stop
 from microcluster.config import stack as config
 from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
-from microcluster.lifecycle.locks import alone_on
+from microcluster.lifecycle.locks import Busy, alone_on
 from microcluster.setup import engine
 from microcluster.setup.environment import use_own_backend
+from microcluster.setup.errors import of_the_system
 from microcluster.setup.progress import Stages
+from providers.rental.errors import ProviderError
+from providers.rental.opened_account import OpenedAccount
 
 STOP_LIMIT_S = 120
 
@@ -30,13 +37,71 @@ def down(stack: str = STACK, fetch_first: bool = False, discard: bool = False) -
 
 
 def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int:
-    """Take ``stack`` down, also after a crash or without state; exit code 1 while anything with its mark is billed."""
+    """Take ``stack`` down, also after a crash or without state; exit code 1 while anything with its mark is billed.
+
+    Where Pulumi cannot do it, the account's own calls do.
+    """
     stages = Stages()
-    of = config.read_account(stack)
-    repair(home, stack, "make down", stages)
-    emulator = emulated_account.of_stack(stack, home)
-    with alone_on(stack, "make down", home):
-        held = pulumi_state.known(stack, home)
+    try:
+        return _by_pulumi(home, stack, choice, stages)
+    except Stuck as why:
+        say(
+            f"Pulumi cannot cancel stack {stack}: {why} So the account itself is asked; the next `make up` or `make down` tidies the state."
+        )
+    account, owner = account_and_owner(stack)
+    if any(row.is_open and not row.is_kept for row in account.charges(owner)):
+        unsaved_work.save_before_destroy(stack, choice, stages)
+        _stop_job(stack, stages)
+    return _cancel_by_account(stack, stages)
+
+
+def _cancel_by_account(stack: str, stages: Stages) -> int:
+    account, owner = account_and_owner(stack)
+    with stages.stage("cancel", "everything in the account that has the stack's mark"):
+        failed = by_account(account, owner, place_of(stack)[0].time_scale)
+    if failed:
+        note(failed)
+    return _receipt(stack, stages) or (FAILED if failed else 0)
+
+
+def by_account(account: OpenedAccount, owner: Owner, time_scale: float) -> str:
+    """Cancel all that bears stack and mark, by the account's own calls; return why it is not proven, or an empty text.
+
+    The last rung: it needs no engine, no state, no lock, no room on a disk and no machine that answers.
+    """
+    try:
+        bill = account.cancel_all(owner, time_scale, note)
+    except ProviderError as error:
+        return str(error)
+    say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
+    return ""
+
+
+class Stuck(Exception):
+    """Pulumi cannot cancel; the message is a sentence."""
+
+
+@contextmanager
+def _needed_by_pulumi() -> Iterator[None]:
+    try:
+        yield
+    except Busy:
+        raise
+    except (CommandFailed, config.ConfigError) as error:
+        raise Stuck(str(error)) from error
+    except OSError as error:
+        raise Stuck(f"{of_the_system(error)}.") from error
+
+
+def _by_pulumi(home: Home, stack: str, choice: unsaved_work.Choice, stages: Stages) -> int:
+    with _needed_by_pulumi():
+        of = config.read_account(stack)
+        repair(home, stack, "make down", stages)
+        emulator = emulated_account.of_stack(stack, home)
+    with ExitStack() as lock:
+        with _needed_by_pulumi():
+            lock.enter_context(alone_on(stack, "make down", home))
+            held = pulumi_state.known(stack, home)
         account = emulated_account.rented(emulator, home) if emulator else None
         no_key = account_opening.why_no_key(of.name, of.config_file) if account is None else None
         billed = bool(held.held or (no_key is None if account is None else not account.nothing))
@@ -47,7 +112,8 @@ def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int
                 f"Nothing was canceled, and what stack {stack} holds ({count(len(held.held), 'resource')}) may be billed: {no_key} "
                 f"Then `make down STACK={stack}` again."
             )
-        engine.ensure_any(home, stages)
+        with _needed_by_pulumi():
+            engine.ensure_any(home, stages)
         is_asked = billed or bool(held.resources and not no_key)  # A queue's job is a step of Pulumi's own.
         if emulator and is_asked:
             emulated_account.answer(emulator, home, stages)
@@ -58,7 +124,11 @@ def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int
     if no_key and not held.held and code == 0:  # What went were Pulumi's own resources; the account was not asked.
         return _nothing_here(home, stack, no_key)
     if is_asked:
-        code = code or _prove_cancelled(stack, stages, in_state=bool(held.resources))
+        code = (
+            _cancel_by_account(stack, stages)
+            if code
+            else _prove_cancelled(stack, stages, in_state=bool(held.resources))
+        )
     if emulator:
         _stop_idle(emulator, home, stages)
     say(f"Time: {stages.summary()}.")
@@ -81,7 +151,7 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
         f"{here}, but the account was not read, so something with the stack's mark may be billed: {no_key} "
         f"Then `make down STACK={stack}` again."
     )
-    return FAILED
+    return UNKNOWN
 
 
 def _stop_job(stack: str, stages: Stages) -> None:
@@ -97,8 +167,7 @@ def _destroy(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("pulumi", f"cancelling all that the stack rents ({usual})"):
         code = pulumi.run(home, "destroy", "--yes", "--skip-preview", "-s", stack)
     if code:
-        say("    not everything was cancelled, for the reason above; the receipt lists what is still billed")
-        _receipt(stack, stages)
+        say("    not everything was cancelled, for the reason above; the account itself is asked")
     return code
 
 

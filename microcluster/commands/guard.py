@@ -14,10 +14,11 @@ from core.catalog.billing_rules import DOLLARS, money
 from core.home import Home
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.account_charges import account_and_owner
+from microcluster.commands.account_charges import account_and_owner, book_of
 from microcluster.commands.command_line import (
     FAILED,
     STACK,
+    UNKNOWN,
     CommandFailed,
     UserMistake,
     command,
@@ -27,8 +28,9 @@ from microcluster.commands.command_line import (
 from microcluster.commands.guard_enforcement import MISSED_LOOKS_S, Guard, StackHands
 from microcluster.config import stack as config
 from microcluster.guard import timer
-from microcluster.guard.decision import CLOCKS_AGREE_S, UNREAD, Limits, Verdict, price
-from microcluster.guard.records import RECORD, Book, Record, called
+from microcluster.guard.decision import Limits, Verdict, price
+from microcluster.guard.records import RECORD, Record, called
+from microcluster.guard.rental import CLOCKS_AGREE_S
 from microcluster.lifecycle import account_opening, emulated_account
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
@@ -52,19 +54,14 @@ class LimitReached(Exception):
 def guard(  # noqa: PLR0917 - Fabric makes an option of each
     stack: str = STACK, install: bool = False, remove: bool = False, status: bool = False, as_json: bool = False
 ) -> int:
-    """Look once at the stack's limits and act; 0 all is well, 1 alarm, 2 the account cannot be read. --install looks every minute."""
+    """Look once at the stack's limits and act; 0 all is well, 1 alarm, 3 something cannot be read. --install looks every minute."""
     home = Home.of()
     use_own_backend(home)
     if remove:
         return _remove(stack, home)
     if status:
         return _status(stack, home, as_json=as_json)
-    limits = limits_of(stack)
-    if limits is None:
-        raise UserMistake(
-            f"Nothing limits stack {stack}: stacks/Pulumi.{stack}.yaml has no microcluster:guard. Write for example "
-            "`microcluster:guard: {lease: 30}` under config, then run the same command again."
-        )
+    limits = limits_known(stack, home)
     if install:
         return _install(stack, home)
     looking = guard_of(stack, home, limits, os.environ.get(BY_TIMER, "guard"))
@@ -86,7 +83,8 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
     """Let a rental last longer, or cost more, than its stack file says; every guard reads it in the account."""
     home = Home.of()
     use_own_backend(home)
-    limits = limits_of(stack) or Limits()
+    account, owner = account_and_owner(stack)
+    limits = limits_known(stack, home).held_by(account.terms(owner))
     more = Extension(Decimal(str(hours)), Decimal(str(dollars)))
     if not (0 <= hours <= MOST_MORE and 0 <= dollars <= MOST_MORE and more):
         raise UserMistake(
@@ -94,7 +92,8 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
         )
     if (hours and limits.lease_h is None) or (dollars and limits.budget is None):
         raise UserMistake(
-            f"There is nothing to extend: hours are of guard.lease and dollars of guard.budget in stacks/Pulumi.{stack}.yaml."
+            f"There is nothing to extend: hours are of guard.lease and dollars of guard.budget, which stacks/Pulumi.{stack}.yaml had not when "
+            f"it was rented. Add them there, then run: make up STACK={stack}"
         )
     newest = book_of(stack, home).newest()
     if newest and newest.begun and newest.begun.has_cancelled:
@@ -102,7 +101,6 @@ def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
             f"Too late: the guard of stack {stack} cancelled its machines at {newest.begun.at:%H:%M} UTC. "
             f"`make up STACK={stack}` rents again."
         )
-    account, owner = account_and_owner(stack)
     whole = account.extension(owner, account.extension(owner) + more)
     say(f"stack {stack}: {more} more; {whole} in all beside its stack file, recorded in the account")
     record = guard_of(stack, home, limits, "extend").watch()  # The machines have to know before the run goes on.
@@ -115,6 +113,32 @@ def limits_of(stack: str) -> Limits | None:
     return limits_in(config.read_guard(stack))
 
 
+def limits_known(stack: str, home: Home) -> Limits:
+    """Return the limits in a stack file; where that cannot be read or has none, those that a guard wrote down, or the account's alone.
+
+    Raises:
+        UserMistake: nothing was rented with limits, and the stack file has none.
+    """
+    newest = book_of(stack, home).newest()
+    try:
+        limits, why = limits_of(stack), f"stacks/Pulumi.{stack}.yaml has no microcluster:guard"
+    except config.ConfigError as error:
+        limits, why = None, str(error)
+    if limits:
+        return limits
+    if newest and newest.lives:
+        note(f"guard of stack {stack}: {why.rstrip('.')}. The limits with which it was rented count.")
+        return newest.limits or Limits.of_account()
+    account, owner = account_and_owner(stack)
+    terms = account.terms(owner)
+    if terms is None or (terms.lease_minutes is None and terms.budget_cents is None):
+        raise UserMistake(
+            f"Nothing limits stack {stack}: {why.rstrip('.')}. Write for example "
+            "`microcluster:guard: {lease: 30}` under config, then run the same command again."
+        )
+    return Limits.of_account()
+
+
 def limits_in(section: config.Guard | None) -> Limits | None:
     """Return the limits that the section of a stack file says."""
     if section is None:
@@ -124,7 +148,7 @@ def limits_in(section: config.Guard | None) -> Limits | None:
         for each in (section.budget, section.lease)
     )
     idle_s = None if section.idle is None else section.idle * 60
-    return Limits(budget, lease_h, idle_s, section.when_done == "cancel", section.keep_failed * 60)
+    return Limits(budget, lease_h, idle_s, section.when_done == "cancel", section.keep_failed * 60, section.blind * 60)
 
 
 def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome | None = None) -> Guard:
@@ -169,15 +193,16 @@ def bring_to_its_end(stack: str, sleep: Callable[[float], None] = time.sleep) ->
     """Look until the account can be read and no limit is about to be reached: this may be the only guard, and it goes on costing."""
     for _ in range(MOST_LOOKS):
         code = run_part(guard, stack=stack)
-        if limits_of(stack) is None or not (code == UNREAD or _is_nearly_due(stack)):
+        newest = book_of(stack, Home.of()).newest()
+        is_unread = code == UNKNOWN or (newest is not None and newest.unread)
+        if not (is_unread or _is_nearly_due(newest)):
             break
         sleep(LOOK_EVERY_S)
     return code
 
 
-def _is_nearly_due(stack: str) -> bool:
+def _is_nearly_due(newest: Record | None) -> bool:
     """Whether the newest look was too early by what clocks differ: the machines may have stopped the program by theirs."""
-    newest = book_of(stack, Home.of()).newest()
     if newest is None or newest.verdict.due is None or newest.verdict.step not in ("record", "warn"):
         return False
     return (newest.verdict.due.begin - newest.at).total_seconds() <= CLOCKS_AGREE_S
@@ -200,11 +225,6 @@ def who_looks(stack: str, home: Home) -> str:
     if where:
         return f"{where} holds it to its limits{when}."
     return f"Nobody holds it to its limits{when}: `fab guard --install --stack {stack}` does."
-
-
-def book_of(stack: str, home: Home) -> Book:
-    """Return what the guards of a stack have found: it lies beside its keys, which all who may act share."""
-    return Book(home.keys / stack / "guards")
 
 
 def facts(record: Record) -> dict[str, Any]:
@@ -236,7 +256,7 @@ def sentence_of(stack: str, record: Record) -> str:
 def _next(stack: str, code: int, step: str) -> str:
     if step == "over":
         return f"`fab receipt --stack {stack}` shows what it cost"
-    if code == UNREAD:
+    if code == UNKNOWN:
         return f"check the account's key and the network, then `fab guard --stack {stack}`"
     if code:
         return f"`make down STACK={stack} FETCH=1` ends the bill, with `DISCARD=1` without what cannot be fetched"

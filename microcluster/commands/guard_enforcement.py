@@ -10,37 +10,37 @@ from datetime import UTC, datetime, timedelta
 
 from core.home import Home
 from core.plain_text import note, say
+from microcluster.accounts.registry import AccountSettings
 from microcluster.analysis.run_state import OUTCOME, Outcome
-from microcluster.commands.account_charges import account_and_owner
+from microcluster.commands.account_charges import account_and_owner, place_of
 from microcluster.commands.apart import apart
 from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part
-from microcluster.commands.down import STOP_LIMIT_S, take_down
+from microcluster.commands.down import STOP_LIMIT_S, by_account, down
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.stop import stop
-from microcluster.config import stack as config
 from microcluster.guard.decision import (
     CANCEL_S,
-    CLOCKS_AGREE_S,
     FETCH_S,
     LIVING,
-    SILENT,
-    UNREAD,
+    NO_RUN,
     Begun,
     Limits,
     Seen,
+    Trouble,
     Verdict,
     decide,
     price,
 )
 from microcluster.guard.records import Book, Record
-from microcluster.guard.rental import Rental, last_rental
+from microcluster.guard.rental import CLOCKS_AGREE_S, Rental, named_rental
 from microcluster.jobs.cluster_facts import Guard as HeldByMachines
 from microcluster.lifecycle import locks
 from microcluster.remote import job
-from providers.rental.account import Extension
+from microcluster.setup.errors import FAILED, of_the_system
+from providers.rental.account import Extension, Terms
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
 
@@ -49,8 +49,10 @@ LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 TURN_S = 1800
 """For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
 MISSED_LOOKS_S = 180
-ASK_LIMIT_S, HOLD_LIMIT_S = 90, 60
-"""For what machines say of a run, and for telling them their limits."""
+ASK_LIMIT_S, HOLD_LIMIT_S = 45, 15
+"""For what machines say of a run, and for telling them their limits: a look takes at most a minute."""
+TIDY_S, PRESSED_TIDY_S = 1800, CANCEL_S
+"""For a cancellation by Pulumi; then the account's own calls do it."""
 
 
 @dataclass
@@ -82,6 +84,9 @@ class StackHands:
                 is_mine = False
                 if locks.held_s(of_guards, self.home) > longest_s:
                     locks.interrupt_holder(of_guards, self.home)
+            except OSError as error:  # No limit waits for a disk.
+                note(f"The guard's lock cannot be written: {of_the_system(error)}. It goes on without.")
+                is_mine = True
             yield is_mine
 
     def now(self) -> datetime:
@@ -89,25 +94,47 @@ class StackHands:
         ahead_s = self.opened.account.clock_ahead_s if self.opened else 0.0
         return datetime.now(UTC) - timedelta(seconds=ahead_s if abs(ahead_s) > CLOCKS_AGREE_S else 0)
 
-    def rental(self) -> tuple[Rental, Extension]:
-        """Read charges, orders that wait, and the extension."""
-        account, owner = account_and_owner(self.stack)
-        self.opened = account
-        charges = account.charges(owner, known_machines(self.stack, self.home))
-        last = {row.id for row in last_rental(charges, self.now()).rows}
-        # All starts of a queue's job count, also those before a gap.
-        rental = Rental(self.now(), tuple(row for row in charges if row.id in last))
-        if rental.open:
-            return rental, account.extension(owner)
-        found = [each for each in account.everything() if each.owner == owner]
-        to_come = account.to_come(owner, found, config.read_account(self.stack).time_scale)
-        return replace(rental, is_coming=bool(to_come)), Extension()
+    def rental(self, limits: Limits) -> tuple[Rental, Terms | None, Extension]:
+        """Read charges, orders that wait, the terms, and the extension; write down what of the terms is missing.
 
-    def run(self) -> Outcome:
-        """Take what was just read, or ask the machines."""
+        Raises:
+            ProviderError: nobody answers, the account is another one, or this user does not see everything.
+        """
+        account, owner = account_and_owner(self.stack)
+        self.opened, account_id = account, account.identity().account_id
+        account.check_sees_all(f"guarding stack {self.stack}")
+        charges, terms = account.charges(owner, known_machines(self.stack, self.home)), account.terms(owner)
+        rental = named_rental(charges, self.now(), terms, account_id, owner)
+        if not rental.open:
+            found = [each for each in account.everything() if each.owner == owner]
+            to_come = account.to_come(owner, found, place_of(self.stack)[0].time_scale)
+            # What closed before an order that waits belongs to another rental.
+            rental = replace(rental, rows=() if to_come and not rental.id else rental.rows, is_coming=bool(to_come))
+            return rental, terms, Extension()
+        known = limits.held_by(terms)
+        whole = Terms(
+            terms.first_order if terms else int(rental.began.timestamp()), known.lease_minutes, known.budget_cents
+        )
+        if whole != terms:
+            with suppress(ProviderError):  # It counts in any case; another computer does not see it.
+                account.terms(owner, whole)
+        return replace(rental, id=whole.rental_id(account_id, owner)), whole, account.extension(owner)
+
+    def settings(self) -> AccountSettings | None:
+        """Say what opens the account, as long as anything says it."""
+        with suppress(*SENTENCES):
+            return place_of(self.stack)[0]
+        return None
+
+    def account_id(self) -> str:
+        """Say which account answered; empty where none did."""
+        return self.opened.identity().account_id if self.opened else ""
+
+    def run(self) -> Outcome | None:
+        """Take what was just read, or ask the machines; None where they do not answer."""
         seen = self.outcome or asked_apart(self.stack)
         self.answers = seen is not None
-        return seen or SILENT
+        return seen
 
     def hold(self, stop_at: datetime | None, idle_s: float | None) -> None:
         """Let the machines stop the program by themselves then, or after so long without work, should no guard be awake."""
@@ -124,17 +151,33 @@ class StackHands:
         return _why(apart(limit_s, fetch_begun, stack=self.stack))
 
     def is_busy(self) -> bool:
-        """Say whether another command, such as `make up`, works on the stack."""
+        """Say whether another command, such as `make up`, works on the stack; one that Ctrl-Z has stopped does not."""
         return locks.is_busy(self.stack, self.home)
 
     def cancel(self, *, pressing: bool) -> str:
-        """Do as `make down`, without what could not be fetched; ``pressing`` interrupts a command that is in the way."""
+        """Do as `make down`, without what could not be fetched, and by the account alone where that fails.
+
+        Args:
+            pressing: interrupts a command that is in the way; else it waits for that one.
+        """
+        if pressing:
+            locks.interrupt_holder(self.stack, self.home)
+        elif self.is_busy():
+            return f"another command works on stack {self.stack}"
+        why = _why(apart(PRESSED_TIDY_S if pressing else TIDY_S, tidy, stack=self.stack))
+        if not why:
+            return ""
+        note(f"guard: `make down` did not cancel everything ({why}); the account is asked itself.")
         try:
-            return _why(take_down(self.home, self.stack, "discard"))
+            account, owner = account_and_owner(self.stack)
+            return by_account(account, owner, place_of(self.stack)[0].time_scale)
         except SENTENCES as error:
-            if pressing:
-                locks.interrupt_holder(self.stack, self.home)
             return str(error)
+
+
+def tidy(stack: str) -> int:
+    """Take a stack down as a person does who gives up what is not fetched."""
+    return run_part(down, stack=stack, discard=True)
 
 
 def asked_apart(stack: str) -> Outcome | None:
@@ -202,7 +245,7 @@ class Guard:
         """Look and warn, tell the machines what they may hold by themselves, and leave the end to others."""
         record = self.see()
         verdict = record.verdict
-        if verdict.step == "warn" and verdict.warning not in record.told:
+        if verdict.step == "warn" and (verdict.code == FAILED or verdict.warning not in record.told):
             self.tell(f"guard: {verdict.why}.")
             record = replace(record, told=(*record.told, verdict.warning))
         self._keep(record)
@@ -213,26 +256,27 @@ class Guard:
     def see(self) -> Record:
         """Read account and machines, and decide; does nothing else."""
         before = self.book.newest()
-        rental, extension, unread = None, Extension(), ""
-        if before and before.verdict.step != "over":
+        rental, terms, extension, unread = None, None, Extension(), ""
+        if before and before.lives:
             rental, extension = before.rental, before.extension
         try:
-            rental, extension = self.hands.rental()
+            rental, terms, extension = self.hands.rental(self.limits)
         except ProviderError as error:
             unread = str(error)
         now = self.hands.now()
-        is_same = before and before.rental and rental and before.rental.began == rental.began
-        if not is_same:
-            before = Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
-        run = self.hands.run() if unread or (rental and rental.open) else SILENT
-        trouble = _trouble(run)
-        goes_on = trouble == before.trouble and (now - before.at).total_seconds() <= MISSED_LOOKS_S
-        since = before.since if goes_on and before.since else now
-        lasts_s = (now - since).total_seconds() if trouble else 0
-        begun = before.begun if run.state not in LIVING else None
-        seen = Seen(now, rental, run, unread, lasts_s, begun)
-        verdict = decide(self.limits.extended(extension), seen)
-        return Record(self.who, now, verdict, rental, extension, begun, before.told, trouble, since)
+        if before and (before.rental is None or rental is None or not rental.goes_on_from(before.rental)):
+            lasting = {key: moment for key, moment in before.began.items() if key == "account"}
+            before = replace(before, begun=None, told=(), began=lasting)
+        before = before or Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
+        limits = self.limits.held_by(terms) if not unread else before.limits or self.limits
+        run = self.hands.run() if unread or (rental and rental.open) else NO_RUN
+        began = {trouble: before.began.get(trouble, now) for trouble in _troubles(run, unread)}
+        begun = before.begun if run is None or run.state not in LIVING else None
+        seen = Seen(now, rental, run, unread, began, begun)
+        verdict = decide(limits.extended(extension), seen)
+        account, opens = self.hands.account_id() or before.account, self.hands.settings() or before.opens
+        found = Record(self.who, now, verdict, rental, extension, begun, before.told, unread, began)
+        return replace(found, limits=limits, account=account, opens=opens)
 
     def _turn(self) -> AbstractContextManager[bool]:
         newest = self.book.newest()
@@ -262,9 +306,13 @@ class Guard:
             record = self._keep(replace(record, begun=begun))
         if not begun.has_cancelled:
             again = self.see()
-            if again.verdict.code == UNREAD:
-                return self._alarm(record, again.verdict.why, code=UNREAD)
-            if again.verdict.step not in cancels_at:  # A person has extended or cancelled it in the meantime.
+            record = replace(record, unread=again.unread)
+            if again.unread and verdict.fetch_by is None:
+                return self._alarm(record, again.verdict.why, code=again.verdict.code)
+            # At a limit it is tried all the same: who may not see everything may still cancel what is known.
+            if (
+                not again.unread and again.verdict.step not in cancels_at
+            ):  # A person has extended or cancelled it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.
@@ -273,16 +321,17 @@ class Guard:
         record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
         failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
         if failed:
-            return self._alarm(record, f"not everything was cancelled: {failed}")
+            billed = f"; it was billed at {price(record.rental)}" if record.unread and record.rental else ""
+            return self._alarm(record, f"not everything was cancelled: {failed.rstrip('.')}{billed}")
         over = replace(verdict, step="over", why=f"{verdict.why}: cancelled", code=0)
-        return self._keep(replace(record, verdict=over))
+        return self._keep(replace(record, verdict=over, unread=""))
 
     def _fetch_limit_s(self, verdict: Verdict) -> float:
         until = verdict.fetch_by or (verdict.due.last if verdict.due else None)
         left_s = (until - self.hands.now()).total_seconds() if until else LONGEST_FETCH_S
         return FETCH_S if left_s < -LATE_S else max(left_s - CANCEL_S, LEAST_FETCH_S)
 
-    def _alarm(self, record: Record, why: str, code: int = 1) -> Record:
+    def _alarm(self, record: Record, why: str, code: int = FAILED) -> Record:
         self.tell(f"guard: {why}")
         return self._keep(replace(record, verdict=replace(record.verdict, why=why, code=code)))
 
@@ -291,8 +340,14 @@ class Guard:
         return record
 
 
-def _trouble(run: Outcome) -> str:
-    """Return what may not last for long: a run that has failed or hangs, or one whose idle time nobody knows."""
-    if run.state in ("failed", "stalled"):
-        return run.state
-    return "blind" if run.idle_s is None else ""
+def _troubles(run: Outcome | None, unread: str) -> list[Trouble]:
+    """Return what may not last for long."""
+    if run is None:
+        return ["account", "machines"] if unread else ["machines"]
+    of_run: list[tuple[bool, Trouble]] = [
+        (bool(unread), "account"),
+        (run.state == "failed", "failed"),
+        (run.state == "stalled", "stalled"),
+        (run.idle_s is None, "idle"),
+    ]
+    return [trouble for is_so, trouble in of_run if is_so]

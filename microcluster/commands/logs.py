@@ -1,11 +1,12 @@
 """`fab logs`: print the end of the job's log, or follow it by byte offset, so that a lost connection loses no line."""
 
-import base64
 import codecs
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from pydantic import Base64Bytes, TypeAdapter
 
 from core.plain_text import note, say
 from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
@@ -14,7 +15,8 @@ from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
-from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.answers import Size, read_answer
+from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host
 
 CHUNK_BYTES = 1 << 20
@@ -25,7 +27,7 @@ ENDED = ("finished", "failed", "stopped")
 DRAWN_OVER = re.compile(r"(?<![^\r\n])[^\r\n]*+\r(?=[^\n])")
 """What a line has shown before it was drawn again, as progress bars are."""
 READ = """
-import base64, os, sys
+import base64, json, os, sys
 path, offset, lines, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 size = os.path.getsize(path) if os.path.exists(path) else 0
 with open(path if size else os.devnull, "rb") as file:
@@ -41,14 +43,10 @@ with open(path if size else os.devnull, "rb") as file:
     elif offset > size:  # The file is another one, as after the machine was replaced.
         offset = 0
     file.seek(offset)
-    print(offset, base64.b64encode(file.read(limit)).decode())
+    print(json.dumps([offset, base64.b64encode(file.read(limit)).decode()]))
 """
 """Runs on the launcher: prints the offset and, in Base64, the bytes from there."""
-
-
-ANSWER = re.compile(
-    r"(?P<offset>\d{1,18}) (?P<content>(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\s*"
-)
+PIECE = TypeAdapter(tuple[Size, Base64Bytes])
 
 
 @dataclass
@@ -63,13 +61,9 @@ class LogEnd:
     def read(self) -> bytes:
         """Return what was written since the last read."""
         argv = ("python3", "-", self.path, str(self.offset), str(self.lines), str(CHUNK_BYTES))
-        answer = ANSWER.fullmatch(self.launcher.run(argv, stdin=READ).stdout)
-        if not answer:
-            raise RemoteError(
-                f"reading {self.path} of {self.launcher}: no piece of a log. Look at the machine: fab status"
-            )
-        content = base64.b64decode(answer["content"])
-        self.offset = int(answer["offset"]) + len(content)
+        answer = self.launcher.run(argv, stdin=READ).stdout
+        offset, content = read_answer(PIECE, answer, f"reading {self.path} of {self.launcher}")
+        self.offset = offset + len(content)
         return content
 
 

@@ -1,23 +1,21 @@
 """`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from core.home import Home, Owner
 from core.plain_text import count, note, say
-from microcluster.commands.account_charges import keep, read_statement
+from microcluster.commands.account_charges import keep, place_of, read_statement
 from microcluster.commands.command_line import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, with_state
-from microcluster.config import stack as config
 from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental, rentals
 from microcluster.lifecycle.pulumi_state import Held
 from microcluster.planning.run_cost import CENT
 from providers.rental.account import Extension, Resource
 from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
+from providers.rental.receipt import Charge, when
 from providers.rental.sweep import of_other_stacks
 
 COLUMNS = ("item", "host", "what", "from (UTC)", "to (UTC)", "price", "cost")
@@ -38,7 +36,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     found = [each for each in everything if each.owner == owner]
     compared = with_state(found, stack, home)
     extension = account.extension(owner) if bill.open else Extension()
-    to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
+    to_come = account.to_come(owner, found, place_of(stack)[0].time_scale)
     if as_json:
         known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "extension": str(extension)})
@@ -82,8 +80,8 @@ def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
     identity = account.identity()
     rows = []
     for row in bill.rows:
-        until = "still billed" if row.is_open else _when(row.closed)
-        rows.append((row.id, row.host, row.description, _when(row.opened), until, price(row), _money(row.so_far)))
+        until = "still billed" if row.is_open else when(row.closed)
+        rows.append((row.id, row.host, row.description, when(row.opened), until, price(row), _money(row.so_far)))
     payer = "; emulated, nobody pays" if account.is_emulated else ""
     title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
@@ -96,7 +94,7 @@ def _sums(bill: Rental, before: Rental, owner: Owner) -> list[str]:
             f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.cost)} {bill.currency}, "
             f"{_money(bill.cost + before.cost)} {bill.currency} in all (fab receipt --all --stack {owner.stack})"
         )
-    lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
+    lines += [f"ends later: item {row.id} ({row.host}) at {when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
     return [*lines, f"open billing items with mark {owner.mark}: {len(bill.open)}"]
 
@@ -108,7 +106,3 @@ def price(row: Charge) -> str:
 
 def _money(amount: Decimal) -> str:
     return str(amount.quantize(CENT))
-
-
-def _when(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

@@ -24,11 +24,12 @@ def recover(stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
     """Repair a stack after a crash: processes, lock, state, unfinished orders; machines stay unless --cancel is given."""
     config.read_account(stack)
     home = Home.of()
+    locks.refuse_living_pulumi(stack, "fab recover", home)
+    if not (yes or _agrees(stack, home, cancel=cancel)):  # Nobody waits for a question.
+        note(f"Nothing was changed. To skip this question: fab recover --stack {stack} --yes")
+        return FAILED
     with locks.alone_on(stack, "fab recover", home):
         locks.refuse_living_pulumi(stack, "fab recover", home)
-        if not (yes or _agrees(stack, home, cancel=cancel)):
-            note(f"Nothing was changed. To skip this question: fab recover --stack {stack} --yes")
-            return FAILED
         _end_orphans(stack, home)
         _repair_state(stack, home)
         account, owner = account_and_owner(stack)

@@ -37,12 +37,12 @@ def rotate(stack: str = STACK) -> int:
     say(
         f"The key of the {of.title} account is no part of this: docs/leaked-key.md says where it is changed. {of.key.advice}."
     )
-    if not rented:
+    if rented:
+        waits = f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:"
+        say("\n  ".join([waits, *rented]))
+        suggest(f"`make down STACK={stack}` ends the rental, removes the old key and puts the new one in its place.")
+    else:
         say(f"Stack {stack} has new ssh keys in {folder}, and the old ones are removed. Its mark stays {mark}.")
-        return 0
-    waits = f"Stack {stack} has a new ssh key. Until these are gone it waits, as they know the old one:"
-    say("\n  ".join([waits, *rented]))
-    suggest(f"`make down STACK={stack}` ends the rental, removes the old key and puts the new one in its place.")
     return 0
 
 

@@ -40,7 +40,7 @@ from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.watch import LIMIT, watch
 from microcluster.config import stack as config
-from microcluster.guard.decision import LIVING, UNREAD, Limits, Verdict
+from microcluster.guard.decision import LIVING, Limits, Verdict
 from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import engine
@@ -174,7 +174,7 @@ def end_rental(
         if not is_done and _runs_again(home, stack, sleep):
             return None
         looking = guard_of(stack, home, limits_of(stack) or Limits(), "up")
-        while (record := looking.end(OVER)) is None or record.verdict.code == UNREAD:
+        while (record := looking.end(OVER)) is None or record.unread:
             sleep(LOOK_EVERY_S)
     except KeyboardInterrupt:
         book_of(stack, home).forget()  # No guard is to finish what this person has stopped.

@@ -93,6 +93,7 @@ class Guard(_Section):
         float,
         Field(strict=True, ge=0, le=10_080, description="minutes that the machines of a failed job stay, 0 to 10,080"),
     ] = 30
+    blind: _amount(10_080, "minutes in which account or machines do not answer, until that is an alarm") = 30
 
     @property
     def in_account(self) -> dict[str, int]:

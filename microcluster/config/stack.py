@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from core.home import PUBLIC_KEY, Home, KeysError, mark_of
 from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
-from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
 from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.local_files import find_files, read_source
 from microcluster.config.rules_and_defaults import (
@@ -52,19 +52,6 @@ class Owner:
     public_key: str
     key_file: str
     rank_key_file: str
-
-
-@dataclass(frozen=True)
-class AccountSettings:
-    """Which account: its name in the registry, the file with its key, and the unit of its provider's waits.
-
-    Attributes:
-        config_file: None for the account's usual sources.
-    """
-
-    name: str
-    config_file: str | None
-    time_scale: float
 
 
 @dataclass(frozen=True)

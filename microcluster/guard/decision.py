@@ -3,7 +3,8 @@
 What counts as idle is decided on the machines: `agent/supervise/idle.py`.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
@@ -11,29 +12,28 @@ from typing import Literal
 from core.catalog.billing_rules import DOLLARS, money
 from core.plain_text import duration
 from microcluster.analysis.run_state import Outcome
-from microcluster.guard.rental import Rental, hours
+from microcluster.guard.rental import CLOCKS_AGREE_S, Rental, hours
 from microcluster.planning.run_cost import last_paid
-from providers.rental.account import Extension
+from microcluster.setup.errors import FAILED, UNKNOWN
+from providers.rental.account import Extension, Terms
 
-UNREAD = 2
-"""The exit code of a guard that cannot read the account."""
 STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
 """Kept in reserve before a limit: to stop the program so that it saves, to fetch, and to cancel."""
 RESERVE = timedelta(seconds=STOP_S + FETCH_S + CANCEL_S)
 LEAST_SHARE = 5
 """Of a short lease the reserve takes at most this part."""
 WARN_SHARE = Decimal("0.8")
-HUNG_S, BLIND_S, CLOSING_S = 600, 600, 1800
+HUNG_S, UNSAID_S, CLOSING_S = 600, 600, 1800
 """How long a run hangs before it is ended; a reading is missing, and a cancellation under way, before somebody is told."""
+NEVER_S = 1e9
 LIVING = ("preparing", "running")
-SILENT = Outcome("absent")
-"""What no machine answers of."""
-CLOCKS_AGREE_S = 120
-"""Two clocks that differ by less may both be right."""
+NO_RUN = Outcome("absent")
 UNARMED_S = 7200
 """Before its first step a program may wait for data for longer than ever afterwards."""
 
 Reason = Literal["budget", "lease", "idle", "done", "failed", "hung"]
+Trouble = Literal["account", "machines", "idle", "failed", "stalled"]
+"""What may not last: an account or machines that do not answer, machines that do not say whether they are idle, and a run's own."""
 MOVABLE = ("budget", "lease")
 """What a person can extend, also once the end has begun."""
 
@@ -47,6 +47,34 @@ class Limits:
     idle_s: float | None = None
     cancels_done: bool = True
     keep_failed_s: float = 1800
+    blind_s: float = 1800
+    """How long something may be unknown before that is an alarm."""
+
+    @classmethod
+    def of_account(cls) -> "Limits":
+        """Return those of whoever has the account's key alone: what the account holds, and nothing that only machines could say."""
+        return cls(cancels_done=False, keep_failed_s=NEVER_S)
+
+    @property
+    def lease_minutes(self) -> int | None:
+        return None if self.lease_h is None else round(self.lease_h * 60)
+
+    @property
+    def budget_cents(self) -> int | None:
+        return None if self.budget is None else round(self.budget * 100)
+
+    @property
+    def ask_machines(self) -> bool:
+        """Whether one of them is about what only machines can say."""
+        return self.cancels_done or self.idle_s is not None or self.keep_failed_s < NEVER_S
+
+    def held_by(self, terms: Terms | None) -> "Limits":
+        """Return the limits with lease and budget as the account holds them; what it does not hold is the stack file's."""
+        if terms is None:
+            return self
+        budget = self.budget if terms.budget_cents is None else Decimal(terms.budget_cents) / 100
+        lease_h = self.lease_h if terms.lease_minutes is None else Decimal(terms.lease_minutes) / 60
+        return replace(self, budget=budget, lease_h=lease_h)
 
     def extended(self, by: Extension) -> "Limits":
         """Return the limits with more dollars and hours, where there are limits."""
@@ -70,16 +98,21 @@ class Seen:
 
     Attributes:
         rental: as the account was last read; None where it never was.
+        run: what its machines say; None where they do not answer.
         unread: why the account cannot be read now.
-        lasts_s: for how long the run has failed, hangs, or its idle time cannot be read.
+        since: of each trouble, when it began.
     """
 
     now: datetime
     rental: Rental | None
-    run: Outcome = SILENT
+    run: Outcome | None = NO_RUN
     unread: str = ""
-    lasts_s: float = 0
+    since: Mapping[Trouble, datetime] = field(default_factory=dict)
     begun: Begun | None = None
+
+    def lasts_s(self, trouble: Trouble) -> float:
+        """Return for how many seconds it has lasted, whatever the gaps between looks."""
+        return (self.now - self.since.get(trouble, self.now)).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -124,23 +157,26 @@ def _first(limits: Limits, seen: Seen, due: End | None) -> Verdict:
     """Return what the first rule that fits says."""
     rental, now, begun = seen.rental, seen.now, seen.begun
     if seen.unread:
-        return _blind(seen, due)
+        return _blind(limits, seen, due)
     if begun and begun.has_cancelled:
         alarm = (now - begun.at).total_seconds() > CLOSING_S
         since = f"cancelled at {begun.at:%H:%M} UTC and still billed at {price(rental)}: it is cancelled again"
         return Verdict("end", since, int(alarm), reason=begun.reason, fetch_by=now)
     if due and _is_reached(due, seen):
         return Verdict("end", said(due, limits, rental), reason=due.reason, fetch_by=due.last)
-    ended = _of_run(limits, seen) or _of_idleness(limits, seen)
-    is_begun = begun and begun.reason not in MOVABLE and seen.run.state not in LIVING
-    if is_begun and (ended is None or ended.step != "end"):
+    said_of_run = [] if seen.run is None else [_of_run(limits, seen), _of_idleness(limits, seen)]
+    found = sorted(filter(None, said_of_run), key=lambda verdict: verdict.step != "end")
+    is_begun = begun and begun.reason not in MOVABLE and not (seen.run and seen.run.state in LIVING)
+    if is_begun and not (found and found[0].step == "end"):
         return Verdict("end", f"its end began at {begun.at:%H:%M} UTC ({begun.reason})", reason=begun.reason)
-    return ended or _near(limits, seen) or Verdict("record", "within its limits")
+    unseen = _unseen(limits, seen) if seen.run is None else None
+    return next(filter(None, [*found, unseen, _near(limits, seen)]), Verdict("record", "within its limits"))
 
 
 def _is_reached(due: End, seen: Seen) -> bool:
     """The machines stop the program for the same limit, by clocks of their own."""
-    early_s = CLOCKS_AGREE_S if (seen.run.state, seen.run.cause) == ("stopped", "lease-over") else 0
+    is_stopped = seen.run is not None and (seen.run.state, seen.run.cause) == ("stopped", "lease-over")
+    early_s = CLOCKS_AGREE_S if is_stopped else 0
     return seen.now >= due.begin - timedelta(seconds=early_s)
 
 
@@ -183,16 +219,32 @@ def _budget_end(limits: Limits, rental: Rental) -> End | None:
     return End("budget", last - RESERVE, last) if last else None
 
 
-def _blind(seen: Seen, due: End | None) -> Verdict:
+def _alarm_after(limits: Limits, seen: Seen, trouble: Trouble) -> int:
+    """Return the exit code of something unknown: after a while it is an alarm."""
+    return FAILED if seen.lasts_s(trouble) > limits.blind_s else UNKNOWN
+
+
+def _blind(limits: Limits, seen: Seen, due: End | None) -> Verdict:
     """An account that cannot be read is never taken for empty: what is due is stopped and fetched, and a person is told."""
     rental = seen.rental
     costs = (
         f"; it was billed at {price(rental)} when it was last read ({rental.read_at:%d %b %H:%M} UTC)" if rental else ""
     )
-    why = f"the account cannot be read: {seen.unread.rstrip('.')}{costs}"
+    for_s = f", for {duration(seen.lasts_s('account'))}" if seen.lasts_s("account") else ""
+    why = f"the account cannot be read{for_s}: {seen.unread.rstrip('.')}{costs}"
+    code = _alarm_after(limits, seen, "account")
     if due and _is_reached(due, seen):
-        return Verdict("end", f"{due.reason} is due, and {why}", UNREAD, reason=due.reason, fetch_by=due.last)
-    return Verdict("warn", why, UNREAD, warning="account")
+        return Verdict("end", f"{due.reason} is due, and {why}", code, reason=due.reason, fetch_by=due.last)
+    return Verdict("warn", why, code, warning="account")
+
+
+def _unseen(limits: Limits, seen: Seen) -> Verdict | None:
+    """Machines that do not answer prove nothing: neither that the job is done, nor that they are idle."""
+    if not (seen.rental.open and limits.ask_machines):
+        return None
+    for_s = f" for {duration(seen.lasts_s('machines'))}" if seen.lasts_s("machines") else ""
+    why = f"its machines have not answered{for_s}, so that only lease and budget end it; it costs {price(seen.rental)}"
+    return Verdict("warn", why, _alarm_after(limits, seen, "machines"), warning="machines")
 
 
 def _of_run(limits: Limits, seen: Seen) -> Verdict | None:
@@ -204,28 +256,33 @@ def _of_run(limits: Limits, seen: Seen) -> Verdict | None:
             "end", "the machines have stopped the program, as nothing happened on any of them", reason="idle"
         )
     if run.state == "failed":
-        return _after(limits.keep_failed_s, seen.lasts_s, "failed", "the job has failed")
-    return _after(HUNG_S, seen.lasts_s, "hung", "the job hangs") if run.state == "stalled" else None
+        return _after(limits.keep_failed_s, seen.lasts_s("failed"), "failed", "the job has failed")
+    return _after(HUNG_S, seen.lasts_s("stalled"), "hung", "the job hangs") if run.state == "stalled" else None
 
 
-def _after(limit_s: float, passed_s: float, reason: Reason, what: str) -> Verdict:
+def _after(limit_s: float, passed_s: float, reason: Reason, what: str) -> Verdict | None:
     """Warn until the limit, and end then."""
     if passed_s >= limit_s:
         return Verdict("end", f"{what}, longer than {duration(limit_s)}", reason=reason)
+    if limit_s == NEVER_S:
+        return None
     why = f"{what}; everything is fetched and cancelled in {duration(limit_s - passed_s)}"
     return Verdict("warn", why, warning=reason)
 
 
 def _of_idleness(limits: Limits, seen: Seen) -> Verdict | None:
-    counts = (*LIVING, "finished")  # Machines that are kept may be forgotten too.
-    idle_s = seen.run.idle_s if seen.run.state in counts else None
+    """Whatever the run's state is: machines that are kept may be forgotten too."""
+    idle_s = seen.run.idle_s
     if limits.idle_s is None or not seen.rental.open:
         return None
     if idle_s is None:
-        if seen.lasts_s < BLIND_S:
+        lasts_s = seen.lasts_s("idle")
+        if lasts_s < UNSAID_S:
             return None
-        why = f"a machine has not said for {duration(seen.lasts_s)} whether it is idle, so that nothing is ended for idleness"
-        return Verdict("warn", why, warning="blind")
+        why = (
+            f"a machine has not said for {duration(lasts_s)} whether it is idle, so that nothing is ended for idleness"
+        )
+        return Verdict("warn", why, _alarm_after(limits, seen, "idle"), warning="blind")
     limit_s = limits.idle_s if seen.run.armed else max(limits.idle_s, UNARMED_S)
     if idle_s < limit_s / 2:
         return None

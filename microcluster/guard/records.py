@@ -1,6 +1,7 @@
 """What the guards of a stack have found: each writes a record, and every other one reads it."""
 
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from core.files import write_whole
-from microcluster.guard.decision import Begun, Verdict
+from core.plain_text import note
+from microcluster.accounts.registry import AccountSettings
+from microcluster.guard.decision import Begun, Limits, Trouble, Verdict
 from microcluster.guard.rental import Rental
 from providers.rental.account import Extension
 
@@ -21,7 +24,10 @@ class Record:
     Attributes:
         who: the guard: the command and its computer.
         told: the warnings that were given.
-        trouble, since: what may not last for long, and since when it does.
+        unread: why the account could not be read.
+        began: since when each trouble lasts.
+        limits: those of the stack file, for when that cannot be read any more.
+        account, opens: the id of the account, and what opens it.
     """
 
     who: str
@@ -31,8 +37,16 @@ class Record:
     extension: Extension = field(default_factory=Extension)
     begun: Begun | None = None
     told: tuple[str, ...] = ()
-    trouble: str = ""
-    since: datetime | None = None
+    unread: str = ""
+    began: Mapping[Trouble, datetime] = field(default_factory=dict)
+    limits: Limits | None = None
+    account: str = ""
+    opens: AccountSettings | None = None
+
+    @property
+    def lives(self) -> bool:
+        """Whether something was rented when it looked."""
+        return self.verdict.step != "over" and self.rental is not None
 
 
 RECORD = TypeAdapter(Record)
@@ -45,14 +59,19 @@ class Book:
         self.folder = folder
 
     def write(self, record: Record) -> None:
-        """Keep a guard's newest record."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(self.folder / f"{record.who.replace('/', '_')}.json", RECORD.dump_json(record), 0o600)
+        """Keep a guard's newest record, where there is room for it: no limit waits for that."""
+        path = self.folder / f"{record.who.replace('/', '_')}.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(path, RECORD.dump_json(record), 0o600)
+        except OSError as error:
+            note(f"The guard's record cannot be kept in {path}: {error.strerror}. It goes on without.")
 
     def forget(self) -> None:
         """Begin anew: what was found of an earlier rental says nothing of the next one."""
         for path in self.folder.glob("*.json"):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
         """Return what every guard found last, newest first; a file that cannot be read is passed over."""

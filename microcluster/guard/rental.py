@@ -6,9 +6,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from core.catalog.billing_rules import DOLLARS
+from core.home import Owner
+from providers.rental.account import Terms
 from providers.rental.receipt import Charge
 
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
+CLOCKS_AGREE_S = 120
+"""Two clocks that differ by less may both be right."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +21,13 @@ class Rental:
 
     Attributes:
         is_coming: something was ordered that is not billed yet.
+        id: its name, which no other rental has; empty where the account does not say when it began.
     """
 
     read_at: datetime
     rows: tuple[Charge, ...] = ()
     is_coming: bool = False
+    id: str = ""
 
     @property
     def open(self) -> list[Charge]:
@@ -67,6 +73,10 @@ class Rental:
         before = (row.price.cost(row.opened, began) for row in self.rows if row.is_kept and row.opened < began)
         return self.cost - sum(before, Decimal(0))
 
+    def goes_on_from(self, before: "Rental") -> bool:
+        """Whether it is the same; one without a name, of a version before names, is known by its beginning."""
+        return self.id == before.id if self.id and before.id else self.began == before.began
+
     def spent_at(self, moment: datetime) -> Decimal:
         """Return what is spent if everything goes on until ``moment``; a started hour counts whole."""
         if self.currency != DOLLARS:
@@ -93,6 +103,20 @@ def rentals(charges: Iterable[Charge], read_at: datetime) -> list[Rental]:
         found[-1].append(row)
         held_until = max(held_until, closed)
     return [Rental(read_at, tuple(rows)) for rows in found]
+
+
+def named_rental(
+    charges: Iterable[Charge], read_at: datetime, terms: Terms | None, account_id: str, owner: Owner
+) -> Rental:
+    """Return the rental that the account holds terms of; without any, the newest that held something without a gap."""
+    charges = tuple(charges)
+    if terms is None:
+        last = {row.id for row in last_rental(charges, read_at).rows}
+        # All starts of a queue's job count, also those before a gap.
+        return Rental(read_at, tuple(row for row in charges if row.id in last))
+    began = terms.first_order - CLOCKS_AGREE_S
+    rows = (row for row in charges if row.is_open or row.opened.timestamp() >= began)
+    return Rental(read_at, tuple(rows), id=terms.rental_id(account_id, owner))
 
 
 def last_rental(charges: Iterable[Charge], read_at: datetime) -> Rental:

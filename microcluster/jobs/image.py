@@ -11,6 +11,8 @@ from microcluster.jobs.job_section import Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 NGC = "nvcr.io"
+KEY_FILE = "ngc_key"
+"""The name of the files in which a key alone is the registry's; in any other it may be another service's."""
 EMULATED_REGISTRY = "ngc.microcluster.internal"
 """The registry of an emulated account, whatever its port; a key alone in a file belongs to these two."""
 LOCAL_REPOSITORY = "microcluster/training"
@@ -46,20 +48,17 @@ def takes_key_alone(image: str) -> bool:
     return registry(image) == NGC or registry(image).partition(":")[0] == EMULATED_REGISTRY
 
 
-def registry_key(image: str, file: Path, service: str) -> str:
+def registry_key(image: str, file: Path) -> str:
     """Return the key in a file for the registry of an image: no other registry gets it.
-
-    Args:
-        service: the name of the files in which a key alone is this one; in any other it may be another service's.
 
     Raises:
         KeyFileError: it is not read, or has none for this registry; the message says what to write.
     """
     host = registry(image)
     wanted = f"Write the lines '[{host}]' and '{SETTING} = KEY' (mode 0600) into it."
-    found = settings_in(file, host, wanted, key_alone=file.name == service and takes_key_alone(image))
+    found = settings_in(file, host, wanted, key_alone=file.name == KEY_FILE and takes_key_alone(image))
     if SETTING not in found:
-        raise KeyFileError(f"it has none for {host}; a key alone counts in a file {service}, for {NGC}. {wanted}")
+        raise KeyFileError(f"it has none for {host}; a key alone counts in a file {KEY_FILE}, for {NGC}. {wanted}")
     return found[SETTING]
 
 

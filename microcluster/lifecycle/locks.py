@@ -22,7 +22,12 @@ from microcluster.setup.progress import moment
 UNKNOWN = 0
 """The pid in a lock that cannot be read."""
 ENDING = ("make down", "fab recover")
-DEAD = ("Z", "X")  # States of ended processes in /proc.
+DEAD, STOPPED = ("Z", "X"), "T"
+"""States of ended processes in /proc, and of one that Ctrl-Z has stopped."""
+
+
+class Busy(CommandFailed):
+    """Another command is at work, here and now."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,15 @@ class PulumiLock:
 
 @contextmanager
 def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
-    """Hold the stack's lock for ``command``; raise if another command holds it."""
+    """Hold the stack's lock for ``command``.
+
+    Raises:
+        Busy: another command holds it.
+        CommandFailed: so does one that Ctrl-Z has stopped.
+    """
 
     def refuse(holder: str) -> NoReturn:
-        raise CommandFailed(_busy(stack, command, holder))
+        raise (CommandFailed if _is_stopped(holder) else Busy)(_busy(stack, command, holder))
 
     with locked(home.locks / f"{stack}.lock", refuse) as file:
         holder = {
@@ -60,12 +70,14 @@ def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
 
 
 def is_busy(stack: str, home: Home) -> bool:
-    """Return whether a command holds the stack's lock."""
+    """Return whether a command holds the stack's lock and is at work; one that Ctrl-Z has stopped is not."""
     try:
         with alone_on(stack, "looking", home):
             return False
-    except CommandFailed:
+    except Busy:
         return True
+    except (CommandFailed, OSError):
+        return False
 
 
 def held_s(stack: str, home: Home) -> float:
@@ -115,9 +127,10 @@ def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
     if living is None:
         return
     way_out = f"Wait for it, or stop it with `kill -INT {living.pid}`, then repeat"
-    if living.host != socket.gethostname():
+    is_here = living.host == socket.gethostname()
+    if not is_here:
         way_out = f"Wait for it; only if it does not run there: `pulumi cancel --yes {stack}`, then repeat"
-    raise CommandFailed(
+    raise (Busy if is_here and _state(living.pid) != STOPPED else CommandFailed)(
         f"{command}: stack {stack} is busy: a pulumi (process {living.pid} of {living.user} on {living.host}) works on it "
         f"since {living.since}. {way_out}."
     )
@@ -146,8 +159,25 @@ def _read(path: Path) -> PulumiLock | None:
 
 
 def _is_pulumi(pid: int) -> bool:
+    return "pulumi" in _stat(pid)[0] and _state(pid) not in DEAD
+
+
+def _is_stopped(holder: str) -> bool:
+    try:
+        return _state(json.loads(holder)["pid"]) == STOPPED
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _state(pid: int) -> str:
+    """Return the state of a process as /proc has it; that of an ended one, where there is none."""
+    return _stat(pid)[1] or DEAD[0]
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    """Return a process's name and state."""
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
     except OSError:
-        return False
-    return "pulumi" in name and rest.split()[0] not in DEAD
+        return "", ""
+    return name, rest.split()[0]

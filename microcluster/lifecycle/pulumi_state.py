@@ -21,6 +21,7 @@ PROJECT_NAME = "microcluster"
 QUICK_S = 60
 ACCOUNT_TYPES = tuple(f"{name}:index:" for name in ACCOUNTS)
 """How the types of the accounts' resources begin."""
+LEDGERS = tuple(f"{each}Ledger" for each in ACCOUNT_TYPES)
 CREATING = "creating"
 
 
@@ -47,6 +48,8 @@ class Snapshot:
     pending_creates: int = 0
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """The stack's, of which secrets are encrypted."""
+    account_id: str | None = None
+    """Of the account that its ledger checked; None without one."""
 
     @property
     def machines(self) -> set[str]:
@@ -112,13 +115,15 @@ def parse(content: bytes) -> Snapshot:
         resources, under_way = latest.get("resources") or [], latest.get("pending_operations") or []
         held = [_held(each) for each in resources]
         outputs = next((each.get("outputs") or {} for each in resources if each["type"] == pulumi.STACK), {})
+        ledgers = [each.get("outputs") or {} for each in resources if each["type"] in LEDGERS]
         pending = [_held(each["resource"]) for each in under_way if each["type"] == CREATING]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenStateError(f"it is no Pulumi state ({type(error).__name__}: {error})") from error
     known = {each.name for each in held}
     new = [each for each in pending if each.name not in known]
     of_account = tuple(each for each in (*held, *new) if each.kind.startswith(ACCOUNT_TYPES))
-    return Snapshot(len(resources), of_account, len(pending), outputs)
+    account_id = next((str(each["accountId"]) for each in ledgers if each.get("accountId")), None)
+    return Snapshot(len(resources), of_account, len(pending), outputs, account_id)
 
 
 def older_copies(stack: str, home: Home) -> tuple[Path, ...]:

@@ -1,13 +1,16 @@
 """Answers of machines: JSON of a shape that the caller names, or one sentence."""
 
 import re
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from microcluster.remote.errors import RemoteError
 
 T = TypeVar("T")
+Size = Annotated[int, Field(ge=0, lt=10**15)]
+"""Bytes of a file or a disk, or a place in one: less than a petabyte."""
+SIZE, OBJECT = TypeAdapter(Size), TypeAdapter(dict[str, Any])
 LONE_SURROGATE = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )

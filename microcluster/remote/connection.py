@@ -1,16 +1,13 @@
 """Fabric's connection to one address: its port, one key, one pinned host key and time limits."""
 
-import codecs
 import contextlib
-import io
 import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import fabric
-import fabric.runners
 import paramiko
 
 from microcluster.remote import host_key
@@ -39,7 +36,7 @@ def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_
         address,
         user=user,
         port=port,
-        config=fabric.Config(lazy=True, overrides=SETTINGS),
+        config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
         connect_timeout=CONNECT_TIMEOUT_S,
         connect_kwargs={**options, **limits, "transport_factory": watched},
         forward_agent=False,
@@ -66,10 +63,10 @@ def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:
             connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), limit)
     transport = paramiko.Transport(connected, **options)
     # Paramiko takes all that a peer sends, whatever it was allowed to.
-    known = {paramiko.common.MSG_CHANNEL_DATA: "_feed", paramiko.common.MSG_CHANNEL_EXTENDED_DATA: "_feed_extended"}
     transport._channel_handler_table = {
         **transport._channel_handler_table,
-        **{kind: _within_window(getattr(paramiko.Channel, name)) for kind, name in known.items()},
+        paramiko.common.MSG_CHANNEL_DATA: _within_window(paramiko.Channel._feed),
+        paramiko.common.MSG_CHANNEL_EXTENDED_DATA: _within_window(paramiko.Channel._feed_extended),
     }
     return transport
 
@@ -86,19 +83,19 @@ def _within_window(feed: Callable[[paramiko.Channel, paramiko.Message], None]) -
 
 
 @contextlib.contextmanager
-def answered(transport: paramiko.Transport) -> Iterator[None]:
-    """End the connection when the block takes longer than SILENT_S: in it paramiko waits for sshd without a limit.
+def answered(transport: paramiko.Transport, limit_s: float | None = None) -> Iterator[None]:
+    """End the connection when the block takes longer than that, or SILENT_S: in it paramiko waits for sshd without a limit.
 
     A machine whose sshd hangs may still have a kernel that answers.
     """
-    late = threading.Timer(SILENT_S, transport.close)
+    late = threading.Timer(limit_s or SILENT_S, transport.close)
     late.daemon = True
     late.start()
     try:
         yield
     except (OSError, EOFError, paramiko.SSHException) as error:
         if late.finished.is_set():
-            raise TimeoutError(f"silent for {SILENT_S:.0f} s") from error
+            raise TimeoutError(f"silent for {late.interval:.0f} s") from error
         raise
     finally:
         late.cancel()
@@ -117,56 +114,8 @@ def without_login(host: str, address: str, port: int) -> Iterator[paramiko.Trans
         raise UnreachableError(f"connecting to {host}: {reason(error)}.") from error
 
 
-class _Remote(fabric.runners.Remote):
-    """Ends at a Ctrl-C, where Fabric's own runner waits for the remote command; takes no more output than its input says."""
-
-    read_chunk_size = 1 << 15
-    """A message of ssh holds no more."""
-
-    def send_start_message(self, command: str) -> None:
-        with answered(self.context.transport):
-            self.channel.exec_command(command_bytes(command))
-
-    def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
-        self.channel.close()
-        raise interrupt
-
-    def read_proc_output(self, reader: Callable[[int], bytes | None]) -> Iterator[str]:
-        """Yield the output; Invoke decodes each piece for itself, and spoils a character that lies in two."""
-        decoder, left = codecs.getincrementaldecoder(self.encoding)("replace"), self.opts["in_stream"].answer_bytes
-        while data := reader(self.read_chunk_size):
-            left -= len(data)
-            if left < 0:
-                raise AnswerTooLongError
-            yield decoder.decode(data)
-        yield decoder.decode(b"", final=True)
-
-    def respond(self, buffer_: list[str]) -> None:
-        """Answer nothing. Invoke joins all output so far at each piece, for watchers that we do not have."""
-
-
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 """Its threads would print a traceback, with what a machine has sent; each failure is raised where the connection is used."""
-SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Remote}}
-
-
-class AnswerTooLongError(Exception):
-    """A command has printed more than its caller takes."""
-
-
-class WholeText(io.StringIO):
-    """Standard input that is read whole: invoke reads one character every 10 ms from what is no terminal.
-
-    Attributes:
-        answer_bytes: the most that the command may print on each of its streams; invoke hands on no argument of ours.
-    """
-
-    def __init__(self, text: str, answer_bytes: int) -> None:
-        super().__init__(text)
-        self.answer_bytes = answer_bytes
-
-    def read(self, size: int | None = -1, /) -> str:
-        return super().read()
 
 
 def command_bytes(command: str) -> bytes:

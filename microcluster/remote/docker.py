@@ -36,7 +36,7 @@ SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "
   mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
 """Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
 INSPECTED = TypeAdapter(Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1)])
-SET_APART = """set -eu; disk=$2 new=$2.new; chmod 755 "$1"; [ ! -d "$disk" ] || exit 0; mkdir -p -m 1777 "$new"; cd "$1"
+SEPARATE_DISK = """set -eu; disk=$2 new=$2.new; chmod 755 "$1"; [ ! -d "$disk" ] || exit 0; mkdir -p -m 1777 "$new"; cd "$1"
 for name in *; do
   case $name in docker|runs|sent|lost+found|"${disk##*/}"*) ;; *) [ -e "$new/$name" ] || [ ! -e "$name" ] || mv -T -- "$name" "$new/$name" ;; esac
   [ ! -e "$new/$name" ] || [ "$name" = staging ] || ln -sfn -- "$disk/$name" "$name"
@@ -147,7 +147,7 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
     if shown.exit_code:
         note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {shown.stderr.strip()}")
     host.run(("rm", "-f", f"{FOLDER}/ssh_host_ed25519_key"))  # An earlier version has left its machine's key there.
-    host.run(("sh", "-c", SET_APART, "apart", mount_point, container_disk(mount_point)))
+    host.run(("sh", "-c", SEPARATE_DISK, "separate", mount_point, container_disk(mount_point)))
     host.run(argv)
     _wait_for_sshd(host, container)
     return True

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from core.files import locked
 from core.plain_text import note, printable
@@ -15,6 +18,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import SentFile
 from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder, sent_folder
+from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.connection import reason
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
@@ -40,7 +44,8 @@ for word in sys.argv[1:]:
 """Prints so many bytes of each file; one that is shorter by now is filled up, and its hash says so."""
 SPARE_BYTES = 1000 * MB
 """What a fetch leaves free on this computer's disk: the guard and Pulumi write there too."""
-DESCRIBE = 'size=$(stat -L -c %s "$1") && echo "$size $(head -c "$size" "$1" | sha256sum)"'
+DESCRIBE = 'size=$(stat -L -c %s "$1") && printf "[%s, \\"%.64s\\"]" "$size" "$(head -c "$size" "$1" | sha256sum)"'
+DESCRIBED = TypeAdapter(tuple[Size, Annotated[str, Field(max_length=64)]])
 IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
 
 
@@ -177,12 +182,9 @@ def _complete(host: Host, file: RemoteFile, partial: Path, report: Callable[[int
 
 def _described(host: Host, file: RemoteFile) -> RemoteFile:
     """Return the file with the length and the hash that it has now."""
-    words = host.run(("sh", "-c", DESCRIBE, "describe", file.source), timeout_s=HASH_TIMEOUT_S).stdout.split()
-    if len(words) < 2 or not words[0].isdecimal() or len(words[0]) > 15:
-        raise RemoteError(
-            f"looking at {printable(file.source)} of {host} again: no answer. Run the same command again."
-        )
-    return replace(file, size=int(words[0]), sha256=words[1][:64])
+    answer = host.run(("sh", "-c", DESCRIBE, "describe", file.source), timeout_s=HASH_TIMEOUT_S).stdout
+    size, sha256 = read_answer(DESCRIBED, answer, f"looking at {printable(file.source)} of {host} again")
+    return replace(file, size=size, sha256=sha256)
 
 
 def _is_whole(path: Path, file: RemoteFile) -> bool:

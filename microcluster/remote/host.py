@@ -3,25 +3,24 @@
 import contextlib
 import copy
 import shlex
+import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import fabric
-import invoke
 import paramiko
 
 from core.plain_text import printable
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
+from microcluster.remote.answers import SIZE, read_answer
 from microcluster.remote.connection import (
     CONNECT_TIMEOUT_S,
     MACHINE_SSH_PORT,
     REQUEST_TIMEOUT_S,
-    AnswerTooLongError,
-    WholeText,
     answered,
     command_bytes,
     pinned_connection,
@@ -47,6 +46,8 @@ SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
 """The least that a file may bring on average over so long; below it nobody waits."""
 PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
 NO_FILE = 66
+LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
+APPEND = 'cat >>"$1"'
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
 """Without a question; sshd's variable says from where we log in."""
@@ -142,39 +143,37 @@ class Host:
             KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
         """
         self.connect()
-        began = time.monotonic()
+        began, out, errors = time.monotonic(), bytearray(), bytearray()
+        doing = f"running `{argv[0]}` on {self}"
         try:
-            result = self._connection.run(
-                self._line(argv),
-                hide=True,
-                warn=True,
-                in_stream=WholeText(stdin, answer_bytes),
-                encoding="utf-8",
-                timeout=timeout_s,
-            )
-        except invoke.CommandTimedOut as error:
-            raise self._late(argv[0], timeout_s) from error
+            with self._session(argv, doing) as channel, answered(self._connection.transport, timeout_s):
+                taking = threading.Thread(target=_take, args=(channel, channel.recv_stderr, errors, answer_bytes))
+                sending = threading.Thread(target=_send, args=(channel, stdin))
+                for thread in (taking, sending):
+                    thread.daemon = True
+                    thread.start()
+                _take(channel, channel.recv, out, answer_bytes)
+                taking.join()
+                code = channel.recv_exit_status()
         except KeyboardInterrupt as pressed:
             self.close()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
-        except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
-            if any(each.type is AnswerTooLongError for each in getattr(error, "exceptions", ())):
-                raise self._too_long(argv, answer_bytes) from error
-            raise self._lost(f"running `{argv[0]}` on {self}", f"the connection was lost ({reason(error)})") from error
-        if result.exited == NO_EXIT_CODE and timeout_s and time.monotonic() - began >= timeout_s:
-            raise self._late(argv[0], timeout_s)  # Its timer was still at work when invoke looked whether it had been.
-        if result.exited == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
-            raise self._lost(f"running `{argv[0]}` on {self}", "it ended without an exit code")
-        completed = Completed(result.exited, result.stdout, result.stderr)
+        if max(len(out), len(errors)) > answer_bytes:
+            raise self._too_long(argv, answer_bytes)
+        if code == NO_EXIT_CODE and time.monotonic() - began >= timeout_s:
+            raise self._late(argv[0], timeout_s)
+        if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
+            raise self._lost(doing, "it ended without an exit code")
+        completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
         return completed
 
-    def read(self, path: str, answer_bytes: int = ANSWER_BYTES) -> str | None:
+    def read(self, path: str) -> str | None:
         """Return the text of a file, or None if it does not exist."""
         if self.run(("test", "-f", path), accept=(0, 1)).exit_code:
             return None
-        return self.run(("cat", path), answer_bytes=answer_bytes).stdout
+        return self.run(("cat", path)).stdout
 
     def put(self, path: str, text: str, mode: str = "0644") -> bool:
         """Replace a file atomically if its text or mode differ; return whether they did."""
@@ -207,34 +206,19 @@ class Host:
         Raises:
             RemoteError: it failed, or once it prints, it prints less than SLOWEST_BYTES_S.
         """
-        self.connect()
-        try:
-            with answered(self._connection.transport):
-                channel = self._connection.transport.open_session()
-                channel.exec_command(command_bytes(self._line(argv)))
-                channel.shutdown_write()
-            with contextlib.closing(channel):
-                channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
-                began = taken = 0.0
-                while piece := channel.recv(PIECE_BYTES):
-                    yield piece
-                    now, taken = time.monotonic(), taken + len(piece)
-                    began = began or now
-                    if now - began > SLOWEST_OVER_S:
-                        if taken < SLOWEST_BYTES_S * (now - began):
-                            raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
-                        began, taken = now, 0.0
-                channel.settimeout(REQUEST_TIMEOUT_S)
-                said = channel.recv_stderr(PIECE_BYTES).decode("utf-8", "replace")
-                code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
-        if code == NO_FILE:
-            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
-        if code == NO_EXIT_CODE:
-            raise self._lost(doing, "it ended without an exit code")
-        if code:
-            raise CommandError(str(self), argv, Completed(code, "", said))
+        with self._session(argv, doing) as channel:
+            channel.shutdown_write()
+            channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
+            began = taken = 0.0
+            while piece := channel.recv(PIECE_BYTES):
+                yield piece
+                now, taken = time.monotonic(), taken + len(piece)
+                began = began or now
+                if now - began > SLOWEST_OVER_S:
+                    if taken < SLOWEST_BYTES_S * (now - began):
+                        raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
+                    began, taken = now, 0.0
+            self._check_end(channel, argv, doing)
 
     def _line(self, argv: Sequence[str]) -> str:
         return shlex.join((*self._before, *argv))
@@ -251,33 +235,46 @@ class Host:
 
         The present bytes count as the file's beginning; the caller compares hashes.
         """
-        self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
         doing = f"sending {local} to {self}"
-        with self._sftp(doing) as transfer, local.open("rb") as content, transfer.open(path, "ab") as target:
-            target.set_pipelined(True)
-            there = target.stat().st_size or 0
+        there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
+        argv = ("sh", "-c", APPEND, "append", path)
+        with local.open("rb") as content, self._session(argv, doing) as channel:
             content.seek(there)
             yield there
             while piece := content.read(PIECE_BYTES):
                 with answered(self._connection.transport):
-                    target.write(piece)
+                    channel.sendall(piece)
                 there += len(piece)
                 yield there
-            with answered(self._connection.transport):
-                target.stat()  # Waits for the answers to all writes, whose errors closing the file would hide.
+            channel.shutdown_write()
+            self._check_end(channel, argv, doing)
 
     @contextlib.contextmanager
-    def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:
-        """Yield the connection's file transfer; a failure becomes an error that says what was done."""
+    def _session(self, argv: Sequence[str], doing: str) -> Iterator[paramiko.Channel]:
+        """Yield the channel of a command that runs; a lost connection becomes an error that says what was done."""
         self.connect()
         try:
             with answered(self._connection.transport):
-                transfer = self._connection.sftp()
-            channel = transfer.get_channel()
-            channel.settimeout(REQUEST_TIMEOUT_S)
-            yield transfer
-        except (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError) as error:
+                channel = self._connection.transport.open_session()
+                channel.exec_command(command_bytes(self._line(argv)))
+            with contextlib.closing(channel):
+                yield channel
+        except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
+
+    def _check_end(self, channel: paramiko.Channel, argv: Sequence[str], doing: str) -> None:
+        """Raise unless the command ends well."""
+        said = bytearray()
+        channel.settimeout(REQUEST_TIMEOUT_S)
+        with answered(self._connection.transport, 2 * REQUEST_TIMEOUT_S):
+            _take(channel, channel.recv_stderr, said, PIECE_BYTES)
+            code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
+        if code == NO_FILE:
+            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
+        if code == NO_EXIT_CODE:
+            raise self._lost(doing, "it ended without an exit code")
+        if code:
+            raise CommandError(str(self), argv, Completed(code, "", said.decode("utf-8", "replace")))
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
@@ -302,6 +299,21 @@ class Host:
             f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
             f"{pinned}. Nothing was sent to it. If this key is right: fab trust {self.facts.name}"
         )
+
+
+def _take(channel: paramiko.Channel, read: Callable[[int], bytes], taken: bytearray, most: int) -> None:
+    """Add what a stream of a command brings; at more than ``most`` bytes nothing more is taken of either."""
+    while len(taken) <= most and (piece := read(PIECE_BYTES)):
+        taken += piece
+    if len(taken) > most:
+        channel.close()
+
+
+def _send(channel: paramiko.Channel, text: str) -> None:
+    """Send a standard input; a command that ends before it has read all of it says itself how it went."""
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        channel.sendall(text.encode())
+        channel.shutdown_write()
 
 
 def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: float = 1.0) -> None:

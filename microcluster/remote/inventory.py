@@ -28,7 +28,7 @@ from agent.records.inventory import (
 from core.local_name import local_name
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder
-from microcluster.remote.answers import read_answer, reason_of
+from microcluster.remote.answers import Size, read_answer, reason_of
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -40,9 +40,6 @@ INVENTORY_TIMEOUT_S = 3600.0
 MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 100_000, 40 * 10**6, 32 << 10
 RANK = (BEST, NEWEST, KEPT, RECORD, VOCABULARY, EVENTS, SMALL, LARGE)
 """What a file is, the most wanted first."""
-Kind = Literal[
-    "best model", "newest checkpoint", "kept", "record", "vocabulary", "events", "small file", "above the limits"
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +103,9 @@ class Row(BaseModel, strict=True):
     list: Literal["files", "left"]
     path: Annotated[str, Field(max_length=ROW_BYTES)]
     source: Annotated[str, Field(max_length=ROW_BYTES)]
-    size: Annotated[int, Field(ge=0, lt=1 << 50)]
+    size: Size
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
-    what: Kind
+    what: Literal[RANK]  # type: ignore[valid-type]
     written: Annotated[int, Field(gt=-(10**11), lt=10**11)]
 
 

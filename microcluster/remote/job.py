@@ -26,7 +26,7 @@ from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder, container_disk
 from microcluster.remote import queue
-from microcluster.remote.answers import read_answer
+from microcluster.remote.answers import OBJECT, read_answer
 from microcluster.remote.docker import ensure_container
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.file_transfer import send_data
@@ -46,8 +46,8 @@ READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
 WORD = re.compile(r"[0-9a-f]{6}")
-SNAPSHOT, SNAPSHOT_BYTES = TypeAdapter(dict[str, Any]), 2 << 20
-APART = f"""set -eu; run=${{1##*/}}; new=${{1%/*}}/.$run; [ -e "$3" ] || ln -sfn "$2/${{3##*/}}" "$3"; [ ! -L "$1/{IN_CONTAINER}" ] || exit 0
+SNAPSHOT_BYTES = 2 << 20
+SEPARATE_RUN = f"""set -eu; run=${{1##*/}}; new=${{1%/*}}/.$run; [ -e "$3" ] || ln -sfn "$2/${{3##*/}}" "$3"; [ ! -L "$1/{IN_CONTAINER}" ] || exit 0
 rm -rf "$new"; mkdir -p "$new" "$2/runs"; ln -s "$2/runs/$run" "$new/{IN_CONTAINER}"
 for name in word job.log progress.jsonl samples.jsonl preflight.json exit_code failure.json stopped guard.json not_loaded.json; do
   [ -L "$1/$name" ] || [ ! -f "$1/$name" ] || cp "$1/$name" "$new"
@@ -99,7 +99,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
         _end_all(hosts, cluster, "only")
         if container:  # One that an earlier version has started sees the machine's own folders.
-            on_all(hosts, lambda host: _ensure_apart(host, folder, texts))
+            on_all(hosts, lambda host: _ensure_separate(host, folder, texts))
     if container:
         place(launcher, folder.path, texts, _inside(cluster))
     argv = ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path)
@@ -182,12 +182,12 @@ def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] 
             launcher.run(("rm", "-f", f"{folder.secrets}/{name}"))
 
 
-def _ensure_apart(host: Host, folder: RunFolder, texts: Mapping[str, str]) -> None:
+def _ensure_separate(host: Host, folder: RunFolder, texts: Mapping[str, str]) -> None:
     """Have the container, and a folder of the run that it does not see: all that root runs of the run on the machine lies there."""
     mount_point, data = folder.facts.mount_point, folder.plan.data
     ensure_container(host, folder.facts.container, mount_point)
     seen = (container_disk(mount_point), data.folder if data else mount_point)
-    host.run(("sh", "-c", APART, "apart", folder.path, *seen))
+    host.run(("sh", "-c", SEPARATE_RUN, "separate", folder.path, *seen))
     place(host, folder.path, texts)
 
 
@@ -223,7 +223,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
 def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
     answer = launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S, answer_bytes=SNAPSHOT_BYTES).stdout
-    return read_answer(SNAPSHOT, answer, f"looking at run {cluster.run} on {launcher}")
+    return read_answer(OBJECT, answer, f"looking at run {cluster.run} on {launcher}")
 
 
 def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float | None = None) -> None:

@@ -17,7 +17,7 @@ from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.answers import read_answer, reason_of
+from microcluster.remote.answers import OBJECT, read_answer, reason_of
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
 
@@ -27,7 +27,6 @@ Seconds = Annotated[int | float, Field(ge=0, lt=1e11)]
 class Asked(TypedDict):
     """What was asked for a run."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     name: str
     stack: str
     mark: str
@@ -43,7 +42,6 @@ class Asked(TypedDict):
 class Started(Asked):
     """A start of a job, as it wrote it down: what was asked for the run, and what came of it."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     id: str
     started: Seconds
     seen: NotRequired[Seconds]
@@ -74,12 +72,12 @@ CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
-RECORD = TypeAdapter(dict[str, Any])
-STARTED_OR_ASKED = TypeAdapter(
+STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](
     Annotated[
         Annotated[Started, Tag("started")] | Annotated[Asked, Tag("asked")],
         Discriminator(lambda each: "started" if isinstance(each, dict) and "started" in each else "asked"),
-    ]
+    ],
+    config=ConfigDict(extra="allow"),
 )
 RENTAL, SECOND = TypeAdapter(Rental), TypeAdapter(int)
 READ_RECORDS = f'for file in {FOLDER}/*.json; do cat "$file"; echo; done 2>/dev/null'
@@ -268,7 +266,7 @@ def _agent(host: Host, verb: str, request: Mapping[str, Any], timeout_s: float) 
     words = ("python3", f"{request['folder']}/agent", "batch.login", verb, json.dumps(request))
     done = inside(host, words, timeout_s=timeout_s)
     last = done.stdout.strip().rpartition("\n")[2]  # A login shell may greet before.
-    found = read_answer(RECORD, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
+    found = read_answer(OBJECT, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
     if "failed" in found:
         raise RemoteError(f"asking the queue on {host.facts.name} for run {request['run']} ({verb}): {found['failed']}")
     return found

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import FailFast, OnErrorOmit, TypeAdapter
-from typing_extensions import TypedDict
+from pydantic import FailFast, Field, OnErrorOmit, TypeAdapter
 
 from agent import IN_CONTAINER
 from agent.records import event_summary
@@ -41,7 +40,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint on the launcher.
+    """One checkpoint on the launcher, as the agent lists it.
 
     Attributes:
         best: an evaluation's model, and not one of the regular checkpoints.
@@ -50,31 +49,20 @@ class Checkpoint:
         flaw: why it cannot be used, or an empty text.
     """
 
-    name: str
-    step: int
+    name: Text
+    step: Whole
     best: bool
-    sizes: Mapping[str, int]
-    written: float
-    flaw: str
+    sizes: Annotated[dict[str, Whole], Field(validation_alias="bytes")]
+    written: Annotated[Seconds, Field(validation_alias="t")]
+    flaw: Text
 
     @property
     def size(self) -> int:
         return sum(self.sizes.values())
 
 
-class CheckpointFacts(TypedDict):
-    """A checkpoint as the agent lists it."""
-
-    name: Text
-    step: Whole
-    best: bool
-    bytes: dict[str, Whole]
-    t: Seconds
-    flaw: Text
-
-
 RATES = TypeAdapter(list[OnErrorOmit[tuple[Whole, Number]]])
-CHECKPOINTS = TypeAdapter(Annotated[list[CheckpointFacts], FailFast()])
+CHECKPOINTS = TypeAdapter(Annotated[list[Checkpoint], FailFast()])
 
 
 @dataclass(frozen=True)
@@ -104,10 +92,7 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
         config=launcher.read(f"{folder}/{plan.config_file}") or "",
         files=tuple(_files(launcher, folder)),
         data=tuple(_data(launcher, plan.data)),
-        checkpoints=tuple(
-            Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
-            for one in _asked(CHECKPOINTS, launcher, folder, "checkpoints.listing", folder)
-        ),
+        checkpoints=tuple(_asked(CHECKPOINTS, launcher, folder, "checkpoints.listing", folder)),
         learning_rate=tuple(rates),
         malformed=sum(count for _, count in parsed),
     )

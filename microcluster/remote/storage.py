@@ -1,6 +1,5 @@
 """Where data lies: a data disk, formatted only if it is proved empty, or a network drive, proved to be the same on every host."""
 
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from core.plain_text import note
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
+from microcluster.remote.answers import SIZE, read_answer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.system import ensure_commands
@@ -72,12 +72,8 @@ def _find(host: Host, disk: DataDisk) -> str:
 
 
 def _bytes(host: Host, device: str) -> int:
-    size = host.run(("blockdev", "--getsize64", device)).stdout.strip()
-    if not re.fullmatch("[0-9]{1,18}", size):
-        raise RemoteError(
-            f"reading the size of {device} of {host}: no number. Look at the machine: fab ssh {host.facts.name}"
-        )
-    return int(size)
+    size = host.run(("blockdev", "--getsize64", device)).stdout
+    return read_answer(SIZE, size, f"reading the size of {device} of {host}")
 
 
 def _field(host: Host, device: str, name: str) -> str:

@@ -1,10 +1,13 @@
 """Time and packages, which every later step needs."""
 
-import re
 import time
 from collections.abc import Callable, Mapping
 
+from pydantic import TypeAdapter
+
 from core.polling import NotReadyError, wait_until
+from microcluster.analysis.records import Seconds
+from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
 
@@ -15,6 +18,7 @@ COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "cmp
 INSTALL_TIMEOUT_S = 900.0
 LARGEST_SKEW_S = 60.0
 CLOCK_TIMEOUT_S = 120.0
+TIME = TypeAdapter(Seconds)
 SYNCHRONIZED = "synchronized: yes"
 """In timedatectl's output for a clock that a time server has set."""
 APT_TIMEOUT_S = 600.0
@@ -111,7 +115,4 @@ def _ensure_time(host: Host, clock: Callable[[], float]) -> bool:
 
 def _skew(host: Host, clock: Callable[[], float]) -> float:
     """Return by how many seconds the machine's clock is ahead of this computer's."""
-    now = host.run(("date", "+%s.%N")).stdout.strip()
-    if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,12}", now):
-        raise RemoteError(f"reading the clock of {host}: no time. Look at the machine: fab ssh {host.facts.name}")
-    return float(now) - clock()
+    return read_answer(TIME, host.run(("date", "+%s.%N")).stdout, f"reading the clock of {host}") - clock()

@@ -21,7 +21,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import FOLDER, ensure_rank_files, rank_public_key
 
-KEY_VARIABLE, KEY_FILE = "NGC_API_KEY", "ngc_key"
+KEY_VARIABLE = "NGC_API_KEY"
 LOGIN_REFUSED = 41
 PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
@@ -143,7 +143,7 @@ def registry_key(container: Container, exported: str | None) -> str | None:
         return (exported or "").strip() or None if registry == image.NGC else None
     path = Path(container.registry_key_file).expanduser()
     try:
-        return image.registry_key(container.image, path, KEY_FILE)
+        return image.registry_key(container.image, path)
     except KeyFileError as error:
         raise RemoteError(
             f"reading the registry's key from {path}: nothing was sent, as {error} Then run the same command again."
@@ -153,13 +153,11 @@ def registry_key(container: Container, exported: str | None) -> str | None:
 def key_source(container: Container) -> str:
     """Return the source of the key, for messages."""
     registry = image.registry(container.image)
-    ours = f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"
-    named = f"a file that container.registryKeyFile names, as {_lines(registry)}"
+    ours = f"the environment variable {KEY_VARIABLE} or ~/.microcluster/{image.KEY_FILE}"
+    named = (
+        f"a file that container.registryKeyFile names, as the lines '[{registry}]' and '{SETTING} = KEY' (mode 0600)"
+    )
     return container.registry_key_file or (ours if registry == image.NGC else named)
-
-
-def _lines(registry: str) -> str:
-    return f"the lines '[{registry}]' and '{SETTING} = KEY' (mode 0600)"
 
 
 def ensure_built(launcher: Host, container: Container, digests: Path, exported_key: str | None = None) -> bool:

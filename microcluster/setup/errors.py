@@ -1,6 +1,7 @@
 """How a command ends: the two errors whose text is a full sentence with the next command, and the exit codes."""
 
-FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
+FAILED, MISTAKE, UNKNOWN, INTERRUPTED = 1, 2, 3, 130
+"""Unknown: an account, a right or a machine could not be read, so that nothing is proven."""
 
 
 class CommandFailed(Exception):

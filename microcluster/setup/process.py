@@ -69,12 +69,14 @@ def wait(process: subprocess.Popen[Any], limit_s: float | None) -> int:
         raise
 
 
-def stop_group(process: subprocess.Popen[Any]) -> None:
-    """End a program and its process group by SIGINT, SIGTERM, then SIGKILL."""
-    for kind in STOPPING:
+def stop_group(
+    process: subprocess.Popen[Any], kinds: Sequence[signal.Signals] = STOPPING, grace_s: float = GRACE_S
+) -> None:
+    """End a program and its process group by each of the signals, then by SIGKILL."""
+    for kind in kinds:
         _signal_group(process, kind)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
+            process.wait(grace_s)
             break
     _signal_group(process, signal.SIGKILL)  # Background processes of a shell ignore SIGINT.
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from core.home import Owner
-from providers.rental.errors import CallError, ProviderError
+from providers.rental.errors import AccountError, CallError, ProviderError
 from providers.rental.receipt import Charge
 
 EXTENSION = r"(?P<minutes>[0-9]{1,9})m-(?P<cents>[0-9]{1,12})c"
@@ -327,11 +327,11 @@ class Account(ABC):
         """Refuse to believe in an absence, or to order, with a user who is not shown everything.
 
         Raises:
-            ProviderError: the text says what is missing, and where it is granted.
+            AccountError: the text says what is missing, and where it is granted.
         """
         hidden = self.hidden()
         if hidden:
-            raise ProviderError(f"{doing}: {hidden}")
+            raise AccountError(f"{doing}: {hidden}")
 
 
 class Market(Account):

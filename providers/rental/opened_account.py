@@ -8,7 +8,7 @@ from typing import Any
 
 from core.home import Owner
 from providers.rental import order, sweep
-from providers.rental.account import Account, Extension, Identity, Market, Quote, Resource
+from providers.rental.account import Account, Extension, Identity, Market, Quote, Resource, Terms
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
 from providers.rental.journal import Journal
 from providers.rental.order import Log, Operation, Session
@@ -54,6 +54,16 @@ class OpenedAccount:
         """Read how much more a person has allowed this rental than its stack file does, or write it."""
         with self._reading("how far the rental was extended"):
             return self.account.extension(owner, new)
+
+    def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
+        """Read when the rental began and what limits it, or write it."""
+        with self._reading("when the rental began"):
+            return self.account.terms(owner, new)
+
+    def check_sees_all(self, doing: str) -> None:
+        """Refuse to take for absent what this user may not see."""
+        with self._reading("the rights of its user"):
+            self.account.check_sees_all(doing)
 
     def everything(self) -> tuple[Resource, ...]:
         """List what bears any mark of microcluster."""

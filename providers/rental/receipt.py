@@ -75,8 +75,8 @@ def receipt(charges: Iterable[Charge]) -> Receipt:
 def as_lines(found: Receipt, owner_mark: str) -> str:
     """Write the receipt as lines for a person."""
     rows = [
-        f"  {row.host or '-':<10} {row.description}: {_when(row.opened)} to "
-        f"{'now' if row.closed is None else _when(row.closed)} UTC, {row.so_far:.2f} {row.currency}"
+        f"  {row.host or '-':<10} {row.description}: {when(row.opened)} to "
+        f"{'now' if row.closed is None else when(row.closed)} UTC, {row.so_far:.2f} {row.currency}"
         f"{f', kept at up to {row.per_month:.2f} {row.currency} a month' if row.is_kept else ''}"
         for row in found.rows
     ]
@@ -84,5 +84,6 @@ def as_lines(found: Receipt, owner_mark: str) -> str:
     return "\n".join(["receipt:", *rows, last])
 
 
-def _when(moment: datetime) -> str:
+def when(moment: datetime) -> str:
+    """Return a moment in UTC, to the second."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

@@ -75,14 +75,14 @@ def _code(scene: Scene, answer: Answer) -> Answer:
 
 def _log(scene: Scene, answer: Answer) -> Answer | None:
     """Send other bytes of a log than there are; None for what is no piece of a log."""
-    found = re.fullmatch(rb"(\d+) ([A-Za-z0-9+/=]*)\n", answer.stdout)
+    found = re.fullmatch(rb'\[(\d+), "[A-Za-z0-9+/=]*"\]\n', answer.stdout)
     if not found:
         return None
     text = scene.chance.choice(
         (scene.text.encode("utf-8", "surrogatepass"), scene.chance.randbytes(5000), b"\r" * 10**6, b"x" * 10**7)
     )
     offset = scene.chance.choice((b"0", b"-5", b"9" * 30, found[1], b"x"))
-    return Answer(offset + b" " + base64.b64encode(text) + b"\n")
+    return Answer(b"[" + offset + b', "' + base64.b64encode(text) + b'"]\n')
 
 
 def _events(scene: Scene, answer: Answer) -> Answer | None:
@@ -432,17 +432,19 @@ FILES = (
 )
 UPLOADS = (
     *(
-        "no sftp",
         "error",
         "error text",
         "silence",
         "lying size",
         "closed",
         "slow",
-        "link",
         "other bytes",
-        "huge packet",
+        "half",
+        "endless",
+        "no exit code",
         "garbage",
+        "signal",
+        "late",
     ),
 )
 OF_LISTS, OF_LOGS, OF_RECORDS = ("name", "twins", "size", "count", "row"), ("log",), ("events",)

@@ -1,4 +1,4 @@
-"""The machines of a stack as one hostile process: ssh and sftp on loopback, whose answers are true but for what an attack makes of them."""
+"""The machines of a stack as one hostile process: ssh on loopback, whose answers are true but for what an attack makes of them."""
 
 import contextlib
 import faulthandler
@@ -9,8 +9,6 @@ import os
 import shlex
 import signal
 import socket
-import stat
-import struct
 import threading
 import time
 from dataclasses import dataclass, field
@@ -27,6 +25,11 @@ from tests.hostile.truth import Answer, Truth
 ADDRESSES = ("127.0.0.2", "127.0.0.3")
 """Of the first and the second machine; both listen on one port."""
 TENSORBOARD = "MICROCLUSTER_TOOL=tensorboard"
+UPLOAD_MANNERS = {
+    **{"error text": "plain", "silence": "silence", "closed": "closed in the middle", "endless": "endless both"},
+    **{"no exit code": "no exit code", "garbage": "garbage", "signal": "signal", "late": "late"},
+}
+"""Of who does not take what is sent."""
 
 
 @dataclass
@@ -65,6 +68,8 @@ class Machines:
     def answer(self, line: str, given: bytes) -> Answer:
         """Return the true answer; what was sent here is known here only."""
         words = shlex.split(line)
+        if words[3:4] == ["length"]:
+            return Answer(b"%d\n" % len(self.sent.setdefault(words[4], b"")))
         if words[0] == "sha256sum" and words[-1] in self.sent:
             return Answer(f"{hashlib.sha256(self.sent[words[-1]]).hexdigest()}  {words[-1]}\n".encode())
         if words[:2] == ["mv", "-f"] and words[2] in self.sent:
@@ -93,6 +98,9 @@ class Machines:
                 f"ATTACKED the file of question {question} of gpu-{number} by {attack.kind}: {asked} {line[-80:]!r}"
             )
             return other, manner
+        if attack and attack.kind == "lying size" and " length " in line and self.is_due("uploads", number):
+            self.note(f"ATTACKED an upload by {attack.kind}")
+            return Answer(b"50000000000000\n"), "plain"
         if attack and self.is_due("manner", number):
             self.note(f"ATTACKED question {question} of gpu-{number} by {attack.kind}: {asked}")
             return answer, attack.kind
@@ -120,7 +128,7 @@ def of_a_file(attack: Attack, place: Path, answer: Answer, line: str) -> tuple[A
         "error text": Answer(content[:5], text, 1),
         "gone": Answer(b"", text, 66),
         "too much": Answer(content + b"x" * 5 * 10**7),
-        "lying size": Answer(b"50000000000000 " + b"0" * 64 + b"\n") if describes else Answer(content[:3]),
+        "lying size": Answer(b'[50000000000000, "' + b"0" * 64 + b'"]') if describes else Answer(content[:3]),
     }
     manners = {
         **{"endless": "endless line", "silence": "silence", "slow": "slow drip", "closed": "closed in the middle"},
@@ -165,23 +173,37 @@ class Server(paramiko.ServerInterface):
         threading.Thread(target=self._execute, args=(channel, command), daemon=True).start()
         return True
 
-    def check_channel_subsystem_request(self, channel, name):
-        attack = self.machines.attack
-        if attack and attack.kind == "no sftp" and self.machines.is_due("uploads", self.number):
-            self.machines.note("ATTACKED by having no sftp")
-            return False
-        return super().check_channel_subsystem_request(channel, name)
-
     def _execute(self, channel: paramiko.Channel, command: bytes) -> None:
         line, given = command.decode("utf-8", "surrogateescape"), b""
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             if TENSORBOARD in line:
                 self._serve_board(channel, line)
                 return
+            if " append " in line:
+                self._take(channel, shlex.split(line)[-1])
+                return
             while data := channel.recv(65536):
                 given += data
             answer, manner = self.machines.changed(self.number, line, self.machines.answer(line, given))
             MANNERS[manner](channel, answer)
+
+    def _take(self, channel: paramiko.Channel, path: str) -> None:
+        """Take a file that is sent here, or attack whoever sends it."""
+        machines, kind = self.machines, ""
+        if machines.attack and machines.is_due("uploads", self.number):
+            kind = machines.attack.kind
+            machines.note(f"ATTACKED an upload by {kind}")
+        if kind in UPLOAD_MANNERS:
+            text = machines.attack.scene(machines.place, 1).text.encode("utf-8", "surrogatepass")
+            MANNERS[UPLOAD_MANNERS[kind]](channel, Answer(b"", text, 1))
+            return
+        while data := channel.recv(BLOCK):
+            machines.sent[path] += b"other" if kind == "other bytes" else data
+            if kind == "slow":
+                time.sleep(LATE_S)
+        if kind == "half":
+            machines.sent[path] = machines.sent[path][::2]
+        end(channel, 1 if kind == "error" else 0)
 
     def _serve_board(self, channel: paramiko.Channel, line: str) -> None:
         answer, manner = self.machines.changed(self.number, line, Answer(b"ready\n"))
@@ -192,74 +214,6 @@ class Server(paramiko.ServerInterface):
         while channel.recv(65536):  # It ends with the connection.
             pass
         end(channel, 0)
-
-
-class Opened(paramiko.SFTPHandle):
-    """One file that is sent here."""
-
-    def __init__(self, flags: int, files: "Files", path: str) -> None:
-        super().__init__(flags)
-        self.files, self.path = files, path
-
-    def stat(self):
-        known = paramiko.SFTPAttributes()
-        known.st_size, known.st_mode = len(self.files.sent[self.path]), stat.S_IFREG | 0o644
-        if self.files.kind == "lying size":
-            known.st_size = 50 * 10**12
-        if self.files.kind == "link":
-            known.st_mode = stat.S_IFLNK | 0o777
-        return known
-
-    def write(self, offset, data):
-        kind = self.files.kind
-        if kind in ("error", "error text"):
-            return paramiko.SFTP_PERMISSION_DENIED if kind == "error" else paramiko.SFTP_FAILURE
-        if kind == "silence":
-            time.sleep(600)
-        if kind == "slow":
-            time.sleep(LATE_S)
-        if kind == "closed":
-            self.files.server.transport.close()
-        self.files.sent[self.path] += b"other" if kind == "other bytes" else data
-        return paramiko.SFTP_OK
-
-
-class Files(paramiko.SFTPServerInterface):
-    """A place for files that are sent."""
-
-    def __init__(self, server: Server, *largs) -> None:
-        super().__init__(server, *largs)
-        machines = server.machines
-        self.server, self.sent = server, machines.sent
-        due = machines.is_due("uploads", server.number)
-        self.kind = machines.attack.kind if due and machines.attack else ""
-        if due:
-            machines.note(f"ATTACKED an upload by {self.kind}")
-
-    def open(self, path, flags, attr):
-        self.sent.setdefault(path, b"")
-        return Opened(flags, self, path)
-
-
-class Sftp(paramiko.SFTPServer):
-    """Words of its own for errors, and answers that are none."""
-
-    def start_subsystem(self, name, transport, channel):
-        if self.server.kind == "huge packet":
-            channel.sendall(struct.pack(">IB", 2**24 - 1, 2))
-            while True:
-                channel.sendall(b"x" * BLOCK)
-        if self.server.kind == "garbage":
-            channel.sendall(os.urandom(BLOCK))
-        self.server.server.transport = transport
-        super().start_subsystem(name, transport, channel)
-
-    def _send_status(self, request_number, code, desc=None):
-        machines = self.server.server.machines
-        if self.server.kind == "error text":
-            desc = machines.attack.scene(machines.place, 1).text
-        with contextlib.suppress(UnicodeError):
-            super()._send_status(request_number, code, desc)
 
 
 def serve(machines: Machines, ready: int) -> None:
@@ -309,7 +263,6 @@ def _welcome(machines: Machines, number: int, connection: socket.socket) -> None
             return
     transport = paramiko.Transport(connection)
     transport.add_server_key(host_key)
-    transport.set_subsystem_handler("sftp", Sftp, Files)
     with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
         transport.start_server(server=Server(machines, number))
         if attack and attack.kind == "disconnect text" and attack.on in (None, number):

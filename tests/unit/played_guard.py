@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from core.catalog.billing_rules import Rate
+from core.home import Owner
+from microcluster.accounts.registry import AccountSettings
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.guard_enforcement import Guard
-from microcluster.guard.decision import SILENT, Limits
+from microcluster.guard.decision import Limits
 from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
-from providers.rental.account import Extension
+from providers.rental.account import Extension, Terms
 from providers.rental.errors import AccountError
 from providers.rental.receipt import Charge
 
@@ -68,6 +70,7 @@ class World:
     opened: list[datetime] = field(default_factory=lambda: [BEGAN, BEGAN + timedelta(minutes=2)])
     ended: dict[int, datetime] = field(default_factory=dict)
     run: Outcome = ran("running", idle_s=0.0, armed=True)
+    terms: Terms | None = None
     extension: Extension = field(default_factory=Extension)
     cuts: set[str] = field(default_factory=set)
     cut_until: datetime | None = None
@@ -148,14 +151,23 @@ class PlayedHands:
     def now(self) -> datetime:
         return self.world.now
 
-    def rental(self) -> tuple[Rental, Extension]:
+    def rental(self, limits: Limits) -> tuple[Rental, Terms | None, Extension]:
         world = self.world
         if "account" in world.cuts:
             raise AccountError("opening the account: nobody answers.")
-        return world.rental(), world.extension
+        rental = world.rental()
+        if world.terms:
+            rental = replace(rental, id=world.terms.rental_id("1", Owner("v100", "1f3a9c42")))
+        return rental, world.terms, world.extension
 
-    def run(self) -> Outcome:
-        return SILENT if "machines" in self.world.cuts else self.world.run
+    def settings(self) -> AccountSettings:
+        return AccountSettings("softlayer")
+
+    def account_id(self) -> str:
+        return "1"
+
+    def run(self) -> Outcome | None:
+        return None if "machines" in self.world.cuts else self.world.run
 
     def hold(self, stop_at: datetime | None, idle_s: float | None) -> None:
         if "machines" not in self.world.cuts:

@@ -69,27 +69,6 @@ def hand_on(child: subprocess.Popen, stream, send) -> None:
             os.killpg(child.pid, signal.SIGKILL)
 
 
-class Opened(paramiko.SFTPHandle):
-    """One open file that can tell its size."""
-
-    def stat(self):
-        return paramiko.SFTPAttributes.from_stat(os.fstat((self.readfile or self.writefile).fileno()))
-
-
-class Files(paramiko.SFTPServerInterface):
-    """This computer's files, to read or to write at their end."""
-
-    def open(self, path, flags, attr):
-        handle = Opened(flags)
-        handle.readfile = handle.writefile = None
-        name, mode = ("writefile", "ab") if flags & os.O_WRONLY else ("readfile", "rb")
-        try:
-            setattr(handle, name, open(path, mode))  # noqa: SIM115 - the client closes it
-        except OSError as error:
-            return paramiko.SFTPServer.convert_errno(error.errno)
-        return handle
-
-
 class SshServer:
     """Listens on a free port of loopback until it is closed."""
 
@@ -108,7 +87,6 @@ class SshServer:
                 return
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.host_key)
-            transport.set_subsystem_handler("sftp", paramiko.SFTPServer, Files)
             try:
                 transport.start_server(server=Server(self.allowed, self.tries))
             except (OSError, EOFError, paramiko.SSHException):

@@ -24,7 +24,8 @@ from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.setup import secret_env
-from providers.rental.errors import ProviderError
+from providers.rental.errors import AccountError, ProviderError
+from providers.rental.key_file import CredentialsError
 from providers.softlayer.errors import ApiError
 
 ROOT = Path(__file__).parents[2]
@@ -59,12 +60,14 @@ def run(monkeypatch, capsys):
         (ConfigError("stack nope: no such file"), 2, "Stack nope: no such file"),
         (command_line.CommandFailed("it did not work"), 1, "It did not work"),
         (ProviderError("a refusal. Do this."), 1, "A refusal. Do this."),
-        (ApiError("calling X::y", "E", "no"), 1, "Calling X::y: no"),
+        (ApiError("calling X::y", "E", "no"), 3, "Calling X::y: no"),
+        (AccountError("the key opens another account. Do this."), 3, "The key opens another account. Do this."),
+        (CredentialsError("there is no key. Do this."), 3, "There is no key. Do this."),
         (OSError(28, "No space left on device", "artifacts/local"), 1, "fab fails: "),
         (KeyboardInterrupt(), 130, "Interrupted"),
         (ImportError("no name 'Live'"), 1, ".venv does not fit (no name 'Live'). `make setup` renews it"),
         (NotReadyError("waiting for ssh: not there."), 1, "Waiting for ssh: not there. Run the same command again."),
-        (UnreachableError("connecting to gpu-0: no."), 1, "Connecting to gpu-0: no. Check that the machine is up"),
+        (UnreachableError("connecting to gpu-0: no."), 3, "Connecting to gpu-0: no. Check that the machine is up"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -44,6 +44,9 @@ class Failing(Account):
     def extension(self, owner, new=None):
         return new or Extension()
 
+    def terms(self, owner, new=None):
+        return new
+
 
 def opened(listed=None):
     return OpenedAccount(Failing(listed))

@@ -33,11 +33,11 @@ def disk(tmp_path):
 
 
 def divide(disk):
-    subprocess.run(("sh", "-c", docker.SET_APART, "apart", disk, container_disk(disk)), check=True)
+    subprocess.run(("sh", "-c", docker.SEPARATE_DISK, "separate", disk, container_disk(disk)), check=True)
 
 
-def set_apart(disk):
-    argv = ("sh", "-c", job.APART, "apart", disk / "runs" / RUN, container_disk(disk), disk / "wmt16")
+def separate(disk):
+    argv = ("sh", "-c", job.SEPARATE_RUN, "separate", disk / "runs" / RUN, container_disk(disk), disk / "wmt16")
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
@@ -57,8 +57,8 @@ def test_a_container_sees_its_own_folder_as_the_disk_and_only_reads_what_was_sen
 
 def test_a_run_of_an_earlier_version_goes_on_with_its_checkpoints_and_records(disk):
     divide(disk)
-    assert set_apart(disk).returncode == 0
-    assert set_apart(disk).returncode == 0
+    assert separate(disk).returncode == 0
+    assert separate(disk).returncode == 0
     run, seen = disk / "runs" / RUN, disk / "container" / "runs" / RUN
     assert sorted(os.listdir(run)) == [IN_CONTAINER, "progress.jsonl", "word"]
     assert inside(str(run)) == str(run / IN_CONTAINER)
@@ -71,7 +71,7 @@ def test_a_record_that_a_program_made_a_link_is_not_gone_on_with(disk):
     for name, target in (("job.log", "/etc/passwd"), ("exit_code", f"{disk}/secret")):
         (disk / "runs" / RUN / name).symlink_to(target)
     divide(disk)
-    set_apart(disk)
+    separate(disk)
     assert sorted(os.listdir(disk / "runs" / RUN)) == [IN_CONTAINER, "progress.jsonl", "word"]
 
 
@@ -79,7 +79,7 @@ def test_a_run_is_moved_through_no_link_that_a_program_planted(disk):
     divide(disk)
     (disk / "etc").mkdir()
     (disk / "container" / "runs").symlink_to(disk / "etc")
-    assert set_apart(disk).returncode != 0
+    assert separate(disk).returncode != 0
     assert list((disk / "etc").iterdir()) == []
 
 
@@ -87,7 +87,7 @@ def test_what_is_placed_for_root_lies_outside_of_the_container(disk):
     divide(disk)
     known = here(disk)
     folder = RunFolder(known)
-    set_apart(disk)
+    separate(disk)
     job.place(Losing(0), folder.path, folder.texts())
     assert not (disk / "container" / "runs" / RUN / "agent").exists()
     assert not (disk / "runs" / RUN / "logdir").exists()
@@ -114,7 +114,7 @@ def test_a_mark_of_spoilt_bytes_keeps_nobody_from_ending_a_run():
 
 
 @pytest.fixture
-def apart(folder):
+def container_folder(folder):
     """Return what the container of the run sees as its folder: Docker's stand-in runs each command with that folder in place of the other."""
     seen = folder.parents[1] / "container" / "runs" / folder.name
     shutil.copytree(folder, seen)
@@ -129,32 +129,38 @@ os.execvp(words[0], words)
     return seen
 
 
-def test_a_run_trains_saves_and_goes_on_in_the_folder_of_its_container(folder, apart):
-    for where in (apart, folder):
+def test_a_run_trains_saves_and_goes_on_in_the_folder_of_its_container(folder, container_folder):
+    for where in (container_folder, folder):
         write_job(where, last=3)
-    shutil.copy(apart / "job.json", folder / "job.json")
-    text = (folder / "job.json").read_text().replace(str(apart), str(folder))
+    shutil.copy(container_folder / "job.json", folder / "job.json")
+    text = (folder / "job.json").read_text().replace(str(container_folder), str(folder))
     (folder / "job.json").write_text(text)
-    (apart / "stopped").touch()
+    (container_folder / "stopped").touch()
     assert carry_out(folder).step == 3
-    assert (apart / "logdir" / "checkpoint").exists() and not (folder / "logdir").exists()
-    assert not (apart / "stopped").exists(), "of an earlier attempt"
-    save(apart / "logdir", "model.ckpt-9", index=b"")
+    assert (container_folder / "logdir" / "checkpoint").exists() and not (folder / "logdir").exists()
+    assert not (container_folder / "stopped").exists(), "of an earlier attempt"
+    save(container_folder / "logdir", "model.ckpt-9", index=b"")
     (folder / "job.json").write_text(text.replace('"max_steps": 3', '"max_steps": 4'))
     carry_out(folder)
     assert [event["step"] for event in events_of(folder, "resuming")] == [3]
-    assert (apart / "torn").exists() and not (folder / "torn").exists()
+    assert (container_folder / "torn").exists() and not (folder / "torn").exists()
 
 
-def test_the_records_go_with_a_copy_and_come_back_with_it(folder, apart, run):
+def test_the_records_go_with_a_copy_and_come_back_with_it(folder, container_folder, run):
     write_job(folder)
-    let_run(apart, "copy", ["sh", "-c", f"cp {apart}/progress.jsonl {apart}/copied", "copy"])
-    save(apart / "logdir", "model.ckpt-3")
+    let_run(
+        container_folder,
+        "copy",
+        ["sh", "-c", f"cp {container_folder}/progress.jsonl {container_folder}/copied", "copy"],
+    )
+    save(container_folder / "logdir", "model.ckpt-3")
     opened = run()
     CheckpointWatch(opened, HealthRules(0.0, opened.spec), None).look(last=True)
-    assert '"checkpoint"' in (apart / "copied").read_text()
+    assert '"checkpoint"' in (container_folder / "copied").read_text()
     brought = '{"event": "train", "step": 7}\nnonsense\n["no event"]\n'
-    let_run(apart, "bring", ["sh", "-c", f"printf '%s' '{brought}' > {apart}/progress.jsonl", "bring"])
+    let_run(
+        container_folder, "bring", ["sh", "-c", f"printf '%s' '{brought}' > {container_folder}/progress.jsonl", "bring"]
+    )
     assert resume.brought(opened, 7, "10.0.0.1", [])
     lines = (folder / "progress.jsonl").read_text().splitlines()
     assert lines[0] == '{"event": "train", "step": 7}'
@@ -162,9 +168,11 @@ def test_the_records_go_with_a_copy_and_come_back_with_it(folder, apart, run):
     assert any('"checkpoint"' in line for line in lines), "what the machine itself had"
 
 
-def test_a_checkpoint_is_put_aside_by_the_container_and_not_by_root(folder, apart, run):
-    save(apart / "logdir", "model.ckpt-4", index=b"")
+def test_a_checkpoint_is_put_aside_by_the_container_and_not_by_root(folder, container_folder, run):
+    save(container_folder / "logdir", "model.ckpt-4", index=b"")
     (folder.parents[1] / "bin" / "docker").write_text("#!/bin/sh\necho no container >&2; exit 1\n")
     with pytest.raises(Failed, match="no container"):
         resume.latest_checkpoint(run())
-    assert (apart / "logdir" / "model.ckpt-4.index").exists(), "where a link could lead root out of the folder"
+    assert (container_folder / "logdir" / "model.ckpt-4.index").exists(), (
+        "where a link could lead root out of the folder"
+    )

@@ -12,7 +12,6 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.guard.decision import (
     CANCEL_S,
     FETCH_S,
-    SILENT,
     STOP_S,
     Begun,
     Limits,
@@ -21,7 +20,8 @@ from microcluster.guard.decision import (
     first_end,
 )
 from microcluster.guard.rental import Rental
-from providers.rental.account import Extension
+from microcluster.setup.errors import FAILED, UNKNOWN
+from providers.rental.account import Extension, Terms
 
 RUNNING = ran("running", idle_s=0.0, armed=True)
 
@@ -42,17 +42,31 @@ def seen(hours: float, run: Outcome = RUNNING, **more: object) -> Seen:
 
 def test_an_account_that_cannot_be_read_is_an_alarm_with_its_price_and_never_an_end():
     verdict = decide(Limits(lease_h=Decimal(30)), seen(1, unread="nobody answers."))
-    assert (verdict.step, verdict.code) == ("warn", 2)
+    assert (verdict.step, verdict.code) == ("warn", UNKNOWN)
     assert "nobody answers; it was billed at $8.00/h" in verdict.why
 
 
 def test_at_the_limit_an_account_that_cannot_be_read_keeps_nobody_from_stopping_and_fetching():
     verdict = decide(Limits(lease_h=Decimal(30)), seen(30, unread="nobody answers"))
-    assert (verdict.step, verdict.code, verdict.reason) == ("end", 2, "lease")
+    assert (verdict.step, verdict.code, verdict.reason) == ("end", UNKNOWN, "lease")
 
 
 def test_an_account_that_was_never_read_is_not_taken_for_empty():
-    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=None, unread="nobody answers")).code == 2
+    assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=None, unread="nobody answers")).code == UNKNOWN
+
+
+@pytest.mark.parametrize(("trouble", "more"), [("account", {"unread": "nobody answers"}), ("machines", {"run": None})])
+def test_what_is_unknown_for_longer_than_the_stack_file_allows_is_an_alarm(trouble, more):
+    limits = Limits(lease_h=Decimal(30), blind_s=600)
+    codes = [decide(limits, seen(5, **more, since={trouble: after(5) - timedelta(seconds=s)})).code for s in (599, 601)]
+    assert codes == [UNKNOWN, FAILED]
+
+
+def test_whoever_has_the_accounts_key_alone_needs_no_machine_to_hold_lease_and_budget():
+    limits = Limits.of_account().held_by(Terms(1, 180, 10_000))
+    assert (limits.lease_h, limits.budget) == (3, 100)
+    assert [decide(limits, seen(hours, None)).step for hours in (1, 3)] == ["record", "end"]
+    assert decide(limits, seen(1, None)).code == 0
 
 
 def test_without_an_open_billing_item_or_an_order_that_waits_it_is_over():
@@ -67,7 +81,7 @@ def test_what_was_cancelled_and_is_still_billed_is_cancelled_again_and_after_hal
     assert [(each.step, each.code) for each in (early, late)] == [("end", 0), ("end", 1)]
 
 
-@pytest.mark.parametrize("run", [RUNNING, SILENT, ran("preparing")], ids=["busy", "blind", "preparing"])
+@pytest.mark.parametrize("run", [RUNNING, None, ran("preparing")], ids=["busy", "blind", "preparing"])
 def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answer(run):
     reserve_h = (STOP_S + FETCH_S + CANCEL_S) / 3600
     limits = Limits(lease_h=Decimal(30))
@@ -139,16 +153,17 @@ def test_a_finished_job_is_cancelled_once_it_is_fetched_unless_the_stack_file_ke
 
 
 @pytest.mark.parametrize(
-    ("limits", "run", "passed_s", "steps"),
+    ("limits", "run", "trouble", "passed_s", "steps"),
     [
-        (Limits(), ran("failed", "ranks-died"), (60, 1800), ["warn", "end"]),
-        (Limits(lease_h=Decimal(9)), ran("stalled"), (60, 600), ["warn", "end"]),
-        (Limits(idle_s=60), ran("running", armed=True), (599, 600), ["record", "warn"]),
+        (Limits(), ran("failed", "ranks-died"), "failed", (60, 1800), ["warn", "end"]),
+        (Limits(lease_h=Decimal(9)), ran("stalled"), "stalled", (60, 600), ["warn", "end"]),
+        (Limits(idle_s=60), ran("running", armed=True), "idle", (599, 600), ["record", "warn"]),
     ],
     ids=["a failed job keeps its machines", "a run that hangs", "a missing reading freezes idleness"],
 )
-def test_what_may_not_last_is_warned_of_before_it_ends_the_rental(limits, run, passed_s, steps):
-    verdicts = [decide(limits, seen(5, run, lasts_s=each)) for each in passed_s]
+def test_what_may_not_last_is_warned_of_before_it_ends_the_rental(limits, run, trouble, passed_s, steps):
+    since = [{trouble: after(5) - timedelta(seconds=each)} for each in passed_s]
+    verdicts = [decide(limits, seen(5, run, since=each)) for each in since]
     assert [each.step for each in verdicts] == steps
     assert run.state != "failed" or "cancelled in 29 min" in verdicts[0].why
 

@@ -18,6 +18,7 @@ from pydantic_core import from_json, to_json
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
+from microcluster.accounts.registry import AccountSettings
 from microcluster.commands import apart, guard, guard_enforcement, status
 from microcluster.guard.decision import Limits, Verdict
 from microcluster.guard.records import Book, Record
@@ -76,6 +77,7 @@ def look(monkeypatch, tmp_path):
 
     def found(account, limits):
         monkeypatch.setattr(guard_enforcement, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
+        monkeypatch.setattr(guard_enforcement, "place_of", lambda stack: (AccountSettings("softlayer"), OWNER))
         return guard.guard_of("v100", Home.of(), limits, "timer").see()
 
     return found

@@ -84,7 +84,7 @@ def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_bill
 
 @pytest.mark.parametrize(
     ("stack", "ends"),
-    [("local", (0, "Nothing of stack local is up")), ("p100", (1, "but the account was not read.*SL_API_KEY"))],
+    [("local", (0, "Nothing of stack local is up")), ("p100", (3, "but the account was not read.*SL_API_KEY"))],
 )
 def test_a_down_of_a_stack_without_a_resource_fails_where_the_account_was_not_asked(
     without_key, monkeypatch, capsys, stack, ends
