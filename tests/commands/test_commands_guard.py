@@ -1,7 +1,10 @@
 """`fab guard` and `fab extend` with the real engine and an emulated account without machines."""
 
 import json
+import os
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,10 @@ from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
 
 pytestmark = pytest.mark.timeout(400)
+CRONTAB = """#!/bin/sh
+[ "$1" = -l ] || exec cat >"$HOME/crontab"
+cat "$HOME/crontab" 2>/dev/null || { echo "no crontab for me" >&2; exit 1; }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +50,22 @@ def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read
     assert "looked" in state.stdout and state.returncode == 0
 
 
+def test_the_line_of_cron_is_proved_and_is_seen_to_look(clone: RentedProject, tmp_path: Path):
+    for name, text in (("crontab", CRONTAB), ("systemctl", "#!/bin/sh\nexit 1\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    with_cron = replace(clone, env=clone.env | {"PATH": f"{tmp_path}{os.pathsep}{clone.env['PATH']}"})
+    limit(clone, "{lease: 1000}")
+    installed = with_cron.run("fab", "guard", "--install")
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert "within its limits" in installed.stdout
+    state = with_cron.run("fab", "guard", "--status")
+    assert state.returncode == 0 and "marked `# microcluster-guard-local-" in state.stdout, state.stdout + state.stderr
+    assert "last seen to look" in state.stdout
+    assert "the timer is removed" in with_cron.run("fab", "guard", "--remove").stdout
+    assert "every minute: nothing on this computer" in with_cron.run("fab", "guard", "--status").stdout
+
+
 def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_has_ended(clone):
     stack = clone.folder / LOCAL
     stack.write_text(stack.read_text().replace("AC1_16X120X100", "AC1_8X60X100"))
@@ -54,21 +77,34 @@ def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_ha
         assert first["closed"] <= second["opened"]
 
 
-def test_a_guard_without_a_limit_says_how_to_write_one(clone):
+def test_the_limits_with_which_it_was_rented_hold_though_the_stack_file_has_lost_them(clone):
     stack = clone.folder / LOCAL
     before = stack.read_text()
     stack.write_text("\n".join(line for line in before.splitlines() if "microcluster:guard" not in line) + "\n")
     said = clone.run("fab", "guard")
-    assert (said.returncode, "has no microcluster:guard" in said.stderr) == (2, True)
-    assert "There is nothing to extend" in clone.run("fab", "extend", "--hours", "6").stderr
+    assert (said.returncode, "The limits with which it was rented count" in said.stderr) == (0, True)
+    assert "There is nothing to extend" in clone.run("fab", "extend", "--dollars", "6").stderr
     stack.write_text(before)
 
 
-def test_an_account_that_cannot_be_read_is_exit_code_2_with_the_next_command(clone, account):
+def test_a_stack_file_that_is_gone_or_wrong_keeps_nobody_from_the_limits(clone):
+    """Finding A8: it was exit code 2 with nothing recorded, and a typo in `cluster.account` kept everything from being cancelled."""
+    stack = clone.folder / LOCAL
+    before = stack.read_text()
+    for broken in (None, "config: [", before.replace("account: softlayer", "account: softlair")):
+        stack.unlink(missing_ok=True)
+        if broken:
+            stack.write_text(broken)
+        said = clone.run("fab", "guard")
+        assert (said.returncode, "within its limits" in said.stdout) == (0, True), said.stdout + said.stderr
+    stack.write_text(before)
+
+
+def test_an_account_that_cannot_be_read_is_exit_code_3_with_the_next_command(clone, account):
     account.stop()
     said = clone.run("fab", "guard")
     account.start()
-    assert said.returncode == 2, said.stdout + said.stderr
+    assert said.returncode == 3, said.stdout + said.stderr
     assert "the account cannot be read" in said.stdout and "check the account's key" in said.stdout
 
 
