@@ -39,7 +39,8 @@ class TrainingClusterArgs:
     @property
     def facts(self) -> ClusterFacts:
         """Those of the cluster: a step on it must not run again when something about the job changes."""
-        return replace(self.decided[0], job=None, data=None, texts=(), run=None, prediction=None, guard=None)
+        of_job = {"job": None, "data": None, "texts": (), "run": None, "prediction": None}
+        return replace(self.decided[0], **of_job, guard=None, lease_minutes=None)
 
     @property
     def whole_order(self) -> dict[str, Any]:
@@ -126,6 +127,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     """Return the facts of cluster and job as far as the stack file knows them: hosts have names and no addresses."""
     hardware = stack.cluster.hardware
     expected = stack.forecast.prediction if stack.forecast else None
+    of_account = stack.cluster.facts()
     return ClusterFacts(
         stack=owner.label,
         mark=owner.mark,
@@ -144,7 +146,9 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
         prediction=Prediction(expected.seconds, expected.compute_s, expected.wire_bytes) if expected else None,
         # When the lease ends is known once the first machine is there.
         guard=Guard(idle_s=stack.guard.idle * 60) if stack.guard and stack.guard.idle else None,
-        **stack.cluster.facts(),
+        # Where something is sold, its ledger writes the limits into the account.
+        lease_minutes=stack.guard.in_account.get("lease_minutes") if stack.guard and of_account.get("queue") else None,
+        **of_account,
     )
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+from email.utils import formatdate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,12 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from emulator.account import EmulatedAccount
 from emulator.callers import CheckedCallers, owners_alone, refusal
@@ -35,6 +38,23 @@ class Jump:
     seconds: Annotated[float, Field(ge=-LONGEST_JUMP_S, le=LONGEST_JUMP_S)]
 
 
+class AccountDate:
+    """The application with the account's own time in the `Date` of each answer, by which clients compare clocks."""
+
+    def __init__(self, app: ASGIApp, account: EmulatedAccount) -> None:
+        self._app, self._account = app, account
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Date"] = formatdate(self._account.now, usegmt=True)
+            await send(message)
+
+        await self._app(scope, receive, dated)
+
+
 def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, port: int) -> Starlette:
     """The HTTP application of one account: its status, its scripted faults, the vendor's API, and the package index."""
 
@@ -44,7 +64,7 @@ def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, 
     status = Route("/status", owners_alone(account.settings, read_status))
     return Starlette(
         routes=[status, *control_routes(account), *PackageIndex().routes(), *api],
-        middleware=[Middleware(CheckedCallers, settings=account.settings)],
+        middleware=[Middleware(AccountDate, account=account), Middleware(CheckedCallers, settings=account.settings)],
     )
 
 
@@ -59,6 +79,7 @@ def serve(
         access_log=False,
         lifespan="off",
         ws="none",
+        date_header=False,
         proxy_headers=False,  # A caller would say by a header who it is.
         ssl_certfile=identity,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,

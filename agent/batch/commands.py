@@ -10,6 +10,8 @@ WAITING, LIVING = "QHW", "QHWRETS"
 USER_COLUMN = 15
 """So many characters of a user's name qstat shows."""
 LIST, LIST_QUEUES, LIST_NODES, DELETE = ["qstat"], ["qstat", "-q"], ["pbsnodes", "-a"], ["qdel"]
+NAME_CLUSTER = ["sh", "-c", "scontrol show config 2>/dev/null || qstat -B -f"]
+"""Slurm's commands first: its wrapper of qstat has no `-B`."""
 ANSWERS = (0, 15001 & 0xFF)
 """Exit codes with a table, or with nothing to show, as which Slurm's qstat ends after `-q` too; with 8 it ends where nobody answers."""
 
@@ -35,6 +37,11 @@ def jobs(text):
     for number, name, *_, user, _, state, queue in rows(text):
         found.append(Job(number.partition(".")[0], name, user, state, queue))  # Torque's server has its name behind it.
     return found
+
+
+def cluster(text):
+    """Return the name of Slurm's cluster in its configuration, or of Torque's or PBS's server; an empty text without one."""
+    return "".join(re.findall(r"^(?:ClusterName *=|Server:) *(\S+)", text, re.M)[:1])
 
 
 def living(jobs, user):

@@ -27,7 +27,7 @@ DOMAIN = "site.internal"
 ACCESS = Access(private_mbps=10_000)
 # Slurm's ids of nodes; `config_overrides` lets a small computer pretend to have the processors that the site has.
 # The controller's own file has the number of the first job too (images/queue/site), so the files differ: NO_CONF_HASH.
-SLURM_CONF = """ClusterName=emulated
+SLURM_CONF = """ClusterName={cluster}
 SlurmctldHost={login}
 SlurmUser=root
 StateSaveLocation=/var/spool/slurm/ctld
@@ -122,7 +122,8 @@ class Site(MachineSource):
 def slurm_conf(settings: Settings) -> str:
     """The configuration of Slurm on every machine."""
     nodes = [name for name in settings.names.values() if name != LOGIN]
-    return SLURM_CONF.format(login=LOGIN, nodes=",".join(nodes), kill_wait_s=settings.kill_wait_s)
+    of_site = {"cluster": settings.account_name, "nodes": ",".join(nodes), "kill_wait_s": settings.kill_wait_s}
+    return SLURM_CONF.format(login=LOGIN, **of_site)
 
 
 def _spec(settings: Settings, number: int) -> MachineSpec:

@@ -18,7 +18,7 @@ class Account(EmulatedAccount):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.catalog: Catalog = load_catalog()
+        self.catalog: Catalog = load_catalog(settings.price_factor)
 
     @property
     def id(self) -> int:

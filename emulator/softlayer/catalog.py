@@ -118,9 +118,9 @@ class Catalog:
 
 
 @functools.cache
-def load_catalog() -> Catalog:
-    """Read the price list."""
-    raw = tomllib.loads(CATALOG_FILE.read_text())
+def load_catalog(price_factor: float = 1.0) -> Catalog:
+    """Read the price list, with each fee so many times as high."""
+    raw = _with_fees(tomllib.loads(CATALOG_FILE.read_text()), Decimal(str(price_factor)))
     datacenters = tuple(Datacenter(**row) for row in raw["datacenters"])
     return Catalog(
         currency=raw["currency"],
@@ -134,6 +134,15 @@ def load_catalog() -> Catalog:
         included=tuple(_price(row, row["category"]) for row in raw["included"]),
         sized={(price.category, price.capacity): price for price in _sized(raw)},
     )
+
+
+def _with_fees(rows: Any, factor: Decimal) -> Any:
+    if isinstance(rows, list):
+        return [_with_fees(each, factor) for each in rows]
+    if not isinstance(rows, dict):
+        return rows
+    scaled = {key: _with_fees(value, factor) for key, value in rows.items()}
+    return scaled | {key: str(Decimal(fee) * factor) for key, fee in rows.items() if key.endswith("fee")}
 
 
 def _routers(number: int, datacenter: Datacenter) -> Iterator[Router]:

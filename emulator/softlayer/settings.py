@@ -3,6 +3,7 @@
 from dataclasses import field
 from typing import ClassVar, Literal
 
+from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from emulator import settings
@@ -39,6 +40,7 @@ class Settings(settings.Settings):
     # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)
     capacity_code: Literal["new", "old"] = "new"  # old: the fault for a lack of room as it was called until about 2018
+    price_factor: PositiveFloat = 1.0  # of what is ordered from now on: its fees, as a multiple of the price list's
     # pending: orders wait for `python -m emulator approve ORDER` or `refuse ORDER`
     approval: Literal["auto", "pending"] = "auto"
 

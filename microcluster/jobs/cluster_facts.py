@@ -119,6 +119,7 @@ class ClusterFacts:
         admin_cidrs, private_subnet: who may reach port 22, and everything, where the hosts have a firewall of their own only.
         queue: with it the hosts are those that a queue grants, which are reached through the site's login host only.
         job: the section of the stack file; ``data`` and ``texts`` are what it names of the operator's computer.
+        lease_minutes: of nodes, where a queue grants them: what is written down beside the rental with each submission.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
     """
 
@@ -152,6 +153,7 @@ class ClusterFacts:
     prediction: Prediction | None = None
     per_hour: float | None = None
     guard: Guard | None = None
+    lease_minutes: int | None = None
     label: str | None = None
 
     @property

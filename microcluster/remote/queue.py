@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agent.batch import SECRETS, commands
@@ -21,12 +21,7 @@ from microcluster.remote.answers import OBJECT, read_answer, reason_of
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
 
-
-class Started(TypedDict):
-    """A start of a job, as it wrote it down."""
-
-    started: float
-    id: str
+Seconds = Annotated[int | float, Field(ge=0, lt=1e11)]
 
 
 class Asked(TypedDict):
@@ -35,7 +30,38 @@ class Asked(TypedDict):
     name: str
     stack: str
     mark: str
+    run: str
     folder: str
+    queue: str
+    nodes: int
+    walltime: Seconds
+    submitted: Seconds
+    extended: NotRequired[str]
+
+
+class Started(Asked):
+    """A start of a job, as it wrote it down: what was asked for the run, and what came of it."""
+
+    id: str
+    started: Seconds
+    seen: NotRequired[Seconds]
+    ended: NotRequired[Seconds]
+
+
+class Rental(TypedDict):
+    """A stack's last rental; it goes on with each submission until everything is closed.
+
+    Attributes:
+        first_order: the second of its first submission, by the login host's clock.
+        lease_minutes: of nodes, as the stack file said at the last submission.
+        extended: the word of an extension.
+        ended: when everything was closed.
+    """
+
+    first_order: int
+    lease_minutes: NotRequired[int | None]
+    extended: NotRequired[str]
+    ended: NotRequired[Seconds]
 
 
 INSIDE = '[ ! -r ~/.microcluster/prelude ] || . ~/.microcluster/prelude; exec "$@"'
@@ -46,7 +72,18 @@ CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
-STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](Started | Asked, config=ConfigDict(extra="allow"))
+STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](
+    Annotated[
+        Annotated[Started, Tag("started")] | Annotated[Asked, Tag("asked")],
+        Discriminator(lambda each: "started" if isinstance(each, dict) and "started" in each else "asked"),
+    ],
+    config=ConfigDict(extra="allow"),
+)
+RENTAL, SECOND = TypeAdapter(Rental), TypeAdapter(int)
+READ_RECORDS = f'for file in {FOLDER}/*.json; do cat "$file"; echo; done 2>/dev/null'
+"""With the end of a line behind each: a torn record would take the next one with it."""
+APART_S = 86400.0
+"""Of versions that wrote no rental down: what had ended so long before the next submission was another one."""
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
@@ -103,8 +140,14 @@ def request_of(cluster: ClusterFacts) -> dict[str, Any]:
 
 
 def submit(host: Host, cluster: ClusterFacts) -> str:
-    """Submit the placed run, unless its job is in the queue already; return "submitted" or "found" with its number."""
-    answer = _agent(host, "submit", request_of(cluster), CHANGE_LIMIT_S)
+    """Submit the placed run, unless its job is in the queue already; return "submitted" or "found" with its number.
+
+    The stack's rental goes on with it, or begins, with the limits that the stack file says now.
+    """
+    owner, request = str(cluster.owner), request_of(cluster)
+    rental = rental_of(host, owner) or Rental(first_order=clock(host))
+    keep_rental(host, owner, {**rental, "lease_minutes": cluster.lease_minutes})
+    answer = _agent(host, "submit", {**request, "extended": rental.get("extended", "")}, CHANGE_LIMIT_S)
     return f"{'submitted' if answer['new'] else 'found'} as job {answer['job']}"
 
 
@@ -140,14 +183,76 @@ def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def records(host: Host) -> list[dict[str, Any]]:
     """Return what was asked for this person's runs, and, with "started", every start of a job of theirs, as it wrote it down."""
-    lines = host.run(("sh", "-c", f"cat {FOLDER}/*.json 2>/dev/null; true")).stdout.splitlines()
     found = []
-    for line in lines:
+    for line in filter(None, host.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()):
         try:
             found.append(STARTED_OR_ASKED.validate_json(line))
         except ValidationError as odd:  # A program is its user there, and may write anything beside our records.
             note(f"a record in {FOLDER} of {host.facts.name} is left out ({reason_of(odd)})")
     return found
+
+
+def clock(host: Host) -> int:
+    """Return the second that it is on the login host."""
+    return read_answer(SECOND, host.run(("date", "+%s")).stdout, f"asking {host.facts.name} for the time")
+
+
+def cluster_name(host: Host) -> str:
+    """Return the cluster's own name, which all of its login hosts say; an empty text where the queue answers and nobody says it."""
+    name = commands.cluster(inside(host, commands.NAME_CLUSTER, accept=range(256)).stdout)
+    if not name:
+        listing(host, commands.LIST)
+    return name
+
+
+def rental_of(host: Host, owner: str) -> Rental | None:
+    """Return the stack's rental, unless it has ended; one that an older version began is known by what its jobs wrote down."""
+    try:
+        found = RENTAL.validate_json(host.run(("cat", _rental_path(owner)), accept=(0, 1)).stdout)
+    except ValidationError:
+        return _older(host, owner, 0.0)
+    return _older(host, owner, found["ended"]) if "ended" in found else found
+
+
+def keep_rental(host: Host, owner: str, rental: Rental) -> None:
+    """Write it down beside the records of the jobs."""
+    path = _rental_path(owner)
+    host.run(("mkdir", "-p", path.rpartition("/")[0]))
+    host.put(path, json.dumps(rental) + "\n", "0600")
+
+
+def end_rental(host: Host, owner: str) -> None:
+    """Write down that all of it is closed, so that the next submission begins another one."""
+    rental = rental_of(host, owner)
+    if rental:
+        keep_rental(host, owner, {**rental, "ended": clock(host)})
+
+
+def went_on_since(starts: Iterable[Mapping[str, Any]], submitted: float) -> float:
+    """Return when what went on with a submission had begun, by the starts of the stack's jobs before it."""
+    began = submitted
+    for start in sorted(starts, key=lambda start: start["started"], reverse=True):
+        if began - start.get("ended", start.get("seen", start["started"])) > APART_S:
+            break
+        began = min(began, start["started"])
+    return began
+
+
+def _rental_path(owner: str) -> str:
+    """Name the file from the home, in which a login begins; versions before it read every `*.json` as a record."""
+    return f"{FOLDER.removeprefix('~/')}/{owner}.rental"
+
+
+def _older(host: Host, owner: str, closed_at: float) -> Rental | None:
+    """Find what an older version has submitted since everything was closed."""
+    written = [each for each in records(host) if owner_of(each) == owner and each["submitted"] > closed_at]
+    if not written:
+        return None
+    living = [record["submitted"] for _, record in jobs_of(host, owner) if record["submitted"] > closed_at]
+    now = clock(host)
+    began = went_on_since([each for each in written if "started" in each], min(living, default=now))
+    newest = max(written, key=lambda each: each["submitted"])
+    return Rental(first_order=int(began), extended=newest.get("extended", "")) if living or began < now else None
 
 
 def forget_secrets(host: Host, owner: str) -> None:

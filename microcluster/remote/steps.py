@@ -86,6 +86,7 @@ def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     there = queue.jobs_of(login, owner)
     unclear = queue.leave(login, [record for _, record in there])
     queue.forget_secrets(login, owner)
+    queue.end_rental(login, owner)
     for what, why in unclear.items():
         note(f"not proved on {what}: {why}")
     deleted = ", ".join(job.number for job, _ in there)

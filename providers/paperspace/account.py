@@ -13,7 +13,7 @@ from core.home import NOBODYS, Owner
 from providers.paperspace import bills, credentials, views
 from providers.paperspace.api import ADMIN, LISTS_LAG_S, LONGEST_CALL_S, Api, ApiError, made_id
 from providers.paperspace.specs import LedgerSpec, full_name, owner_of
-from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, VIEWS
+from providers.paperspace.views import CLAIM, DRIVE, MACHINE, NETWORK, ON, SCRIPT, STATIC, TERMS, VIEWS
 from providers.rental.account import (
     Claim,
     Found,
@@ -26,15 +26,15 @@ from providers.rental.account import (
     Resource,
 )
 from providers.rental.api_calls import Row, SharedList, at, at_once, text_at
-from providers.rental.errors import AccountError, ProviderError
-from providers.rental.journal import Journal
+from providers.rental.errors import AccountError, CallError, ProviderError
+from providers.rental.journal import Intent, Journal
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"
 PATHS = {MACHINE: MACHINES, NETWORK: NETWORKS, DRIVE: DRIVES, SCRIPT: SCRIPTS, CLAIM: SCRIPTS}
-CLAIM_TEXT = "#!/bin/sh\n# The name of this script says which computer orders for the stack; no machine runs it.\n"
+CLAIM_TEXT = "#!/bin/sh\n# The name of this script says who orders for the stack, or what limits the rental; no machine runs it.\n"
 
 
 @dataclass(frozen=True)
@@ -134,19 +134,30 @@ class Paperspace(Market):
         return [each for each in found if each.called == f"{views.BOOT}{hostname}"]
 
     def claim(self, owner: Owner, *, key_ids: Sequence[str] = (), max_age_s: float = 0.0) -> Claim | None:
-        """Read it in the name of the stack's claim, a startup script that no machine runs.
+        """Read it in the names of the stack's claim and of its terms, startup scripts that no machine runs.
 
         The oldest one counts, and only once the account's list shows it: a list that shows it also shows every older one, so that
         of two computers which begin at the same time one sees the other.
         """
         scripts = self.under(SCRIPT, owner, max_age_s)
         oldest_first = sorted(scripts, key=lambda row: (str(row.get("dtCreated")), str(row["id"])))
-        return next(filter(None, map(views.claim_of, oldest_first)), None)
+        claim = next(filter(None, map(views.claim_of, oldest_first)), None)
+        return claim and replace(claim, terms=next(filter(None, map(views.terms_of, oldest_first)), None))
 
     def write_claim(self, claim: Claim, owner: Owner) -> None:
-        """Write both into its name."""
-        name = full_name(views.claim_label(claim), owner)
-        self.api.ensure("PUT", f"{SCRIPTS}/{claim.object_id}", {"name": name})
+        """Write it into the names of its scripts; one that says it already is left as it is, as its list may lag."""
+        listed = self.under(SCRIPT, owner)
+        names = {claim.object_id: full_name(views.claim_label(claim), owner)}
+        if claim.terms:
+            name = full_name(f"{TERMS}-{claim.terms.word}", owner)
+            of_terms = [str(row["id"]) for row in listed if views.terms_of(row)]
+            names |= dict.fromkeys(of_terms, name)
+            if not of_terms:
+                self._make_terms(name, owner)
+        said = {str(row["id"]): row.get("name") for row in listed}
+        for script_id, name in names.items():
+            if said.get(script_id) != name:
+                self.api.ensure("PUT", f"{SCRIPTS}/{script_id}", {"name": name})
 
     def make_claim(self, op: Operation, owner: Owner) -> Claim:
         """Make it, and return once the list shows one."""
@@ -161,6 +172,16 @@ class Paperspace(Market):
             return self.claim(owner) or unlisted
 
         return op.wait_until(request.what, look, 2 * self.settled_s)
+
+    def _make_terms(self, name: str, owner: Owner) -> None:
+        """Make their script. A second one after a lost answer does no harm: the oldest counts, and all go at the end."""
+        journal = self._journal(owner)
+        attempt = journal.intend(Intent(TERMS, CLAIM, called=TERMS)).attempt
+        try:
+            journal.ordered(attempt, self.order(Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})))
+        except CallError:
+            journal.lost(attempt)
+            raise
 
     @property
     def clock_ahead_s(self) -> float:
@@ -216,10 +237,12 @@ class Paperspace(Market):
                 found = self.find(kind, str(row["id"]), network.owner, fresh=False)
                 is_stray = isinstance(found, Resource) and found.inputs["networkId"] == network.id and not found.work
                 if is_stray and found.owner == network.owner and not found.is_kept:
-                    journal = Journal(network.owner.stack, network.owner.mark, self.whoami().account_id)
-                    journal.found(kind, found.called, found.id)
+                    self._journal(network.owner).found(kind, found.called, found.id)
                     with suppress(ApiError):  # The next look at the network tries again.
                         self.end(found)
+
+    def _journal(self, owner: Owner) -> Journal:
+        return Journal(owner.stack, owner.mark, self.whoami().account_id)
 
     def _listed(self, owner: Owner | None, kind: str) -> list[Resource]:
         rows = self.under(kind, owner) if owner else self.api.list(PATHS[kind])

@@ -11,10 +11,10 @@ from typing import Any
 from core.catalog import paperspace as catalog
 from core.catalog.billing_rules import Part
 from providers.paperspace.specs import read_name
-from providers.rental.account import EXTENSION, Claim, OrderStatus, Pending, Resource
+from providers.rental.account import EXTENSION, Claim, OrderStatus, Pending, Resource, Terms
 from providers.rental.api_calls import text_at
 
-MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM = "machine", "network", "drive", "script", "claim"
+MACHINE, NETWORK, DRIVE, SCRIPT, CLAIM, TERMS = "machine", "network", "drive", "script", "claim", "terms"
 OFF, READY, PROVISIONING = "off", "ready", "provisioning"
 ON = (READY, "serviceready")
 STATIC = "static"
@@ -31,6 +31,7 @@ BOOT = "boot-"
 """Begins the label of a machine's startup script; its host name follows, and the nonce of its order."""
 BOOT_NAME = re.compile(rf"(?P<called>{BOOT}.+)-(?P<nonce>[0-9a-f]{{16}})")
 CLAIM_NAME = re.compile(rf"claim-(?P<journal>[0-9a-f]{{8}})(?:-(?P<extended>{EXTENSION}))?")
+"""Versions before the terms read no other word in it, so these are the name of a script of their own: ``terms-WORD``."""
 
 Row = Mapping[str, Any]
 
@@ -77,9 +78,9 @@ def drive(row: Row) -> Resource:
 
 
 def script(row: Row) -> Resource:
-    """Read a startup script: one of a machine, or the stack's claim."""
-    if claim_of(row):
-        return _resource(CLAIM, row, short_name=CLAIM)
+    """Read a startup script: one of a machine, or the stack's claim with the rental's terms."""
+    if claim_of(row) or terms_of(row):
+        return _resource(CLAIM, row, short_name=CLAIM if claim_of(row) else TERMS)
     found = _resource(SCRIPT, row, what="startup script")
     named = BOOT_NAME.fullmatch(found.called)
     return replace(found, short_name=named["called"], outputs={"nonce": named["nonce"]}) if named else found
@@ -160,6 +161,13 @@ def claim_of(row: Row) -> Claim | None:
 def claim_label(claim: Claim) -> str:
     """Write it as a label."""
     return f"claim-{claim.journal}" + (f"-{claim.extended}" if claim.extended else "")
+
+
+def terms_of(row: Row) -> Terms | None:
+    """Read the terms of the rental in the name of their script; None where that is none."""
+    named = read_name(row.get("name"))
+    head, _, word = named.label.partition("-") if named else ("", "", "")
+    return Terms.read(word) if head == TERMS else None
 
 
 def number(value: Any) -> float:

@@ -1,10 +1,12 @@
 """What a queue says to the commands that list, delete and count: nothing is ordered here, a step submits."""
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +40,23 @@ class Queue(Account):
 
     def __init__(self, login: Host, is_emulated: bool = False) -> None:
         self.login, self._is_emulated = login, is_emulated
+        self._ahead_s: float | None = None
 
-    @_doing("reading the login host")
     def whoami(self) -> Identity:
-        """Say whose jobs they are, after a login."""
-        self.login.connect()
-        where = f"{self.login.user}@{self.login.address}"
-        return Identity(where, self.login.facts.name, self.login.user, where, self._is_emulated)
+        """Say whose jobs they are, after a login: those of a user of the cluster, whichever of its login hosts answers."""
+        return self._identity
+
+    @cached_property
+    @_doing("reading the login host")
+    def _identity(self) -> Identity:
+        user, address = self.login.user, self.login.address
+        account_id = f"{user}@{queue.cluster_name(self.login) or address}"
+        return Identity(account_id, self.login.facts.name, user, f"{user}@{address}", self._is_emulated)
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """By the login host's clock, once it was asked for the bill."""
+        return self._ahead_s or 0.0
 
     @_doing("reading the queue")
     def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
@@ -62,17 +74,20 @@ class Queue(Account):
         running = {job.number for job, _ in queue.jobs_of(self.login, str(owner)) if job.state not in commands.WAITING}
         written = [each for each in queue.records(self.login) if owner_of(each) == str(owner)]
         starts = sorted((each for each in written if "started" in each), key=lambda start: start["started"])
-        last, now = {start["id"]: start for start in starts}, datetime.now(UTC)
+        if self._ahead_s is None:
+            self._ahead_s = time.time() - queue.clock(self.login)
+        last, now = {start["id"]: start for start in starts}, datetime.now(UTC) - timedelta(seconds=self._ahead_s)
         return [charge(one, now, is_running=one["id"] in running and one is last[one["id"]]) for one in starts]
 
     @_doing("reading or writing how far the lease was extended")
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it in the records of the stack's jobs, or write it there; the next submission begins a record of its own."""
+        """Read it beside the stack's rental, or write it there; versions before read and write it in the records of its jobs."""
+        rental = queue.rental_of(self.login, str(owner))
         records = [record for _, record in queue.jobs_of(self.login, str(owner))]
         if new is None:
-            return Extension.read(next((record.get("extended", "") for record in records), ""))
-        if not records:
-            raise AccountError(f"extending stack {owner.stack}: it has no job in the queue.")
+            said = [Extension.read(each.get("extended", "")) for each in (rental or {}, *records)]
+            return max(said, key=lambda each: each.hours)
+        self._keep(owner, rental, extended=new.word)
         for record in records:
             file = path_of(record).removeprefix("~/")  # A login begins in the home.
             self.login.put(file, json.dumps({**record, "extended": new.word}) + "\n", "0600")
@@ -80,19 +95,25 @@ class Queue(Account):
 
     @_doing("reading or writing when the rental began")
     def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
-        """Read it in the records of the stack's jobs, or write it there."""
-        records = [record for _, record in queue.jobs_of(self.login, str(owner))]
-        if new is None:
-            return next(filter(None, (Terms.read(record.get("terms", "")) for record in records)), None)
-        for record in records:
-            file = path_of(record).removeprefix("~/")
-            self.login.put(file, json.dumps({**record, "terms": new.word}) + "\n", "0600")
-        return new
+        """Read them beside the records of the stack's jobs, or write them there; nobody pays in dollars."""
+        rental = queue.rental_of(self.login, str(owner))
+        if new is not None:
+            self._keep(owner, rental, first_order=new.first_order, lease_minutes=new.lease_minutes)
+            return new
+        return Terms(rental["first_order"], rental.get("lease_minutes")) if rental else None
+
+    def _keep(self, owner: Owner, rental: queue.Rental | None, **changed: Any) -> None:
+        if rental is None:
+            raise AccountError(f"recording the limits of stack {owner.stack}: nothing of it is rented.")
+        queue.keep_rental(self.login, str(owner), {**rental, **changed})
 
     @_doing("ending a job")
     def end(self, resource: Resource) -> None:
-        """End the job with its processes, and see it leave the queue."""
+        """End the job with its processes, and see it leave the queue; with the last of its stack the rental ends."""
+        owner = str(resource.owner)
         queue.leave(self.login, [resource.row])
+        if not queue.jobs_of(self.login, owner):
+            queue.end_rental(self.login, owner)
 
 
 @_doing("opening the site")

@@ -394,7 +394,7 @@ class Market(Account):
 
         Args:
             hostname: of a machine.
-            since: when an order was sent whose answer got lost, by this computer's clock; None if there was none.
+            since: when an order was sent whose answer got lost, by the account's clock; None if there was none.
             numbers: the account's own, of orders that it accepted.
             max_age_s: how old the lists may be that say what to read.
         """

@@ -67,7 +67,9 @@ class Intent:
     account: str = ""
     attempt: str = ""
     at: str = ""
-    """By the wall clock: for people, as nothing is decided by it."""
+    """By the wall clock, which somebody may set: for people, and to know an order by its date with ``ahead_s``."""
+    ahead_s: float = 0.0
+    """How far that clock was ahead of the account's; 0 where an older version wrote it or nobody knew."""
     event: str = "intent"
     """The newest that is written of it."""
     order_id: str = ""

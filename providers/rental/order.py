@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from core.home import Owner
@@ -220,7 +220,7 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
         CallError: unless it is a refusal, the intent stays unresolved, for ``reconcile``.
     """
     journal = op.journal(request.owner)
-    intent = Intent(op.name, request.kind, request.hostname, request.sold, request.name)
+    intent = Intent(op.name, request.kind, request.hostname, request.sold, request.name, ahead_s=market.clock_ahead_s)
     attempt = journal.intend(intent).attempt
     try:
         op.before_order(f"{intent.kind} {intent.name}")
@@ -412,7 +412,9 @@ def evidence(
     market: Market, owner: Owner, hostname: str | None, intents: Sequence[Intent], max_age_s: float = 0.0
 ) -> OrderStatus | None:
     """Find what shows that one of these orders was accepted, or that a machine of this name is billed; None if nothing does."""
-    oldest = min((datetime.fromisoformat(each.at) for each in intents), default=None)
+    ahead_s = market.clock_ahead_s
+    sent = (datetime.fromisoformat(each.at) - timedelta(seconds=each.ahead_s or ahead_s) for each in intents)
+    oldest = min(sent, default=None)
     return market.standing(owner, hostname, oldest, [each.order_id for each in intents if each.order_id], max_age_s)
 
 

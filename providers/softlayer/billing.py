@@ -43,7 +43,7 @@ PENDING_AUTO_APPROVAL, APPROVED, and COMPLETED, which the official client's answ
 (softlayer-python, SoftLayer/fixtures). Any status that is not listed here stands: the machine may be there and billed.
 """
 CLOCKS_DIFFER_BY = timedelta(hours=1)
-"""An order that the account dates so long before it was sent may be the one: its clock is not this computer's."""
+"""An order that the account dates so long before it was sent may be the one: of its clock only its answers are known."""
 
 
 def verify(api: Any, planned: Sequence[GuestSpec]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from microcluster.jobs.run_spec import decided
 from microcluster.lifecycle.account_opening import open_account
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
+from providers.rental.account import Terms
 from tests.integration.conftest import ROOT
 from tools.product import free_port, write_settings
 
@@ -93,6 +94,11 @@ class Site:
         """The state of the run."""
         return remote_job.observe(login_host(str(self.facts.account_config_file), None), self.facts)
 
+    def terms(self) -> Terms | None:
+        """What limits the rental, as an account says that was opened now."""
+        account = open_account("pbs", str(self.facts.account_config_file)).account
+        return account.terms(home.Owner(STACK, self.facts.mark))
+
     def processes(self, words: str) -> list[str]:
         """The processes on both nodes whose command line holds these words."""
         client = docker.from_env()
@@ -147,7 +153,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
         **{"preflight": "skip: the e2e test of MXNet has it"},
         **more,
     }
-    values = {"microcluster:cluster": cluster, "microcluster:job": job}
+    values = {"microcluster:cluster": cluster, "microcluster:job": job, "microcluster:guard": {"lease": 30}}
     stack = config.with_files(config.parse(STACK, values | {"pbs:sshConfig": str(state / "ssh_config")}))
     keys.ensure(Home.of().keys / STACK, STACK)
     owner: Owner = config.owner(STACK)
@@ -176,12 +182,13 @@ def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(si
 def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_submission_goes_on_from_it(site):
     ended = site.waits_until("the end of the walltime", lambda run: run.state in ("failed", "finished", "stopped"))
     assert (ended.state, ended.cause) == ("failed", "walltime"), ended
-    saved = max(ended.checkpoints)
+    saved, terms = max(ended.checkpoints), site.terms()
     assert f"step {saved}" in ended.reason and saved < STEPS
     assert site.processes(DAEMON) == []
     code, output = site.step("start-job", site.asking(walltime_s=900))
     assert code == 0 and "submitted as job" in output
     assert site.waits_until("the end", lambda run: run.state == "finished").step == STEPS
+    assert (site.terms(), terms.lease_minutes) == (terms, 1800)
     resumed = f"grep -h resuming microcluster/runs/{site.facts.run}/progress.jsonl"
     assert json.loads(site.says(resumed).splitlines()[-1])["step"] == saved
 
@@ -194,7 +201,9 @@ def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_st
     assert len(site.processes(DAEMON)) == 2
     code, output = site.step("stop-job", longer)
     assert "stopped on every machine" in output
+    assert site.terms() is not None, "what was stopped may go on"
     code, output = site.step("leave-queue", longer)
+    assert site.terms() is None
     assert code == 0 and "the queue has no job with the stack's mark" in output
     assert site.processes(DAEMON) == site.processes("train.py") == []
     assert site.run().state == "stopped"
@@ -204,6 +213,7 @@ def test_the_receipt_counts_the_node_hours_of_every_submission(site):
     account = open_account("pbs", str(site.facts.account_config_file))
     charges = account.charges(home.Owner(STACK, site.facts.mark))
     assert len(charges) == 3 and account.is_emulated
+    assert account.identity().account_id == f"researcher@{site.account}"
     assert all(not row.is_open and row.so_far > 0 and row.currency == "node hours" for row in charges)
 
 

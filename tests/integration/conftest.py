@@ -92,6 +92,10 @@ class AccountEmulator:
         """Have the next call of a method meet a fault."""
         self._admin("faults", json.dumps({"method": method, "kind": kind, **more}).encode())
 
+    def move_clock(self, seconds: float) -> None:
+        """Set the account's clock, which is this computer's at first."""
+        self._admin("clock", json.dumps({"seconds": seconds}).encode())
+
     def order_in_portal(self, kind: str, **wanted: Any) -> dict[str, int]:
         """Order a volume or a VLAN as a person does in the vendor's portal; see ``emulator.softlayer.portal.order``."""
         return json.loads(self._admin(f"portal/{kind}", json.dumps(wanted).encode()))

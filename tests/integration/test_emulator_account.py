@@ -1,10 +1,12 @@
 """The emulated account through the official client, over XML-RPC and over REST."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 import SoftLayer
 
+from tests.integration.provider_cluster import Onlooker
 from tests.integration.until import until
 from tests.unit.emulated import template as guest
 
@@ -202,3 +204,22 @@ def test_an_image_says_whether_its_guests_read_user_data_and_another_accounts_is
     assert [client.call(images, "isCloudInit", id=each) for each in (2263543, 2263001)] == [True, False]
     with pytest.raises(SoftLayer.SoftLayerAPIError, match="Access Denied"):
         client.call(images, "getObject", id=2263900)
+
+
+def test_a_clock_that_is_set_shows_in_every_answer_and_prices_may_rise_in_mid_rental(emulator_with):
+    emulator = emulator_with(clock_rate=1)
+    before = Onlooker(emulator.config_file)
+    cheap = before.order("gpu-0")
+    emulator.move_clock(-7200)
+    emulator.restart(price_factor=2)
+    account = Onlooker(emulator.config_file)
+    dear = account.order("gpu-1")
+    ids = {name: int(found) for name, found in (("cheap", cheap), ("dear", dear))}
+    mask = "mask[billingItem[hourlyRecurringFee]]"
+    asked = {
+        name: account.client.call("Virtual_Guest", "getObject", id=found, mask=mask) for name, found in ids.items()
+    }
+    fees = {name: Decimal(str(found["billingItem"]["hourlyRecurringFee"])) for name, found in asked.items()}
+    assert fees["dear"] == 2 * fees["cheap"]
+    account.account.whoami()
+    assert 7195 < account.account.clock_ahead_s < 7205

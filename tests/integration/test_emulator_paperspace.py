@@ -88,7 +88,7 @@ def test_pages_that_come_out_of_different_orders_miss_some_and_repeat_others(pap
 def test_a_jump_of_the_clock_bills_the_time_in_between(paperspace):
     account = paperspace(clock_rate=0.001)
     account.network("a")
-    account._admin("clock", json.dumps({"seconds": 40 * 86_400}).encode())
+    account.move_clock(40 * 86_400)
     [billed] = account.status()["billed"]
     assert 1 < float(billed["charged"]) <= 2
 

@@ -58,16 +58,18 @@ def test_an_order_that_is_carried_out_after_its_caller_has_left_and_is_listed_la
 
 
 @pytest.mark.parametrize(
-    ("late", "trace"),
+    ("late", "trace", "ahead_h"),
     [
-        (["getVirtualGuests"], "billing item [0-9]+ of gpu-0 is open"),
-        (["getVirtualGuests", "getAllTopLevelBillingItems"], "its order [0-9]+ is (APPROVED|COMPLETED)"),
+        (["getVirtualGuests"], "billing item [0-9]+ of gpu-0 is open", 0),
+        (["getVirtualGuests", "getAllTopLevelBillingItems"], "its order [0-9]+ is (APPROVED|COMPLETED)", 0),
+        (["getVirtualGuests", "getAllTopLevelBillingItems"], "its order [0-9]+ is (APPROVED|COMPLETED)", 6),
     ],
 )
 def test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_and_not_repeated(
-    emulator_with, late, trace
+    emulator_with, late, trace, ahead_h
 ):
     emulator = emulator_with(clock_rate=100, provisioning_s=5.0)
+    emulator.move_clock(-3600 * ahead_h)
     emulator.script("Virtual_Guest::createObject", "lost_reply")
     for method in late:
         emulator.script(f"Account::{method}", "stale", seconds=500, times=10_000)

@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,13 @@ import pytest
 
 from core import stack_keys
 from core.home import Owner, mark_of
+from providers.paperspace import views
 from providers.paperspace.account import Order, Paperspace, drive_password
 from providers.paperspace.credentials import Credentials
 from providers.paperspace.machine import host_key
-from providers.rental.account import OrderRequest
+from providers.paperspace.specs import full_name
+from providers.rental import order as kernel
+from providers.rental.account import Claim, OrderRequest, Terms
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
@@ -270,7 +274,67 @@ def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, tea
     made = OrderRequest("claim", renter.owner, "claim", order)
     submit(op, renter.market, made, order)  # And then the process was killed.
     network(team, Renter(team.key_file, public_key))
-    assert len(team.names("scripts")) == 1
+    assert len([name for name in team.names("scripts") if name.startswith("claim-")]) == 1
+
+
+def older_version(monkeypatch) -> None:
+    """Read and write the claim as versions did that knew no terms."""
+
+    def write_claim(market: Paperspace, claim: Claim, owner: Owner) -> None:
+        name = full_name(views.claim_label(claim), owner)
+        market.api.ensure("PUT", f"/startup-scripts/{claim.object_id}", {"name": name})
+
+    monkeypatch.setattr(views, "terms_of", lambda row: None)
+    monkeypatch.setattr(Paperspace, "write_claim", write_claim)
+    monkeypatch.setattr(kernel, "_name_rental", lambda *_: None)
+
+
+def test_the_terms_of_a_rental_stand_in_a_script_of_their_own_and_go_with_the_rest(team, renter):
+    renter.session.limits = Terms(0, 1800, 12000)
+    machine = renter.create("Machine", networkId=network(team, renter))
+    claim = renter.market.claim(renter.owner)
+    assert (claim.terms.lease_minutes, claim.terms.budget_cents) == (1800, 12000)
+    assert f"terms-{claim.terms.word}.{renter.owner}.microcluster" in team.names("scripts")
+    longer = replace(claim.terms, lease_minutes=3600)
+    assert renter.market.terms(renter.owner, longer) == renter.market.claim(renter.owner).terms == longer
+    assert renter.market.claim(renter.owner).object_id == claim.object_id
+    assert [each.short_name for each in renter.market.resources(renter.owner, "claim")] == ["claim", "terms"]
+    renter.delete("Machine", machine)
+    renter.delete("Ledger", "any")
+    assert team.names("scripts") == []
+
+
+@pytest.mark.parametrize("is_first_older", [False, True])
+def test_clones_of_before_and_after_the_terms_order_for_one_rental_and_either_ends_it(
+    team, renter, monkeypatch, is_first_older
+):
+    net = network(team, renter) if not is_first_older else None
+    with monkeypatch.context() as patched:
+        older_version(patched)
+        net = net or network(team, renter)
+        renter.create("Machine", networkId=net)
+        claim = renter.market.claim(renter.owner)
+        assert claim == Claim(claim.object_id, Journal(STACK, renter.owner.mark, "").identity())
+    later = Renter(team.key_file, renter.public_key)
+    later.create("Machine", networkId=net, hostname="gpu-1")
+    terms = later.market.claim(renter.owner).terms
+    first = min(each.since.timestamp() for each in later.market.resources(renter.owner, "machine"))
+    assert terms.first_order <= int(first)
+    assert [name for name in team.names("scripts") if name.startswith("terms-")] == [
+        f"terms-{terms.word}.{renter.owner}.microcluster"
+    ]
+    older_version(monkeypatch)
+    renter.delete("Ledger", "any")
+    assert (team.names("scripts"), team.names("machines"), open_items(team)) == ([], [], [])
+
+
+def test_the_terms_are_ended_although_no_list_shows_them_yet(home, team_of):
+    team = team_of(list_lag_s=50.0)
+    renter = Renter(team.key_file, make_keys(home))
+    net = renter.create("PrivateNetwork")
+    renter.delete("PrivateNetwork", net)
+    renter.delete("Ledger", "any")
+    assert team.names("scripts") == []
 
 
 @pytest.mark.parametrize("kind", ["PrivateNetwork", "SharedDrive", "Machine"])
@@ -426,7 +490,7 @@ def test_no_private_key_is_in_the_journal_and_no_order_is_repeated_in_it(home, t
     renter.create("Machine", networkId=network(team, renter))
     journal = "".join(path.read_text() for path in (home / "journal").glob("*.jsonl"))
     assert "PRIVATE" not in journal
-    assert journal.count('"event": "ordered"') == 4  # The claim, the network, the script and the machine.
+    assert journal.count('"event": "ordered"') == 5  # The claim, its terms, the network, the script and the machine.
 
 
 def test_the_stacks_public_key_has_to_belong_to_its_private_one(home, team, renter):

@@ -6,7 +6,7 @@ import stat
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -182,6 +182,7 @@ def test_looks_before_orders_share_a_list_of_a_moment_ago_but_none_after_a_lost_
     account = SimpleNamespace(
         secrets=(),
         settled_s=SETTLED_S,
+        clock_ahead_s=0.0,
         whoami=lambda: Identity("278444", "", "", ""),
         resources=lambda owner, kind, max_age_s: listed.under(owner, max_age_s),
         find=lambda *_, fresh: there[0],
@@ -200,6 +201,8 @@ def test_looks_before_orders_share_a_list_of_a_moment_ago_but_none_after_a_lost_
 
 class Orders(SoftLayer):
     """An account that shows one order with this status, or none of that number."""
+
+    clock_ahead_s = 0.0
 
     def __init__(self, status: str | None) -> None:
         self.api, self._status = self, status
@@ -295,3 +298,12 @@ def test_an_order_without_any_receipt_stands_while_one_of_its_name_does_that_was
     with pytest.raises(ProviderError, match=f"its order 7 is {status}") if stands else nullcontext():
         sweep.mark_failed(account, book, intent)
     assert len(book.unresolved()) == stands
+
+
+@pytest.mark.parametrize(("recorded_s", "now_s"), [(7200.0, 0.0), (0.0, 7200.0)])
+def test_an_order_is_known_by_its_date_on_the_accounts_clock_also_after_ours_was_put_right(recorded_s, now_s):
+    asked = []
+    market = SimpleNamespace(clock_ahead_s=now_s, standing=lambda owner, name, since, *_: asked.append(since))
+    lost = replace(INTENT, at="2026-11-23T12:00:00+00:00", ahead_s=recorded_s)
+    assert orders.evidence(market, Owner("dev", "1f3a9c42"), "gpu-0", [lost]) is None
+    assert asked == [datetime(2026, 11, 23, 10, tzinfo=UTC)]

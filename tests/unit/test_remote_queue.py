@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from test_analysis_run_state import seen
+from test_config import written
 
-from components.cluster import facts_of
+from components.cluster import TrainingClusterArgs, facts_of
 from core.home import Owner as OwnerMark
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
@@ -22,7 +23,6 @@ from microcluster.remote import job, openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.account import Queue as Queue_
 from providers.pbs.account import charge
-from providers.rental.account import Extension
 
 SEAWULF = {"account": "pbs", "site": "seawulf", "queue": "gpu", "walltime": "08:00:00", "folder": "/gpfs/me/runs"}
 JOB = {
@@ -70,6 +70,16 @@ def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
     facts = facts_of(stack, Owner("slurm", "1f3a9c42", "", "/key", "/rank"))
     assert facts.queue == Queue("gpu", 2, 20, 8 * 3600, ("torque/6.0.2",))
     assert (facts.mount_point, facts.container) == ("/gpfs/me/runs", None)
+
+
+def test_the_lease_travels_with_each_submission_and_no_other_step_runs_again_for_it():
+    cluster = {**SEAWULF, "processors": 20}
+    values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "pbs:sshConfig": "~/site"}
+    stack = config.parse("dev", values | {"microcluster:guard": {"lease": 30}})
+    args = TrainingClusterArgs(stack, Owner("dev", "1f3a9c42", "", "/key", "/rank"))
+    assert (args.decided[0].lease_minutes, args.facts.lease_minutes) == (1800, None)
+    rented = config.parse("dev", written() | {"microcluster:guard": {"lease": 30}})
+    assert facts_of(rented, Owner("dev", "1f3a9c42", "", "/key", "/rank")).lease_minutes is None
 
 
 REAL = Path(__file__).parent / "real_queues"
@@ -156,14 +166,13 @@ class Busy(Site):
     """A queue with jobs, and what this person's jobs have written down."""
 
     def __init__(self, *written: dict) -> None:
-        self.written, self.put_there = "".join(f"{json.dumps(each)}\n" for each in written), {}
-
-    def put(self, path: str, text: str, mode: str) -> None:
-        self.put_there[path] = text
+        self.written = "".join(f"{json.dumps(each)}\n" for each in written)
 
     def run(self, argv, **options) -> Completed:
         if "leave" in argv:
             return Completed(0, '{"failed": "job 3 is still there"}', "")
+        if argv[0] == "date":
+            return Completed(0, "10000\n", "")
         return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
 
 
@@ -182,14 +191,6 @@ def test_an_earlier_run_whose_job_stays_in_the_queue_lets_no_other_be_submitted(
     monkeypatch.setattr(job, "wait_for_ssh", lambda login: None)
     with pytest.raises(RemoteError, match=r"for run 00e11aabbccd \(leave\): job 3 is still there"):
         job.start_job([Busy(RECORD)], replace(facts(), run="ffff00001111"))
-
-
-def test_an_extension_stands_in_the_record_of_a_living_job_and_goes_with_the_next_submission():
-    busy, owner = Busy(RECORD, INTENTS[0] | {"name": "mc1f3a9c42gone0"}), OwnerMark("dev", "1f3a9c42")
-    Queue_(busy).extension(owner, Extension(hours=Decimal(6)))
-    assert list(busy.put_there) == [".microcluster/jobs/mc1f3a9c4200e11.json"]
-    assert Queue_(Busy(*map(json.loads, busy.put_there.values()))).extension(owner) == Extension(hours=Decimal(6))
-    assert Queue_(Busy(RECORD)).extension(owner) == Extension()
 
 
 def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():

@@ -75,7 +75,7 @@ class Door:
     def __init__(self, wire: Wire, identity: Path | None = None) -> None:
         self._socket = listen("127.0.0.1", 0)
         self.port: int = self._socket.getsockname()[1]
-        quiet = {"log_config": None, "access_log": False, "lifespan": "off"}
+        quiet = {"log_config": None, "access_log": False, "lifespan": "off", "date_header": False}
         self._server = uvicorn.Server(uvicorn.Config(wire, http=BreakableProtocol, ssl_certfile=identity, **quiet))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
         self._thread.start()
