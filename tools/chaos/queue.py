@@ -23,6 +23,7 @@ from random import Random
 from agent.batch import STOP
 from agent.batch.records import SEEN_EVERY_S
 from agent.kill_run import find
+from core.files import write_whole
 from core.home import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.torchrun import Job
@@ -64,9 +65,9 @@ class Login:
     address = "127.0.0.1"
 
     def __init__(self, folder: Path) -> None:
-        self.user = pwd.getpwuid(os.getuid()).pw_name
+        self.user, self.home = pwd.getpwuid(os.getuid()).pw_name, folder / "home"
         self.environment = {
-            "HOME": str(folder / "home"),
+            "HOME": str(self.home),
             "PLAYED_QUEUE": str(folder / "queue"),
             "PATH": f"{folder / 'queue' / 'bin'}:{os.environ['PATH']}",
         }
@@ -84,6 +85,7 @@ class Login:
         ended = subprocess.run(
             argv,
             env=self.environment,
+            cwd=self.home,
             input=stdin,
             capture_output=True,
             text=True,
@@ -95,6 +97,10 @@ class Login:
         if done.exit_code not in accept:
             raise CommandError("login", argv, done)
         return done
+
+    def put(self, path: str, content: str, mode: str) -> None:
+        """Write a file whole; a login begins in the home."""
+        write_whole(self.home / path, content, int(mode, 8))
 
 
 def main(arguments: list[str]) -> int:
