@@ -1,6 +1,5 @@
 """`fab guard` and `fab extend`: hold a rental to its limits, and move them."""
 
-import math
 import os
 import time
 from collections.abc import Callable
@@ -215,16 +214,17 @@ def who_looks(stack: str, home: Home) -> str:
             return ""
     except config.ConfigError as error:
         return str(error)
-    where = _where(stack, home)
+    looks, is_timely = _every_minute(stack, home)
     newest = book_of(stack, home).newest()
     due = newest.verdict.due if newest else None
     when = f", at the latest from {due.begin:%d %b %H:%M} UTC ({due.reason})" if due else ""
     if due and newest.rental and newest.rental.currency == DOLLARS:
         more = newest.rental.spent_at(due.last) - newest.rental.spent_at(datetime.now(UTC))
         when += f", until when it costs at most ${max(more, Decimal(0)):.2f} more"
-    if where:
-        return f"{where} holds it to its limits{when}."
-    return f"Nobody holds it to its limits{when}: `fab guard --install --stack {stack}` does."
+    if is_timely:
+        return f"{looks}, holds it to its limits{when}."
+    nobody = f"{looks}. Until it looks, nobody" if looks else "Nobody"
+    return f"{nobody} holds it to its limits{when}: `fab guard --install --stack {stack}` does."
 
 
 def facts(record: Record) -> dict[str, Any]:
@@ -285,9 +285,10 @@ def say_limits(known: config.Stack) -> None:
     if limits.budget and rent:  # One started hour stays in reserve.
         ends.append(f"after the {limits.budget // rent - 1} h that ${float(limits.budget):g} pays")
     more = f" It was extended by {extension}." if extension else ""
+    looks = _every_minute(known.name, Home.of())[0] or f"nobody until `fab guard --install --stack {known.name}`"
     say(
-        f"The guard fetches and cancels everything {', '.join(ends)}, whichever comes first.{more} It looks while `make up` or `fab watch` runs, and every "
-        f"minute after `fab guard --install --stack {known.name}`."
+        f"The guard fetches and cancels everything {', '.join(ends)}, whichever comes first.{more} It looks while `make up` or `fab watch` "
+        f"runs; without them, every minute: {looks}."
     )
 
 
@@ -300,10 +301,20 @@ def _install(stack: str, home: Home) -> int:
             f"A timer does not see the variables of this terminal, and without them the account cannot be opened: {missing} "
             f"Then `fab guard --install --stack {stack}` again."
         )
-    timed = _timed(stack, home)
-    where = timer.timer(timed).install()
-    say(f"{where}. `fab guard --remove --stack {stack}` removes it; it goes by itself when nothing is rented any more.")
-    return timer.proved(timed)
+    chosen = timer.timer(_timed(stack, home))
+    say(
+        f"{chosen.install()}. `fab guard --remove --stack {stack}` removes it; it goes by itself when nothing is rented any more."
+    )
+    before = _seen(stack, home)
+    code = chosen.prove()
+    seen = _seen(stack, home)
+    if seen is None or seen == before:
+        raise CommandFailed(
+            f"proving the timer of stack {stack}: it ended with exit code {code} and was not seen to look. The place "
+            f"above has what it said. Then `fab guard --install --stack {stack}` again."
+        )
+    say(sentence_of(stack, seen))
+    return seen.verdict.code or code
 
 
 def _remove(stack: str, home: Home) -> int:
@@ -312,30 +323,46 @@ def _remove(stack: str, home: Home) -> int:
     return 0
 
 
-def _where(stack: str, home: Home) -> str | None:
+def _every_minute(stack: str, home: Home) -> tuple[str, bool]:
+    """Say which timer of this computer holds a stack and when it was last seen to look, and whether it still does; none is no text."""
+    seen = _seen(stack, home)
     try:
-        return timer.timer(_timed(stack, home)).where()
-    except CommandFailed:
-        return None
+        where, can_run = timer.timer(_timed(stack, home)).where()
+    except CommandFailed as unknown:
+        note(str(unknown))
+        return "", False
+    if not can_run:
+        return where, False
+    if seen is None:
+        return f"{where}, not seen to look yet", False
+    age_s = (datetime.now(UTC) - seen.at).total_seconds()
+    return f"{where}, last seen to look {duration(age_s)} ago", age_s <= MISSED_LOOKS_S
+
+
+def _seen(stack: str, home: Home) -> Record | None:
+    """Return what this computer's timer found last."""
+    return next((each for each in book_of(stack, home).records() if each.who == called("timer")), None)
 
 
 def _timed(stack: str, home: Home) -> timer.Job:
     words = (str(VENV / "bin" / "fab"), "guard", "--stack", stack)
     variables = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), BY_TIMER: "timer"}
-    return timer.Job(stack, words, PROJECT, variables, home.logs / f"guard-{stack}.log")
+    return timer.Job(stack, words, PROJECT, variables, home.logs)
 
 
 def _status(stack: str, home: Home, *, as_json: bool) -> int:
     """Show what each guard found last; one that should look every minute and does not is an error."""
     records = book_of(stack, home).records()
-    where = _where(stack, home)
     ages = {each.who: (datetime.now(UTC) - each.at).total_seconds() for each in records}
-    late = where is not None and ages.get(called("timer"), math.inf) > MISSED_LOOKS_S
+    looks, is_timely = _every_minute(stack, home)
+    late = bool(looks) and not is_timely
     if as_json:
         print_json([facts(each) for each in records])
     else:
         lines = [f"{each.who} looked {duration(ages[each.who])} ago: {each.verdict.why}" for each in records]
         say("\n".join(lines or [f"no guard of stack {stack} has looked yet"]))
         say(sentence_of(stack, records[0]) if records else f"Next: `fab guard --stack {stack}` looks once.")
-        say(f"every minute: {where or 'nothing on this computer'}" + (", WHICH HAS NOT LOOKED LATELY" if late else ""))
+        say(f"every minute: {looks or 'nothing on this computer'}")
+        if late:
+            say(f"IT HAS NOT LOOKED LATELY: `fab guard --install --stack {stack}` installs and proves it anew.")
     return FAILED if late else 0

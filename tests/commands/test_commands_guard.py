@@ -1,7 +1,10 @@
 """`fab guard` and `fab extend` with the real engine and an emulated account without machines."""
 
 import json
+import os
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,10 @@ from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
 
 pytestmark = pytest.mark.timeout(400)
+CRONTAB = """#!/bin/sh
+[ "$1" = -l ] || exec cat >"$HOME/crontab"
+cat "$HOME/crontab" 2>/dev/null || { echo "no crontab for me" >&2; exit 1; }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +48,22 @@ def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read
     assert "guard of stack local: within its limits" in clone.run("fab", "guard").stdout  # Of 7.501 hours.
     state = clone.run("fab", "guard", "--status")
     assert "looked" in state.stdout and state.returncode == 0
+
+
+def test_the_line_of_cron_is_proved_and_is_seen_to_look(clone: RentedProject, tmp_path: Path):
+    for name, text in (("crontab", CRONTAB), ("systemctl", "#!/bin/sh\nexit 1\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    with_cron = replace(clone, env=clone.env | {"PATH": f"{tmp_path}{os.pathsep}{clone.env['PATH']}"})
+    limit(clone, "{lease: 1000}")
+    installed = with_cron.run("fab", "guard", "--install")
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert "within its limits" in installed.stdout
+    state = with_cron.run("fab", "guard", "--status")
+    assert state.returncode == 0 and "marked `# microcluster-guard-local-" in state.stdout, state.stdout + state.stderr
+    assert "last seen to look" in state.stdout
+    assert "the timer is removed" in with_cron.run("fab", "guard", "--remove").stdout
+    assert "every minute: nothing on this computer" in with_cron.run("fab", "guard", "--status").stdout
 
 
 def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_has_ended(clone):

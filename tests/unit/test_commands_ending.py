@@ -340,14 +340,12 @@ def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(monkeyp
     assert "`make up STACK=v100 DOWN=1` continues from there" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("where", [None, "a timer"])
-def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(tmp_path, monkeypatch, where):
+def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(tmp_path, monkeypatch):
     now = datetime.now(UTC)
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
     book = guard.book_of("v100", Home(tmp_path, tmp_path))
     book.write(Record("watch@here", now, Verdict("record", "within its limits", due=due), rented_since(30, now)))
     monkeypatch.setattr(guard, "limits_of", lambda stack: Limits())
-    monkeypatch.setattr(guard, "_where", lambda stack, home: where)
+    monkeypatch.setattr(guard, "_every_minute", lambda stack, home: ("a timer, last seen to look 9 s ago", True))
     said = guard.who_looks("v100", Home(tmp_path, tmp_path))
     assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said
-    assert ("fab guard --install --stack v100" in said) == (where is None)
