@@ -70,7 +70,7 @@ class StackHands:
 
     @contextmanager
     def alone(self, *, longest_s: float) -> Iterator[bool]:
-        """Say whether no other guard is at work; one that has been for longer than this is interrupted.
+        """Say whether no other guard is at work; one that has been for longer than this is interrupted, one at Ctrl-Z is not at work.
 
         The lock of the guards is beside the stack's own, which `make up` holds while it watches.
         """
@@ -81,7 +81,7 @@ class StackHands:
                 is_mine = True
             except CommandFailed as busy:
                 note(str(busy))
-                is_mine = False
+                is_mine = not isinstance(busy, locks.Busy)
                 if locks.held_s(of_guards, self.home) > longest_s:
                     locks.interrupt_holder(of_guards, self.home)
             except OSError as error:  # No limit waits for a disk.

@@ -68,13 +68,13 @@ class World:
     """Plays one case after the other."""
 
     def __init__(self, server: AccountServer, other_key: str, folder: Path) -> None:
-        self._server, self._other_key, self._folder = server, other_key, folder
+        self.server, self.other_key, self._folder = server, other_key, folder
 
     def __call__(self, case: Case) -> tuple[list[str], list[str]]:
         """Return what did not hold in a case, and what happened."""
         place = self._folder / f"case-{case.number}"
         try:
-            played: Played = play(case, self._server, self._other_key, place)
+            played: Played = play(case, self.server, self.other_key, place)
         finally:
             shutil.rmtree(place, ignore_errors=True)
         return played.flaws, played.log

@@ -18,7 +18,7 @@ OVER_S = 300.0
 AT_ONCE_S, ANEW_S = 480.0, 1200.0
 """From when the account can be reached again, shortly or long after a limit: to stop, to fetch for what time is left, to cancel."""
 RESERVE_S, SHARE, CLOCKS_S = 900.0, 5, 180.0
-MOST_LOOKS, CLOSE_LOOKS = 140, 16
+MOST_LOOKS, CLOSE_LOOKS = 100, 14
 HIDDEN_IDLE = ("an engine that hangs", "machines that do not answer")
 
 
@@ -48,7 +48,7 @@ class Case:
     is_named: bool
     """Whether the account says when the rental began: a version of before did not."""
     second: str
-    """What a second computer has: "", "key", or "clone"."""
+    """What a second computer has: "", "key": what opens the account, or "clone": the limits too."""
     happens: tuple[Misfortune, ...]
     again: str
     """How the person rents anew: "", "ordered", or "waiting"."""
@@ -158,7 +158,7 @@ class Played:
         """Return how long nobody looks: until something happens or a limit is near, at most some while."""
         now = self.account.clock
         known = [self.moment(each.at) for each in self.waiting] + [self.moment(each.until) for each in self.undo if each.until]
-        moments = [each + 30 for each in known] + [self._watched_from() + 1, now + 2000]
+        moments = [each + 30 for each in known] + [self._watched_from() + 1, now + 5000]
         return max(min(each for each in moments if each > now) - now, 1.0)
 
     def _tick(self, number: int) -> None:
@@ -167,7 +167,7 @@ class Played:
         for each in self.computers:
             before = each.can_reach
             self._look(each)
-            if number % 7 == 3 and each.awake:
+            if number % 8 == 2 and each.awake:
                 self._check("receipt", each, each.receipt())
             able |= before and each.can_reach
             sees_idle |= before and each.can_reach and each.knows_idle and self.machines.reachable
@@ -192,7 +192,7 @@ class Played:
         self.flaws += self.account.touched()
         if look.code != 0:
             return
-        if not computer.can_reach:
+        if not computer.can_see:
             self.flaws.append(f"{command}: exit code 0, and the account was not seen whole")
         if command != "guard" and self.account.guests():
             self.flaws.append(f"{command}: exit code 0, and something is rented")

@@ -30,6 +30,7 @@ from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.setup import engine
 from microcluster.setup.errors import CommandFailed
 from providers.rental import api_calls
+from providers.softlayer.api import SEEING, Api
 from tests.guarded.rented import MARK, OWNER, STACK, Account
 
 STOP_S, ENGINE_S = 40.0, 60.0
@@ -115,7 +116,7 @@ class Computer:
         return self.root / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
 
     def set_up(self, section: str | None) -> None:
-        """Write what `make setup` and the person write; without a section there is the key folder and the account's key alone."""
+        """Write what `make setup` and the person write; without a section the stack file says nothing of limits."""
         self.stacks.mkdir(parents=True)
         self.home.make()
         keys = self.root / "keys" / STACK
@@ -125,16 +126,16 @@ class Computer:
             (keys / f"{name}.pub").write_text(f"{KEYS.public}\n")
         (keys / MARK_FILE).write_text(f"{MARK}\n")
         self.write_key(self.account.key_file())
-        if section is not None:
-            self.write_stack_file(section)
+        self.write_stack_file(section)
 
     def write_key(self, text: str) -> None:
         self.key.write_text(text)
         self.key.chmod(0o600)
 
-    def write_stack_file(self, section: str) -> None:
+    def write_stack_file(self, section: str | None) -> None:
         lines = ["config:", "  softlayer:timeScale: 0.002", "  softlayer:configFile: $MICROCLUSTER_HOME/key.conf"]
-        lines += [f"  microcluster:guard: {section}", "  microcluster:cluster:", "    datacenter: lon06"]
+        lines += [f"  microcluster:guard: {section}"] if section else []
+        lines += ["  microcluster:cluster:", "    datacenter: lon06"]
         lines += ["    flavor: AC1_16X120X100", "    adminCidrs: [198.51.100.7/32]"]
         lines += ["  microcluster:job:", "    kind: openseq2seq"]
         self.stack_file.write_text("\n".join(lines) + "\n")
@@ -156,9 +157,14 @@ class Computer:
         self.state.write_text(json.dumps(whole))
 
     @property
+    def can_see(self) -> bool:
+        """Whether a guard there can read the whole account."""
+        return self.awake and self.online and self.key_fits and self.account.permits(*SEEING)
+
+    @property
     def can_reach(self) -> bool:
-        """Whether a guard there can read the account, and end what it finds."""
-        return self.awake and self.online and self.key_fits and self.account.permits
+        """Whether it can end what it finds, too."""
+        return self.can_see and self.account.permits("SERVER_CANCEL")
 
     @property
     def clock(self) -> float:
@@ -221,6 +227,7 @@ class Computer:
             (pulumi, "answer"): self._answer,
             (time, "time"): lambda: self.clock,
             (socket, "gethostname"): lambda: self.name,
+            (Api, "per_second"): 1e6,
             (api_calls, "FIRST_PAUSE_S"): 0.001,
             (api_calls, "LONGEST_PAUSE_S"): 0.001,
         }
@@ -284,7 +291,7 @@ class Computer:
             raise CommandFailed("The engine is not here and cannot be made.")
 
     def _pulumi(self, home: Home, *words: str) -> int:
-        if self.pulumi != "works" or not self.online:
+        if self.pulumi != "works" or not self.can_reach:
             return 255
         self._spend(ENGINE_S)
         self.account.cancel()

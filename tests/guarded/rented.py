@@ -22,7 +22,6 @@ from emulator.softlayer.faults import Fault
 from emulator.softlayer.records import BillingItem, Guest
 from providers.rental.account import Terms
 from providers.softlayer.account import claim_notes
-from providers.softlayer.api import SEEING
 from tools.chaos.accounts import AccountServer, Rented
 from tools.chaos.softlayer import MARK, _template
 
@@ -153,10 +152,9 @@ class Account:
         now = self._of_others()
         return [f"{each} of somebody else is touched" for each, was in self.strangers.items() if now.get(each) != was]
 
-    @property
-    def permits(self) -> bool:
-        """Whether the person's user may see and cancel all that is rented."""
-        return {*SEEING, "SERVER_CANCEL"} <= set(self.rented.account.settings.restricted_permissions)
+    def permits(self, *rights: str) -> bool:
+        """Whether the person's user has these rights."""
+        return set(rights) <= set(self.rented.account.settings.restricted_permissions)
 
     def allow(self, *taken: str) -> None:
         """Let the person's user do everything but this."""
