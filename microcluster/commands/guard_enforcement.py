@@ -316,7 +316,9 @@ class Guard:
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.
                 self.tell("guard: nothing is cancelled while another command works on the stack.")
                 return record
-        record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
+        # What an account did not take is no cancellation: this computer's clock may be wrong, and the limit far off.
+        is_cancelled = begun.has_cancelled or not record.unread
+        record = self._keep(replace(record, begun=replace(begun, has_cancelled=is_cancelled)))
         failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
         if failed:
             billed = f"; it was billed at {price(record.rental)}" if record.unread and record.rental else ""

@@ -18,6 +18,8 @@ from tools.chaos.accounts import AccountServer
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 
+TELL_EVERY = 50
+
 
 def main(words: Sequence[str]) -> int:
     """Play the cases, print the failures and counts, and return 1 if anything failed."""
@@ -32,7 +34,9 @@ def main(words: Sequence[str]) -> int:
     print(f"seed {given.seed}: {len(chosen)} cases", flush=True)
     kinds, failed, causes = Counter(), [], defaultdict(list)
     with the_world() as world:
-        for case in chosen:
+        for played, case in enumerate(chosen):
+            if played % TELL_EVERY == 0:
+                print(f"{played} played in {time.monotonic() - began:.0f} s", flush=True)
             flaws, log = world(case)
             kinds.update(each.kind for each in case.happens)
             if flaws:

@@ -8,7 +8,7 @@ from random import Random
 
 from microcluster.commands.account_charges import book_of
 from tests.guarded.computer import Computer, Look, Machines
-from tests.guarded.misfortunes import ALL, BLOCKING, Undo
+from tests.guarded.misfortunes import ALL, BLOCKING, NAMELESS, Undo
 from tests.guarded.rented import STACK, Account, opened
 from tools.chaos.accounts import AccountServer
 
@@ -18,7 +18,7 @@ OVER_S = 300.0
 AT_ONCE_S, ANEW_S = 480.0, 1200.0
 """From when the account can be reached again, shortly or long after a limit: to stop, to fetch for what time is left, to cancel."""
 RESERVE_S, SHARE, CLOCKS_S = 900.0, 5, 180.0
-MOST_LOOKS, CLOSE_LOOKS = 100, 14
+MOST_LOOKS, CLOSE_LOOKS, BLIND_LOOKS = 100, 16, 2
 HIDDEN_IDLE = ("an engine that hangs", "machines that do not answer")
 
 
@@ -67,7 +67,9 @@ def case_of(seed: int, number: int) -> Case:
         at = chance.choice([chance.uniform(0.05, 0.9), chance.uniform(0.9, 1.1)])
         ends = kind in BLOCKING or chance.random() < 0.3
         until = at + chance.choice([0.05, chance.uniform(0.05, 0.6), chance.uniform(0.6, 2)]) if ends else None
-        happens.append(Misfortune(kind, chance.randrange(2) if second else 0, at, until))
+        where = chance.randrange(2) if second and kind not in NAMELESS else 0
+        if kind not in NAMELESS or not any(each.kind in NAMELESS for each in happens):
+            happens.append(Misfortune(kind, where, at, until))
     idle_min = chance.choice([None, None, 20, 40])
     return Case(
         *(seed, number, chance.randint(1, 3), Decimal(chance.randint(10, 60)) / 10),
@@ -128,14 +130,16 @@ class Played:
 
     def play(self) -> None:
         """Look until it is over, a week later, and while the person rents again."""
-        close = 0
+        close = blind = 0
         for number in range(MOST_LOOKS):
             self.happen()
             self._tick(number)
             if not self.account.open:
                 break
-            close = close + 1 if self.account.clock > self._watched_from() else 0
-            self.account.pass_(MINUTE_S if 0 < close < CLOSE_LOOKS or close % 8 else self._pause_s())
+            is_near = self.account.clock > self._watched_from()
+            close, blind = (close + 1 if is_near else 0), (0 if self.reached_since else blind + 1)
+            is_quick = is_near and close < CLOSE_LOOKS and blind < BLIND_LOOKS
+            self.account.pass_(MINUTE_S if is_quick else self._pause_s())
         self._judge()
         bill = self.account.bill
         self.account.pass_(WEEK_S)

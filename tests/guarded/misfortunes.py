@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 
+from core import stack_keys
 from emulator.softlayer import users
 from tests.guarded.computer import Computer
 from tests.guarded.rented import STACK
@@ -89,13 +91,53 @@ def _stopped(lock: str, command: str) -> Callable[[Computer], Undo]:
     return stop
 
 
-def _locked_elsewhere(computer: Computer) -> Undo:
-    """Leave the lock of a killed pulumi, and give the computer another name."""
+def _locked(computer: Computer, host: str, pid: int) -> Undo:
     path = computer.root / "state/.pulumi/locks/organization/microcluster" / STACK / "0.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    entry = {"pid": 77, "username": "me", "hostname": OTHER_HOST, "timestamp": "2026-11-23T08:00:00.0Z"}
+    entry = {"pid": pid, "username": "me", "hostname": host, "timestamp": "2026-11-23T08:00:00.0Z"}
     path.write_text(json.dumps(entry))
     return lambda: path.unlink(missing_ok=True)
+
+
+def _locked_elsewhere(computer: Computer) -> Undo:
+    """Leave the lock of a killed pulumi, and give the computer another name."""
+    return _locked(computer, OTHER_HOST, 77)
+
+
+def _pulumi_asks(computer: Computer) -> Undo:
+    """Let a plain `pulumi up` wait at its question."""
+    program = computer.place / "pulumi"
+    shutil.copy(shutil.which("sleep"), program)
+    process = subprocess.Popen((program, "3600"))
+    computer.held.append(process.pid)
+    unlock = _locked(computer, computer.name, process.pid)
+
+    def end() -> None:
+        computer.let_go()
+        unlock()
+
+    return end
+
+
+def _lost_keys(*, anew: bool) -> Callable[[Computer], Undo]:
+    """Lose the folder of the stack's keys; `make setup` makes others, with another mark."""
+
+    def lose(computer: Computer) -> Undo:
+        folder = computer.root / "keys" / STACK
+        kept = computer.place / "kept keys"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.move(folder, kept)
+        if anew:
+            stack_keys.ensure(folder, STACK)
+
+        def undo() -> None:
+            place = computer.root / "keys" / STACK
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.move(kept, place)
+
+        return undo
+
+    return lose
 
 
 def _moved_home(computer: Computer) -> Undo:
@@ -149,6 +191,9 @@ HINDERING: Mapping[str, Callable[[Computer], Undo]] = {
     "recover at Ctrl-Z": _stopped(STACK, "fab recover"),
     "a guard at Ctrl-Z": _stopped(f"{STACK}.guard", "fab guard"),
     "a killed pulumi's lock after another name": _locked_elsewhere,
+    "pulumi at its question": _pulumi_asks,
+    "a lost key folder": _lost_keys(anew=False),
+    "keys made anew": _lost_keys(anew=True),
     "a clock two hours ahead": _field("skew_s", 7200.0),
     "a clock two hours behind": _field("skew_s", -7200.0),
     "a clock a day ahead": _field("skew_s", 86400.0),
@@ -157,4 +202,6 @@ HINDERING: Mapping[str, Callable[[Computer], Undo]] = {
     "machines that do not answer": _unreachable,
 }
 """Whatever of these happens, the limits are kept."""
+NAMELESS = ("no state", "a torn state", "a lost key folder", "keys made anew")
+"""Where two of these meet, nothing on the computer says any more whose the rental is."""
 ALL = {**BLOCKING, **HINDERING}

@@ -78,7 +78,9 @@ def test_a_rental_keeps_its_limits_whatever_the_person_does(world, number):
 @pytest.mark.parametrize("kind", HINDERING)
 def test_a_lease_is_kept_whatever_happens_to_the_computer(rental, kind):
     """Findings A2, A6, A8, A12 and A15: log, locks, stack file, state, engine and Pulumi's lock had to work first."""
+    rental.laptop.pulumi = "missing"
     undo = HINDERING[kind](rental.laptop)
+    assert rental.laptop.look().code == (UNKNOWN if kind == "machines that do not answer" else 0)
     rental.wait_until(14 * MINUTE_S)
     rental.looks(16)
     assert not rental.account.open
@@ -98,7 +100,7 @@ def test_an_account_that_is_not_seen_whole_is_unknown_and_ends_once_it_is_seen(r
         assert found == [UNKNOWN, UNKNOWN]
     assert rental.laptop.has_timer
     rental.wait_until(14 * MINUTE_S)
-    codes = {each.code for each in rental.looks(4)}
+    codes = {each.code for each in rental.looks(2)}
     assert codes == {FAILED} and rental.laptop.has_timer
     undo()
     rental.looks(12)
@@ -120,6 +122,17 @@ def test_an_order_that_is_not_billed_yet_is_not_the_rental_before(rental, has_cl
         step()
         looking.look()
         assert {each.id for each in account.guests()} == ordered
+
+
+def test_a_clock_that_jumps_while_the_account_is_away_cancels_nothing_early(rental):
+    undo = BLOCKING["no network"](rental.laptop)
+    HINDERING["a clock a day ahead"](rental.laptop)
+    rental.looks(2)
+    undo()
+    assert {each.code for each in rental.looks(2)} == {0} and len(rental.account.open) == 2
+    rental.wait_until(14 * MINUTE_S)
+    rental.looks(4)
+    assert not rental.account.open
 
 
 def test_a_guard_acts_while_recover_asks_its_question(rental, monkeypatch):
