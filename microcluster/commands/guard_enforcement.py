@@ -310,7 +310,9 @@ class Guard:
             if again.unread and verdict.fetch_by is None:
                 return self._alarm(record, again.verdict.why, code=again.verdict.code)
             # At a limit it is tried all the same: who may not see everything may still cancel what is known.
-            if not again.unread and again.verdict.step not in cancels_at:  # A person has extended or cancelled it in the meantime.
+            if (
+                not again.unread and again.verdict.step not in cancels_at
+            ):  # A person has extended or cancelled it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.

@@ -27,7 +27,9 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
-    parser.add_argument("--case", type=int, action="append", help="only this one; may be repeated; says all that happens")
+    parser.add_argument(
+        "--case", type=int, action="append", help="only this one; may be repeated; says all that happens"
+    )
     given = parser.parse_args(words)
     numbers = given.case or range(given.first, given.first + given.cases)
     chosen, began = [case_of(given.seed, number) for number in numbers], time.monotonic()

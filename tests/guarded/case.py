@@ -54,7 +54,9 @@ class Case:
     """How the person rents anew: "", "ordered", or "waiting"."""
 
     def __str__(self) -> str:
-        what = "; ".join(f"{each.kind} at {each.computer} {each.at:.2f}-{each.until or math.inf:.2f}" for each in self.happens)
+        what = "; ".join(
+            f"{each.kind} at {each.computer} {each.at:.2f}-{each.until or math.inf:.2f}" for each in self.happens
+        )
         return f"--seed {self.seed} --case {self.number}: {what}"
 
 
@@ -161,7 +163,9 @@ class Played:
     def _pause_s(self) -> float:
         """Return how long nobody looks: until something happens or a limit is near, at most some while."""
         now = self.account.clock
-        known = [self.moment(each.at) for each in self.waiting] + [self.moment(each.until) for each in self.undo if each.until]
+        known = [self.moment(each.at) for each in self.waiting] + [
+            self.moment(each.until) for each in self.undo if each.until
+        ]
         moments = [each + 30 for each in known] + [self._watched_from() + 1, now + 5000]
         return max(min(each for each in moments if each > now) - now, 1.0)
 
@@ -217,7 +221,9 @@ class Played:
         since = max(self.reached_since or account.clock, self.begin)
         allowed = max(self.due + OVER_S, since + (AT_ONCE_S if since < self.due + OVER_S else ANEW_S))
         if account.lease_end() <= self.due and end > allowed:
-            self.flaws.append(f"lasted {(end - self.due) / 60:.0f} min over its lease, reached since {(since - self.due) / 60:.0f} min")
+            self.flaws.append(
+                f"lasted {(end - self.due) / 60:.0f} min over its lease, reached since {(since - self.due) / 60:.0f} min"
+            )
         if account.bill > (account.terms.budget_cents or math.inf) / 100 and end > since + ANEW_S:
             self.flaws.append(f"cost ${account.bill} of ${account.terms.budget_cents / 100}")
         if self.idle_since is not None and not any(each.kind in HIDDEN_IDLE for each in self.case.happens):
@@ -289,4 +295,3 @@ def play(case: Case, server: AccountServer, other_key: str, place: Path) -> Play
             for each in computers:
                 each.let_go()
         return played
-

@@ -110,7 +110,9 @@ class Account:
 
     def guests(self) -> list[Guest]:
         """Return the living guests of the stack, those of orders that wait included."""
-        return [each for each in self._store.guests.read_all() if each.domain == OWNER.domain and each.cancelled is None]
+        return [
+            each for each in self._store.guests.read_all() if each.domain == OWNER.domain and each.cancelled is None
+        ]
 
     def claims(self) -> list[Any]:
         return [each for each in self._store.ssh_keys.read_all() if each.notes.startswith(f"{OWNER.notes} ")]
@@ -197,7 +199,8 @@ class Account:
         return {
             name: (getattr(each, "cancelled", None), getattr(each, "closed", None), getattr(each, "notes", ""))
             for name, each in found.items()
-            if getattr(each, "domain", "") != OWNER.domain and not getattr(each, "notes", "").startswith(f"{OWNER.notes} ")
+            if getattr(each, "domain", "") != OWNER.domain
+            and not getattr(each, "notes", "").startswith(f"{OWNER.notes} ")
         }
 
 
