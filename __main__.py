@@ -6,7 +6,9 @@ import pulumi
 
 from components.cluster import TrainingClusterArgs, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs
+from core.home import Home
 from microcluster.config import stack as config
+from microcluster.lifecycle import renamed
 
 ALREADY_LOGGED = 32
 """With this exit code Pulumi's language host adds no message of its own."""
@@ -14,6 +16,7 @@ ALREADY_LOGGED = 32
 
 def main() -> None:
     stack = config.load()
+    renamed.settle(Home.of(), stack.name)
     owner = config.owner(stack.name)
     args = TrainingClusterArgs(stack, owner)
     cluster = declare_cluster("cluster", args)
@@ -23,6 +26,7 @@ def main() -> None:
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)
     pulumi.export("run", job.run)
+    pulumi.export("rental", cluster.rental)
     pulumi.export("microcluster", job.facts)
 
 

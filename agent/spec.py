@@ -8,6 +8,7 @@ import os
 from types import SimpleNamespace
 
 from agent import batch
+from agent.machine import read_json
 
 VERSION = 8
 """Raised whenever a field changes; version 1 had none."""
@@ -100,6 +101,11 @@ def read(path):
             return parse(json.loads(batch.filled(file.read(), os.path.dirname(path))), path)
         except ValueError as error:
             raise SpecError("reading {}: it is no JSON ({})".format(path, error)) from error
+
+
+def is_queued(folder):
+    """Return whether a queue grants the nodes of a run."""
+    return read_json(os.path.join(folder, FILE))["addresses"][0] == batch.placeholder(0)
 
 
 def text(values):

@@ -31,6 +31,14 @@ def step_s(compute_s, wire_bytes, link_bytes_per_s):
     return FORWARD_SHARE * compute_s + max((1 - FORWARD_SHARE) * compute_s, wire_bytes / link_bytes_per_s)
 
 
+def line_mbps(seconds, compute_s, wire_bytes):
+    """Return the line rate in Mb/s on which an update takes so long: the law of ``step_s`` solved for it; None where none is enough."""
+    exchange_s = seconds - FORWARD_SHARE * compute_s
+    if seconds < compute_s or exchange_s <= 0:
+        return None
+    return wire_bytes / exchange_s / TCP_SHARE * 8 / 1e6
+
+
 def expected_bytes_per_s(port_mbps, measured_mbps):
     """Return what a link may be held to: what was measured on it, and never less than the port that was ordered.
 

@@ -12,6 +12,7 @@ from pulumi_command import local
 
 from core.home import Home
 from core.key_file import KeyFileError
+from microcluster.config.rules_and_defaults import least_hours
 from microcluster.config.sections import Container as ContainerSection
 from microcluster.config.stack import ConfigError, Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
@@ -46,7 +47,9 @@ class TrainingClusterArgs:
         """The inputs of the ledger of an account that sells, which checks and prices all of it before any part is ordered."""
         cluster, guard = self.stack.cluster, self.stack.guard
         limits = guard.in_account if guard else {}
-        return {"mark": self.owner.mark, "stack": self.stack.name, "nodes": cluster.nodes, **limits, **cluster.order()}
+        if "budget_cents" in limits:
+            limits["least_hours"] = least_hours(cluster, self.stack.job)
+        return {"mark": self.owner.mark, "stack": self.owner.label, "nodes": cluster.nodes, **limits, **cluster.order()}
 
 
 class Node(pulumi.ComponentResource):
@@ -93,6 +96,8 @@ class TrainingCluster(pulumi.ComponentResource):
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
     machine_ids: list[pulumi.Output[str]]
+    rental: pulumi.Output[str] | None = None
+    """The id of the rental; that of a queue stands in the site's records alone."""
     ready: list[pulumi.Resource]
     """Resources that a job waits for."""
 
@@ -104,7 +109,7 @@ class TrainingCluster(pulumi.ComponentResource):
         """Take its nodes, and the price that the ledger gives for all of them."""
         self.facts = completed(self._known, hosts=tuple(node.host for node in nodes))
         self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
-        self.machine_ids = [node.machine.id for node in nodes]
+        self.machine_ids, self.rental = [node.machine.id for node in nodes], nodes[0].machine.rental
 
     @property
     def costs(self) -> pulumi.Output[list[str]]:
@@ -124,7 +129,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
     expected = stack.forecast.prediction if stack.forecast else None
     of_account = stack.cluster.facts()
     return ClusterFacts(
-        stack=stack.name,
+        stack=owner.label,
         mark=owner.mark,
         hosts=tuple(Host(host, "", "", "", "") for host in stack.cluster.hostnames),
         key_file=owner.key_file,

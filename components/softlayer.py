@@ -8,7 +8,6 @@ import pulumi
 
 from components.cluster import Node, TrainingCluster, TrainingClusterArgs, completed, step
 from core.catalog import softlayer as catalog
-from core.home import Owner as Mark
 from providers.softlayer.declared import Ledger, SecurityGroup, SshKey, VirtualGuest
 from providers.softlayer.specs import GroupSpec, GuestSpec, KeySpec, LedgerSpec, RuleSpec
 
@@ -90,7 +89,7 @@ class GpuNode(Node):
 def key_spec(args: TrainingClusterArgs) -> KeySpec:
     """Return the stack's own key."""
     owner = args.owner
-    return KeySpec(mark=owner.mark, label=Mark(args.stack.name, owner.mark).notes, public_key=owner.public_key)
+    return KeySpec(mark=owner.mark, label=owner.bearing.notes, public_key=owner.public_key)
 
 
 def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleSpec, ...]:
@@ -109,7 +108,7 @@ def private_rules() -> tuple[RuleSpec, ...]:
 def guest_spec(args: GpuNodeArgs) -> GuestSpec:
     """Return the order of one node."""
     stack, network = args.cluster.stack, args.network
-    mark = Mark(stack.name, args.cluster.owner.mark)
+    mark = args.cluster.owner.bearing
     return GuestSpec.declare(
         mark=mark.mark,
         hostname=args.hostname,

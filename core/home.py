@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,6 +19,8 @@ LONGEST_PATH = 1024
 FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
 ZONE = "microcluster"
 PUBLIC_KEY, MARK_FILE = "id_ed25519.pub", "mark"
+STACK_FILE = "stack"
+"""Holds the label of a key folder and the name of the stack that has it, where that was renamed; a copied folder has another label."""
 NOBODYS = "0" * 8
 """The mark of what is only priced."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
@@ -51,6 +54,11 @@ class Home:
         return self.root / "digests"
 
     @property
+    def guarded(self) -> Path:
+        """The folder of the owners that another computer orders for and this one guards, each in a file named after its stack."""
+        return self.root / "guarded"
+
+    @property
     def receipts(self) -> Path:
         return self.root / "receipts"
 
@@ -65,6 +73,26 @@ class Home:
     @property
     def logs(self) -> Path:
         return self.root / "cache" / "logs"
+
+    def folder_of(self, stack: str) -> Path:
+        """Return the key folder of a stack, or where that of a new one is to be: no two stacks share one.
+
+        Its name is the stack's label, which all that the stack rents bears: Pulumi may give the stack another name.
+        """
+        given = (path.parent for path in sorted(self.keys.glob(f"*/{STACK_FILE}")) if stack_of(path.parent) == stack)
+        labels = chain([stack], (f"{stack}-{number}" for number in count(2)))
+        free = (self.keys / label for label in labels if not _is_taken(self.keys / label, stack))
+        return next(chain(given, free))
+
+    def label_of(self, stack: str) -> str:
+        """Return the label of a stack."""
+        return self.folder_of(stack).name
+
+    def owner_of(self, stack: str, mark: str) -> "Owner":
+        """Return the owner with a mark, also where nobody has written down yet that the stack was renamed."""
+        folder = self.folder_of(stack)
+        same = [] if folder.exists() else [each for each in self.keys.glob("*") if bears(each, mark)]
+        return Owner((same[0] if len(same) == 1 else folder).name, mark)
 
     def make(self) -> None:
         """Create its folders, readable by the owner only."""
@@ -104,6 +132,25 @@ def mark_of(folder: Path) -> str:
     return mark
 
 
+def bears(folder: Path, mark: str) -> bool:
+    """Return whether a folder of keys has this mark."""
+    try:
+        return mark_of(folder) == mark
+    except (OSError, KeysError):
+        return False
+
+
+def stack_of(folder: Path) -> str:
+    """Return the name of the stack that has a folder of keys: the folder's own, until the stack is renamed."""
+    file = folder / STACK_FILE
+    words = file.read_text(errors="replace").split() if file.is_file() else []
+    return words[1] if len(words) == 2 and words[0] == folder.name else folder.name
+
+
+def _is_taken(folder: Path, stack: str) -> bool:
+    return stack_of(folder) != stack and any(folder.glob("id_ed25519*"))
+
+
 def owner_mark(public_key: str) -> str:
     """Return the first eight hex digits of SHA-256 of a public key's type and material."""
     return hashlib.sha256(" ".join(public_key.split()[:2]).encode()).hexdigest()[:8]
@@ -122,9 +169,10 @@ def problem_of_path(path: object) -> str | None:
 
 @dataclass(frozen=True)
 class Owner:
-    """The stack and the mark that something carries."""
+    """The label of a stack and the mark that something carries."""
 
     stack: str
+    """The label: the stack's name, until it is renamed."""
     mark: str
 
     def __str__(self) -> str:
@@ -145,6 +193,11 @@ class Owner:
     def tags(self) -> tuple[str, ...]:
         """The tags of the stack's guests, for people who look through the account."""
         return (ZONE, f"mc-mark-{self.mark}", f"mc-stack-{self.stack}")
+
+
+def owner_in_word(word: str) -> Owner | None:
+    """Read an owner as it writes itself."""
+    return _owner(re.fullmatch(_OWNER, word))
 
 
 def owner_in_domain(domain: Any) -> Owner | None:

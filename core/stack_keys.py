@@ -6,7 +6,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 
 from core.files import write_whole
-from core.home import MARK_FILE, PRIVATE_DIR, Home, KeysError, Owner, mark_of
+from core.home import MARK_FILE, PRIVATE_DIR, STACK_FILE, Home, KeysError, Owner, bears, mark_of, stack_of
 from core.ssh_key import KeyPair, public_line
 
 ADMIN = "id_ed25519"
@@ -23,9 +23,26 @@ def ensure(folder: Path, stack: str) -> tuple[str, ...]:
         KeysError: a file of them is damaged.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    if stack_of(folder) != stack:
+        give(folder, stack)
     made = tuple(name for name in (ADMIN, RANK) if _ensure_pair(folder / name, stack))
     _publish(folder / MARK_FILE, f"{mark_of(folder)}\n".encode(), 0o600)
     return made
+
+
+def give(folder: Path, stack: str) -> None:
+    """Write down that a folder belongs to a stack, and that no other folder does."""
+    write_whole(folder / STACK_FILE, f"{folder.name} {stack}\n".encode(), 0o600)
+    for other in folder.parent.glob(f"*/{STACK_FILE}"):
+        if other.parent != folder and stack_of(other.parent) == stack:
+            other.unlink()
+
+
+def follow(owner: Owner, stack: str) -> None:
+    """Give the owner's folder to a stack that has none, should it have been renamed since anybody looked."""
+    folder = Home.of().keys / owner.stack
+    if bears(folder, owner.mark) and not Home.of().folder_of(stack).exists():
+        give(folder, stack)
 
 
 def prepare(folder: Path, stack: str) -> bool:

@@ -9,7 +9,7 @@ from agent import spec
 from agent.checkpoints.log_folder import checkpoints_in, why_checkpoints_silent
 from agent.machine import is_locked, read_json
 from agent.records import event_summary
-from agent.supervise.guard import ACTIVITY
+from agent.supervise.guard import ACTIVITY, RUN_LOCK
 
 MOST_SHOWN = 1000
 """Checkpoints of a run."""
@@ -26,7 +26,7 @@ def text_of(path):
 
 def is_alive(folder):
     """Return whether a supervisor holds the run's lock."""
-    return is_locked(os.path.join(folder, "supervisor.lock"))
+    return is_locked(os.path.join(folder, RUN_LOCK))
 
 
 def silence(folder):

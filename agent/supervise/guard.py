@@ -8,10 +8,14 @@ import json
 import os
 import time
 
-from agent.machine import read_json, write_whole
+from agent import program, spec
+from agent.machine import is_locked, read_json, write_whole
+from agent.supervise.detached import detach
 
 FILE, ACTIVITY = "guard.json", "activity.json"
 """In the run's folder: the limits that were given last, and what the newest samples say."""
+RUN_LOCK, WATCH_LOCK = "supervisor.lock", "idle_watch.lock"
+"""In the same folder: what the run's supervisor holds, and after its end what counts how long its nodes have been idle."""
 LEASE_OVER, IDLE = "lease-over", "idle"
 CAUSES = (LEASE_OVER, IDLE)
 UNARMED_S = 7200.0
@@ -70,6 +74,16 @@ def boot():
 
 
 def main(folder, text):
-    """Keep the limits in ``text`` for the run in ``folder``."""
-    write_whole(os.path.join(folder, FILE), json.dumps(limits_from(**json.loads(text))))
+    """Keep the limits in ``text`` for the run in ``folder``, which may be over."""
+    limits = limits_from(**json.loads(text))
+    write_whole(os.path.join(folder, FILE), json.dumps(limits))
+    ensure_watched(folder, limits)
     return 0
+
+
+def ensure_watched(folder, limits):
+    """Have idle time counted also while there is no run, where it is limited; a queue takes its nodes back by itself."""
+    is_watched = any(is_locked(os.path.join(folder, lock)) for lock in (RUN_LOCK, WATCH_LOCK))
+    if limits.get("idle_s") and not is_watched and not spec.is_queued(folder):
+        # It bears no mark: of a run that was stopped no process with its mark is left.
+        detach(folder, program(folder, "supervise.idle_watch", folder), unmarked="-idle")

@@ -2,12 +2,9 @@
 
 import contextlib
 import json
-import time
 
 from agent.machine import parallel
 from agent.nodes import node_facts
-from agent.supervise import guard
-from agent.supervise.idle import Idleness
 
 SAMPLE_EVERY_S, SAMPLE_TIMEOUT_S = 20, 20
 EARLY_S, EARLY_TIMES = 120, 4
@@ -33,16 +30,6 @@ def sampled(run):
     """Return [(name, facts)] of every node; None where it does not say them."""
     answers = ask_all(run, node_facts.argv_of(run))
     return [(run.name_of(address), None if code else (words_in(out) or [None])[-1]) for address, (code, out) in answers]
-
-
-def watch_idle(run):
-    """Write down for how long nothing has happened on the nodes, until this process is told to end: their person may keep them."""
-    idleness = Idleness(run.spec)
-    while True:
-        with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
-            idleness.observe(sampled(run), guard.boottime())
-            run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": True}))
-        time.sleep(run.spec.sample_every_s)
 
 
 def words_in(text):

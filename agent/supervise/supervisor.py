@@ -7,21 +7,18 @@ is. It reads FOLDER/job.json, and writes job.log, progress.jsonl, phase, exit_co
 import contextlib
 import json
 import os
-import pwd
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 from agent import spec
-from agent.batch import granted
-from agent.kill_run import RUN_VARIABLE, STOP_FILE
+from agent.kill_run import STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
 from agent.supervise import guard
+from agent.supervise.detached import detach
 from agent.supervise.health_rules import Stopped, explained
 from agent.supervise.monitor import train
-from agent.supervise.node_samples import watch_idle
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
 from agent.supervise.run_context import Run
@@ -29,7 +26,6 @@ from agent.supervise.run_context import Run
 START_TIMEOUT_S = 30
 LOOK_TIMEOUT_S = 1
 """Whoever looks whether a supervisor is alive has its lock for a moment, and is not taken for one."""
-SYSTEMD = "/run/systemd/system"
 ALIVE_EVERY_S = 5
 """How often a supervisor shows that it lives."""
 LOCK_TIMEOUT_S = 2
@@ -39,7 +35,7 @@ TERMINATED = 143
 
 def lock_of(folder):
     """Return the lock that a living supervisor holds."""
-    return os.path.join(folder, "supervisor.lock")
+    return os.path.join(folder, guard.RUN_LOCK)
 
 
 def start(folder):
@@ -64,33 +60,6 @@ def start(folder):
         return 0
     print("the supervisor did not start within " + str(START_TIMEOUT_S) + " s; see " + said_in)
     return 1
-
-
-def detach(folder, argv):
-    """Start ``argv`` as a unit of systemd, or in a session of its own; return where its words are."""
-    run, said_in = os.path.basename(folder), os.path.join(folder, "supervisor.log")
-    with open(said_in, "ab") as log:
-        if os.path.isdir(SYSTEMD) and started_as_unit(run, argv, log):
-            return "journalctl -u microcluster-" + run
-        environment = dict(os.environ, **{RUN_VARIABLE: run})
-        options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
-        subprocess.Popen(argv, env=environment, cwd="/", **options)
-    return said_in
-
-
-def started_as_unit(run, argv, log):
-    """Return whether systemd has started ``argv``; it does so for root, and for the others whom sudo takes for root."""
-    unit = "microcluster-" + run
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    root, as_user = ([], []) if os.geteuid() == 0 else (["sudo", "-n"], ["--uid=" + user])
-    words = ["systemd-run", "--quiet", "--unit=" + unit] + as_user + ["--setenv=" + RUN_VARIABLE + "=" + run]
-    streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-    try:
-        # An earlier attempt that failed keeps the name; --collect would free it, but Ubuntu 16.04's systemd does not know it.
-        subprocess.call(root + ["systemctl", "reset-failed", unit + ".service"], **streams)
-        return subprocess.call(root + words + argv, **streams) == 0
-    except OSError:  # No such program.
-        return False
 
 
 def show_life(path, over):
@@ -125,12 +94,13 @@ def carry_out(run):
         checkpoint = prepare(run)
     run.enter("preflight")
     preflight(run)
+    run.remove(guard.ACTIVITY)  # Of before the run, where what wrote it had to wait for the disk.
     run.enter("training")
     train(run, run.spec.resume_processes if checkpoint else run.spec.processes)
 
 
 def supervise(folder):
-    """Carry out the run, once more when a higher max_steps was asked for meanwhile; then watch nodes that may be kept too long."""
+    """Carry out the run, once more when a higher max_steps was asked for meanwhile; then have its nodes watched."""
     lock = try_lock(lock_of(folder), LOCK_TIMEOUT_S)
     if lock is None:
         return 0
@@ -142,9 +112,8 @@ def supervise(folder):
         if code or (Run(folder).spec.max_steps or 0) <= (run.spec.max_steps or 0):
             break
     lock.close()
-    if code != TERMINATED and guard.Guard(run).limits().get("idle_s") and not granted(folder):
-        with contextlib.suppress(Stopped):
-            watch_idle(run)
+    if code != TERMINATED:  # Who ends the run proves meanwhile that nothing of it is left.
+        guard.ensure_watched(folder, guard.Guard(run).limits())
     return code
 
 

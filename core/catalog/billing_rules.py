@@ -82,6 +82,11 @@ class Prices:
         """Dollars at most in a calendar month for the parts that have a limit."""
         return sum((part.rate.per_month or Decimal(0) for part in self.parts), Decimal(0))
 
+    @property
+    def by_month(self) -> bool:
+        """Whether each calendar month of a part is billed alone."""
+        return any(part.rate.by_month for part in self.parts)
+
     def at(self, per_hour: Decimal, source: str) -> "Prices":
         """Return the same parts at another price of the whole, of which each has the same share as before."""
         share = per_hour / self.per_hour

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from core.catalog.billing_rules import Prices, hostname
 from core.plain_text import printable, shown
-from microcluster.jobs.job_section import Origin, Runtime
+from microcluster.jobs.job_section import Origin, Runtime, Workload
 
 MAX_NODES = 64
 MOST_ADMIN_CIDRS = 40
@@ -73,12 +73,12 @@ class ClusterSection(BaseModel, ABC):
 
     @property
     def prices(self) -> Prices | None:
-        """The list prices of all that the section rents; None for what the catalog does not know or nobody sells."""
+        """The catalog's prices of all that the section rents; None for what the catalog does not know or nobody sells."""
         return None
 
     @property
     def rent_per_hour(self) -> Decimal | None:
-        """The list price of all of it, in US dollars."""
+        """The catalog's price of all of it, in US dollars."""
         return self.prices.per_hour if self.prices else None
 
     def costs(self, per_hour: str, source: str) -> list[str]:
@@ -128,6 +128,7 @@ class Account:
         attached_kinds: kinds of the inventory that come and go with a resource, and have none of their own.
         emulated_by: the images of this computer that the machines of its emulator need; empty for those of every stack.
         prices_as_of: the date of the prices.
+        prices_are: what they are called: "list prices" where the vendor's own list has them, else "estimates".
         order_takes, cancel_takes: how long the engine usually needs.
         sells: whether what is rented there is paid in dollars.
         preparation_h: hours from the order to the first step, without data: at least, usually, at most.
@@ -146,6 +147,18 @@ class Account:
     resource_types: Mapping[str, str] = field(default_factory=dict)
     attached_kinds: tuple[str, ...] = ()
     emulated_by: tuple[str, ...] = ()
+    prices_are: str = "list prices"
+
+    @property
+    def price_source(self) -> str:
+        """What the prices are, with their date."""
+        return f"{self.prices_are} of {self.prices_as_of}"
+
+    def hours_before(self, workload: Workload | None) -> tuple[float, float, float]:
+        """Return the hours from the order to the first step, with the making of the data: at least, usually, at most."""
+        data_h = workload.data_h if workload else (0, 0, 0)
+        least, usual, most = (machines + data for machines, data in zip(self.preparation_h, data_h, strict=True))
+        return least, usual, most
 
 
 def choice(kind: str, choices: Collection[str | int], also: str = "", **field: Any) -> Any:

@@ -150,6 +150,7 @@ ACCOUNT = Account(
     machine_type=MACHINE,
     resource_types={MACHINE: "guest", "softlayer:index:SshKey": "key", "softlayer:index:SecurityGroup": "group"},
     prices_as_of=catalog.AS_OF,
+    prices_are="estimates",  # The price of a pair is that of a course's text.
     order_takes="10 min",
     cancel_takes="5 min",
     preparation_h=(0.25, 0.5, 0.75),  # A guest is built in 10 to 25 minutes; driver, image and disks take 5 to 20 more.

@@ -1,23 +1,24 @@
 """The account of any stack with all that it has charged, and what a stack that is up costs now."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from core.files import write_whole
-from core.home import PRIVATE_DIR, Home, Owner
+from core.home import PRIVATE_DIR, Home, Owner, owner_in_word
+from core.local_name import local_name
 from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT, AccountSettings
-from microcluster.commands.command_line import SENTENCES, CommandFailed, sentence
+from microcluster.commands.command_line import SENTENCES, CommandFailed, UserMistake, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.guard.records import Book
-from microcluster.guard.rental import last_rental
+from microcluster.guard.rental import Rental, last_rental, named_rental, rentals
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
@@ -30,12 +31,24 @@ from providers.rental.receipt import Charge
 
 @dataclass(frozen=True)
 class Statement:
-    """All charges under one mark, as its account said at some time."""
+    """All charges under one mark, as its account said at some time.
+
+    Attributes:
+        account: its id; empty in what a version before ids has kept, which is never joined with anything.
+        names: the id of the rental by the id of the charge, as far as that is known.
+    """
 
     owner: Owner
     emulated: bool
     read: datetime
     charges: tuple[Charge, ...]
+    account: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rentals(self) -> list[Rental]:
+        """What was rented, oldest first."""
+        return rentals(self.charges, self.read, self.names)
 
 
 STATEMENT = TypeAdapter(Statement)
@@ -44,8 +57,13 @@ STATEMENT = TypeAdapter(Statement)
 def read_statement(stack: str, home: Home) -> tuple[OpenedAccount, Statement]:
     """Open the account of a stack, and read all that was ever charged under its mark."""
     account, owner = account_and_owner(stack)
-    charges = account.charges(owner, known_machines(stack, home))
-    return account, Statement(owner, account.is_emulated, datetime.now(UTC), tuple(charges))
+    charges, now = account.charges(owner, known_machines(stack, home)), datetime.now(UTC)
+    account_id, newest = account.identity().account_id, book_of(stack, home).newest()
+    rental = named_rental(charges, now, account.terms(owner), account_id, owner)
+    if not rental.id and newest and newest.rental and newest.account == account_id:
+        rental = newest.rental
+    names = {row.id: rental.id for row in rental.rows if rental.id}
+    return account, Statement(owner, account.is_emulated, now, tuple(charges), account_id, names)
 
 
 def keep(home: Home, said: Statement) -> Statement:
@@ -54,24 +72,26 @@ def keep(home: Home, said: Statement) -> Statement:
     What was open then and is listed no more has ended since: it counts until it was last seen.
     """
     known = {row.id for row in said.charges}
+    earlier = [before for before in kept(home) if (before.owner, before.account) == (said.owner, said.account)]
     gone = [
         replace(row, closed=row.closed or before.read)
-        for before in kept(home)
-        if before.owner == said.owner
+        for before in earlier
         for row in before.charges
         if row.id not in known
     ]
-    whole = replace(said, charges=tuple(sorted((*gone, *said.charges), key=lambda row: row.opened)))
+    names = {key: name for one in (*earlier, said) for key, name in one.names.items()}
+    whole = replace(said, charges=tuple(sorted((*gone, *said.charges), key=lambda row: row.opened)), names=names)
     try:
         home.receipts.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
-        write_whole(home.receipts / f"{said.owner}.json", STATEMENT.dump_json(whole, indent=1) + b"\n")
+        path = home.receipts / f"{said.owner}.{local_name(said.account)}.json"
+        write_whole(path, STATEMENT.dump_json(whole, indent=1) + b"\n")
     except OSError as error:  # What the account says matters more.
         note(f"The receipt cannot be kept in {home.receipts}: {error.strerror}.")
     return whole
 
 
 def kept(home: Home) -> list[Statement]:
-    """Return what was kept, by stack; a file that cannot be read counts for nothing."""
+    """Return what was kept, by stack and account; a file that cannot be read counts for nothing."""
     found = []
     for path in sorted(home.receipts.glob("*.json")):
         try:
@@ -85,7 +105,7 @@ def kept(home: Home) -> list[Statement]:
 
 def cost_of(cluster: ClusterFacts, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
-    return _cost(lambda: (account_of(cluster), Owner(cluster.stack, cluster.mark)), say)
+    return _cost(lambda: (account_of(cluster), cluster.owner), say)
 
 
 def cost_of_stack(stack: str) -> Cost:
@@ -134,19 +154,47 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
         cluster = find_cluster(stack)
     except (CommandFailed, ClusterFactsError, config.ConfigError):  # The account matters most when the state is lost.
         cluster = None
-    newest = book_of(stack, Home.of()).newest()
+    newest, guarded = book_of(stack, Home.of()).newest(), guarded_owner(stack)
     try:
         settings = config.read_account(stack)
     except config.ConfigError:
-        if not (cluster or (newest and newest.opens)):
+        if not (cluster or guarded or (newest and newest.opens)):
             raise
         settings = newest.opens if newest and newest.opens else AccountSettings(DEFAULT)
     if cluster:
         rented = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
         # A home that was moved took the key's file along; the stack file names it as it is now.
         has_moved = rented.config_file and not Path(rented.config_file).exists() and rented.name == settings.name
-        return settings if has_moved else rented, Owner(stack, cluster.mark)
-    return settings, Owner(stack, config.owner(stack).mark)
+        return settings if has_moved else rented, cluster.owner
+    return settings, guarded or config.owner(stack).bearing
+
+
+def guarded_owner(stack: str) -> Owner | None:
+    """Return what the stack's things bear where this computer only guards what another one has ordered."""
+    file = Home.of().guarded / stack
+    return owner_in_word(file.read_text(errors="replace").strip()) if file.is_file() else None
+
+
+def take_up(stack: str, mark: str) -> None:
+    """Let this computer guard what another one has ordered under a mark, with the account's key alone.
+
+    Raises:
+        UserMistake: the account shows nothing with the mark, or things of several stacks.
+    """
+    home, settings = Home.of(), AccountSettings(DEFAULT)
+    with suppress(config.ConfigError):
+        settings = config.read_account(stack)
+    account = open_account(settings.name, settings.config_file)
+    found = {each.owner for each in account.everything() if each.owner and each.owner.mark == mark and each.is_alive}
+    owner = next((each for each in found if each.stack == stack or len(found) == 1), None)
+    if owner is None:
+        stacks = f"things of the stacks {', '.join(sorted(each.stack for each in found))}" if found else "nothing"
+        raise UserMistake(
+            f"Guarding mark {mark}: account {account.identity().account_id} shows {stacks} with it. The mark stands in the domain of each machine; "
+            f"a stack of another account than {settings.name} needs its stack file here. Then: fab guard --stack STACK --mark MARK"
+        )
+    home.guarded.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    write_whole(home.guarded / stack, f"{owner}\n", 0o600)
 
 
 def recorded_account(stack: str) -> str | None:
@@ -161,4 +209,4 @@ def recorded_account(stack: str) -> str | None:
 
 def book_of(stack: str, home: Home) -> Book:
     """Return what the guards of a stack have found: it lies beside its keys, which all who may act share."""
-    return Book(home.keys / stack / "guards")
+    return Book(home.folder_of(stack) / "guards")

@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from core.plain_text import note, one_line, say
 from core.polling import NotReadyError
 from microcluster.config.stack import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
+from microcluster.lifecycle import renamed
 from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.setup.errors import FAILED, INTERRUPTED, MISTAKE, UNKNOWN, CommandFailed, UserMistake, of_the_system
 from microcluster.setup.secret_env import kept
@@ -68,14 +70,16 @@ HELP = {
     "reference": "text file with correct translations, to compute a score",
     "model": "folder of a fetched run; default: the stack's own run",
     "yes": "do not ask",
-    "budget": "dollars that the whole run may cost",
+    "budget": "dollars that guard.budget would allow the whole rental",
     "live": "ask the stack's own account for its prices; it needs the account's key",
+    "to_loss": "train to this validation loss instead of job.maxSteps",
+    "link": "what the link between the machines carries, in Gb/s, where it is known",
     "deadline": "hours from now in which the run has to be over",
     "unfetched": "only list what is not fetched yet, of every run on the machines",
     "everything": "also large files that nobody has named, and earlier runs on the machines",
     "all": "show all rentals, not only the last one",
     "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
-    "mark": "cancel everything with this mark",
+    "mark": "the mark of what is meant, eight hex digits; fab guard takes up what another computer has ordered",
     "runs": "two or more runs, or how their names begin; the option itself may be left out",
     "id": "cancel this id of the list; may be given several times",
     "preflight": "show every preflight check",
@@ -125,6 +129,9 @@ class Command(invoke.Task):
     def code(self, **options: Any) -> int:
         """Run the function, print its error, and return the exit code."""
         try:
+            # A full disk keeps no command from what it does with the names that are known.
+            with suppress(OSError, CommandFailed):
+                renamed.settle(Home.of(), options.get("stack"))
             return self.function(**options) or 0
         except KeyboardInterrupt as pressed:
             note(f"\nInterrupted; {str(pressed) or self.interrupted}. To continue, run the same command again.")

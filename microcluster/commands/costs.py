@@ -2,20 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from core.catalog.billing_rules import DOLLARS, plain
-from core.home import PUBLIC_KEY, Home
+from core.home import PUBLIC_KEY, Home, stack_of
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import Statement, keep, kept, read_statement
 from microcluster.commands.command_line import SENTENCES, UNKNOWN, command, print_json, sentence
 from microcluster.commands.report import reports_in
 from microcluster.display.console import show_table
-from microcluster.guard.rental import Rental, rentals
+from microcluster.guard.rental import Rental
 from microcluster.planning.run_cost import CENT
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.key_file import CredentialsError
@@ -31,6 +31,7 @@ class Paid(Rental):
     """A rental of a stack, and the runs of which a report lies here."""
 
     stack: str = ""
+    account: str = ""
     emulated: bool = False
     runs: tuple[str, ...] = ()
 
@@ -83,19 +84,23 @@ def costs(as_json: bool = False) -> int:
 
 def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
     """Return what each account says, or what was kept of it, and why the accounts of which stacks say nothing."""
-    found = {one.owner: one for one in kept(home)}
+    found = {(one.owner, one.account): one for one in kept(home)}
     unread: dict[str, list[str]] = {}
-    for folder in sorted(path.parent for path in home.keys.glob(f"*/{PUBLIC_KEY}")):
-        stack = folder.name
+    for stack in sorted({stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}):
         try:
             _, said = read_statement(stack, home)
-            if said.charges or said.owner in found:
-                found[said.owner] = keep(home, said)
+            if said.charges or (said.owner, said.account) in found:
+                found[said.owner, said.account] = keep(home, said)
         except CredentialsError:
             unread.setdefault(NO_KEY, []).append(stack)
         except SENTENCES as error:
             unread.setdefault(sentence(str(error)), []).append(stack)
-    return [found[owner] for owner in sorted(found, key=str)], unread
+    known = {(owner, row.id) for (owner, account), one in found.items() if account for row in one.charges}
+    for (owner, account), one in found.items():
+        if not account:  # What an account lists that is known counts there.
+            rest = tuple(row for row in one.charges if (owner, row.id) not in known)
+            found[owner, account] = replace(one, charges=rest)
+    return [found[key] for key in sorted(found, key=str)], unread
 
 
 def rentals_of(said: Statement, artifacts: Path) -> list[Paid]:
@@ -103,10 +108,16 @@ def rentals_of(said: Statement, artifacts: Path) -> list[Paid]:
     reports = reports_in(artifacts, said.owner.stack).values()
     opened = {one["run"]: {row.get("opened") for row in one.get("bill") or ()} for one in reports}
     found = []
-    for rental in rentals(said.charges, said.read):
+    for rental in said.rentals:
         began = {row.opened.timestamp() for row in rental.rows}
         runs = tuple(sorted(run for run, moments in opened.items() if moments & began))
-        found.append(Paid(rental.read_at, rental.rows, stack=said.owner.stack, emulated=said.emulated, runs=runs))
+        of = {
+            "stack": stack_of(Home.of().keys / said.owner.stack),
+            "emulated": said.emulated,
+            "account": said.account,
+            "runs": runs,
+        }
+        found.append(Paid(rental.read_at, rental.rows, id=rental.id, **of))
     return found
 
 
@@ -156,13 +167,15 @@ def _cells(one: Paid) -> tuple[str, ...]:
     per_hour = plain(one.billed_per_hour) if one.closed is None else ""
     begun = f"{one.opened.astimezone(UTC):%Y-%m-%d %H:%M}"
     cost = f"{one.cost.quantize(CENT)} {one.currency}"
-    payer = "emulated" if one.emulated else ""
+    payer = ", ".join(filter(None, ["emulated" * one.emulated, "account unknown" * (not one.account)]))
     return one.stack, cost, begun, until, f"{one.hours:.1f}", per_hour, payer, ", ".join(one.runs)
 
 
 def _facts(one: Paid) -> dict[str, Any]:
     return {
         "stack": one.stack,
+        "account": one.account or None,
+        "rental": one.id or None,
         "runs": one.runs,
         "emulated": one.emulated,
         "read": one.read_at,

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from agent.supervise.guard import CAUSES
 from core.catalog.billing_rules import DOLLARS, money
-from core.home import Home
+from core.home import Home, stack_of
 from core.plain_text import duration, note, say
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.account_charges import account_and_owner, book_of
+from microcluster.commands.account_charges import account_and_owner, book_of, guarded_owner, place_of, take_up
 from microcluster.commands.command_line import (
     FAILED,
     STACK,
@@ -30,7 +31,7 @@ from microcluster.guard import timer
 from microcluster.guard.decision import Limits, Verdict, price
 from microcluster.guard.records import RECORD, Record, called
 from microcluster.guard.rental import CLOCKS_AGREE_S
-from microcluster.lifecycle import account_opening, emulated_account
+from microcluster.lifecycle import account_opening, emulated_account, pulumi_state
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
 
@@ -51,11 +52,29 @@ class LimitReached(Exception):
 
 @command
 def guard(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK, install: bool = False, remove: bool = False, status: bool = False, as_json: bool = False
+    stack: str = STACK,
+    install: bool = False,
+    remove: bool = False,
+    status: bool = False,
+    as_json: bool = False,
+    mark: str = "",
 ) -> int:
     """Look once at the stack's limits and act; 0 all is well, 1 alarm, 3 something cannot be read. --install looks every minute."""
     home = Home.of()
     use_own_backend(home)
+    if mark:
+        take_up(stack, mark)
+    act = partial(_guard, home=home, install=install, remove=remove, status=status, as_json=as_json)
+    has_it, is_stack = stack_of(home.keys / stack), stack in config.stacks()
+    if has_it == stack or (is_stack and (install or remove or status)):
+        return act(stack)
+    note(f"Stack {stack} is called {has_it} now; what guards the old name goes on with it.")
+    code = act(has_it)
+    # A timer of before the rename says a name that a new stack may have by now.
+    return max(code, act(stack)) if is_stack and pulumi_state.known(stack, home).resources else code
+
+
+def _guard(stack: str, home: Home, *, install: bool, remove: bool, status: bool, as_json: bool) -> int:
     if remove:
         return _remove(stack, home)
     if status:
@@ -119,6 +138,8 @@ def limits_known(stack: str, home: Home) -> Limits:
         UserMistake: nothing was rented with limits, and the stack file has none.
     """
     newest = book_of(stack, home).newest()
+    if guarded_owner(stack):
+        return Limits.of_account()
     try:
         limits, why = limits_of(stack), f"stacks/Pulumi.{stack}.yaml has no microcluster:guard"
     except config.ConfigError as error:
@@ -294,7 +315,7 @@ def say_limits(known: config.Stack) -> None:
 
 def _install(stack: str, home: Home) -> int:
     """Install the timer, and look once as it will: with nothing of this terminal."""
-    of = config.read_account(stack)
+    of, _ = place_of(stack)
     missing = account_opening.why_no_key(of.name, of.config_file, exported={})
     if missing:
         raise UserMistake(
@@ -345,9 +366,10 @@ def _seen(stack: str, home: Home) -> Record | None:
 
 
 def _timed(stack: str, home: Home) -> timer.Job:
+    label = home.label_of(stack)  # A renamed stack goes on with the timer that it had.
     words = (str(VENV / "bin" / "fab"), "guard", "--stack", stack)
     variables = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), BY_TIMER: "timer"}
-    return timer.Job(stack, words, PROJECT, variables, home.logs)
+    return timer.Job(label, words, PROJECT, variables, home.logs)
 
 
 def _status(stack: str, home: Home, *, as_json: bool) -> int:

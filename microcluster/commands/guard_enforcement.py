@@ -12,7 +12,7 @@ from core.home import Home
 from core.plain_text import note, say
 from microcluster.accounts.registry import AccountSettings
 from microcluster.analysis.run_state import OUTCOME, Outcome
-from microcluster.commands.account_charges import account_and_owner, place_of
+from microcluster.commands.account_charges import account_and_owner, guarded_owner, place_of
 from microcluster.commands.apart import apart
 from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part
 from microcluster.commands.down import STOP_LIMIT_S, by_account, down
@@ -51,6 +51,7 @@ TURN_S = 1800
 MISSED_LOOKS_S = 180
 ASK_LIMIT_S, HOLD_LIMIT_S = 45, 15
 """For what machines say of a run, and for telling them their limits: a look takes at most a minute."""
+ELSEWHERE = "the computer that ordered it knows its machines, and this one does not."
 TIDY_S, PRESSED_TIDY_S = 1800, CANCEL_S
 """For a cancellation by Pulumi; then the account's own calls do it."""
 
@@ -74,7 +75,7 @@ class StackHands:
 
         The lock of the guards is beside the stack's own, which `make up` holds while it watches.
         """
-        of_guards = f"{self.stack}.guard"
+        of_guards = f"{self.home.label_of(self.stack)}.guard"
         with ExitStack() as held:
             try:
                 held.enter_context(locks.alone_on(of_guards, "fab guard", self.home))
@@ -144,10 +145,14 @@ class StackHands:
 
     def stop(self) -> str:
         """Do as `fab stop`, so that the program saves."""
+        if guarded_owner(self.stack):
+            return ELSEWHERE
         return _why(apart(STOP_LIMIT_S, stop, stack=self.stack))
 
     def fetch(self, limit_s: float) -> str:
         """Do as `fab fetch --everything`."""
+        if guarded_owner(self.stack):
+            return ELSEWHERE
         return _why(apart(limit_s, fetch_begun, stack=self.stack))
 
     def is_busy(self) -> bool:
@@ -164,10 +169,11 @@ class StackHands:
             locks.interrupt_holder(self.stack, self.home)
         elif self.is_busy():
             return f"another command works on stack {self.stack}"
-        why = _why(apart(PRESSED_TIDY_S if pressing else TIDY_S, tidy, stack=self.stack))
-        if not why:
-            return ""
-        note(f"guard: `make down` did not cancel everything ({why}); the account is asked itself.")
+        if not guarded_owner(self.stack):
+            why = _why(apart(PRESSED_TIDY_S if pressing else TIDY_S, tidy, stack=self.stack))
+            if not why:
+                return ""
+            note(f"guard: `make down` did not cancel everything ({why}); the account is asked itself.")
         try:
             account, owner = account_and_owner(self.stack)
             return by_account(account, owner, place_of(self.stack)[0].time_scale)
@@ -310,9 +316,8 @@ class Guard:
             if again.unread and verdict.fetch_by is None:
                 return self._alarm(record, again.verdict.why, code=again.verdict.code)
             # At a limit it is tried all the same: who may not see everything may still cancel what is known.
-            if (
-                not again.unread and again.verdict.step not in cancels_at
-            ):  # A person has extended or cancelled it in the meantime.
+            goes_on = again.unread or again.verdict.step in cancels_at
+            if not goes_on:  # A person has extended or cancelled it in the meantime.
                 self.tell(f"guard: nothing is cancelled: {again.verdict.why}.")
                 return self._keep(replace(again, begun=None))
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.

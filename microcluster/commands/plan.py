@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
+from core.home import Home
 from core.plain_text import count, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis import bottleneck
@@ -26,30 +27,39 @@ from microcluster.planning.alternatives import (
     Marks,
     Offer,
     Pace,
-    Span,
     choose,
     fewer_machines,
+    is_surely_better,
+    worth_above_mbps,
 )
-from microcluster.planning.prediction import BAND, MeasuredRun
+from microcluster.planning.prediction import OWN_PACE, MeasuredRun, predict
+from microcluster.planning.recorded_runs import LinkKind, kind_of_link, link_kinds, samples_to_loss
+from microcluster.planning.run_cost import Span, exactly
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.account import Quote
 from providers.rental.errors import ProviderError
 
 WORKERS = 8
 """Questions to an account at a time."""
-PUBLISHED = "published runs"
-COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M samples", "")
+RECORDED = "published seconds of a GPU and the links of recorded runs"
+COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M", "")
 TEXTS = ("machines", "precision", "")
 
 
 @local_command
-def plan(
-    stack: str = STACK, budget: float = 0.0, deadline: float = 0.0, live: bool = False, as_json: bool = False
+def plan(  # noqa: PLR0917 - Fabric makes an option of each
+    stack: str = STACK,
+    budget: float = 0.0,
+    deadline: float = 0.0,
+    to_loss: float = 0.0,
+    link: float = 0.0,
+    live: bool = False,
+    as_json: bool = False,
 ) -> int:
     """Compare what could be rented for the stack's job: hours, dollars, and the better buy; without --live needs no account."""
     own = config.read_file(stack)
     _refuse_unplannable(own)
-    measured = newest_run(stack)
+    known_link, measured = _known_link(own, link), newest_run(stack)
     others = list(variants(own))
     quotes = (asked if live else listed)(own, [other for other, _ in others])
     missing = list(dict.fromkeys(quote.source for quote in quotes if quote.per_hour is None))
@@ -58,7 +68,12 @@ def plan(
         raise CommandFailed(
             f"The account has no price for any choice. {missing[0]} Without it: fab plan --stack {stack}"
         )
-    known, unknown = choices(own, measured, zip(others, quotes, strict=True))
+    known, unknown = choices(own, measured, zip(others, quotes, strict=True), link=known_link, to_loss=to_loss)
+    if to_loss and not known:
+        raise UserMistake(
+            f"Stack {stack}: nobody recorded how long its job takes to a validation loss of {to_loss:g}, so there is no number. "
+            f"docs/cost.md says what was recorded. For the steps of the stack file: fab plan --stack {stack}"
+        )
     marks = choose(known, budget=budget, deadline_h=deadline)
     prices = f"{'; '.join(sources)}."
     advice = [*advise(own, known, marks, budget=budget, deadline=deadline), prices]
@@ -67,7 +82,7 @@ def plan(
         print_json({"stack": stack, "prices": prices, "without_price": missing, "advice": advice, "rows": rows})
         return 0
     if known:
-        say(_title(own, known[0], measured))
+        say(_title(own, known[0], measured, to_loss))
     cells = [_cells(row, marks) for row in known]
     for offer in unknown:
         cells.append({**_offered(offer), "dollars": f"{offer.per_hour:.3f} an hour", "": "never measured"})
@@ -79,7 +94,7 @@ def plan(
 
 def newest_run(stack: str) -> MeasuredRun | None:
     """Return the pace of the newest run of the stack that left a report on this computer."""
-    reports = reports_in(ARTIFACTS, stack)
+    reports = reports_in(ARTIFACTS, Home.of().label_of(stack))
     newest_first = sorted(reports, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in newest_first:
         with suppress(LookupError):  # One of an earlier version may not say what is needed.
@@ -111,28 +126,40 @@ def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:
 
 
 def choices(
-    own: Stack, measured: MeasuredRun | None, others: Iterable[tuple[tuple[Stack, Keys], Quote]]
+    own: Stack,
+    measured: MeasuredRun | None,
+    others: Iterable[tuple[tuple[Stack, Keys], Quote]],
+    *,
+    link: LinkKind | None = None,
+    to_loss: float = 0,
 ) -> tuple[list[Alternative], list[Offer]]:
-    """Return what the stack's job takes on every choice that has a price, and the choices where nobody knows; cheapest first."""
+    """Return what the job takes on every choice that has a price, and the choices where nobody knows; cheapest first."""
     known, unknown = [], []
-    own_pace = _pace(own, measured)
+    own_pace, workload = _pace(own, measured, link), own.job.workload()
     for (other, keys), quote in others:
         if quote.per_hour is None:
             continue
-        hardware, precision = other.cluster.hardware, getattr(other.job, "precision", None)
+        cluster, precision = other.cluster, getattr(other.job, "precision", None)
+        hardware = cluster.hardware
         offer = Offer(
             hardware.name,
             hardware.gpu,
             hardware.gpus,
-            other.cluster.nodes,
+            cluster.nodes,
             _port(other),
             precision,
             quote.per_hour,
             keys,
+            cluster.prices.by_month,
         )
-        pace = _pace(other, measured)
-        if pace and own_pace:
-            known.append(Alternative(offer, pace, own.job.max_steps * own_pace.samples, _preparation(other)))
+        pace, samples = _pace(other, measured, link), None
+        if pace and own_pace and to_loss:
+            samples = samples_to_loss(workload.name, pace.samples, to_loss) if workload else None
+        elif pace and own_pace:
+            samples = exactly(own.job.max_steps * own_pace.samples)
+        if samples:
+            before = account_of(cluster.account).hours_before(other.job.workload())
+            known.append(Alternative(offer, pace, samples, Span(*before)))
         else:
             unknown.append(offer)
     return sorted(known, key=Alternative.by_price), sorted(unknown, key=lambda offer: offer.per_hour)
@@ -147,10 +174,14 @@ def advise(own: Stack, rows: Sequence[Alternative], marks: Marks, *, budget: flo
         ]
     found = []
     mine, cheapest = marks[OWN], marks[CHEAPEST]
-    better = fewer_machines(rows, mine) if mine else None
+    fewer = fewer_machines(rows, mine) if mine else None
+    better = fewer if fewer and is_surely_better(fewer, mine) else None
     if better:
         further = _further(better.offer.nodes, mine.offer.nodes)
         found.append(f"Do not rent {further}: {_takes(better)} instead of {_takes(mine)}.{_keys(better)}")
+    elif fewer and mine.pace.links:
+        fastest_mbps = max(kind.line_mbps for kind in link_kinds(own.job.workload().name))
+        found += _by_link(fewer, mine, fastest_mbps)
     if cheapest is mine:
         found.append(f"Cheapest: {_machines(mine.offer)}, {_takes(mine)}. That is what the stack file says.")
     elif cheapest is not better:
@@ -166,27 +197,57 @@ def _choice(row: Alternative | None) -> str:
     return f"{_machines(row.offer)}, {_takes(row)}.{_keys(row)}" if row else "nothing for sure."
 
 
-def _pace(stack: Stack, measured: MeasuredRun | None) -> Pace | None:
+def _by_link(fewer: Alternative, own: Alternative, fastest_mbps: float) -> list[str]:
+    """Say from which link on the further machines are worth their price, and what the run takes on each that was recorded."""
+    further, said = _further(fewer.offer.nodes, own.offer.nodes), []
+    for mbps, gain in zip(worth_above_mbps(fewer, own), ("saves a fifth of the hours", "is cheaper"), strict=True):
+        above = f"above {mbps / 1000:.1f} Gb/s" if mbps and mbps <= fastest_mbps else "on no link that was recorded"
+        said.append(f"{above} it {gain}")
+    rows = {f"On {link}": own.on(link) for link in own.pace.links}
+    rows[f"With {count(fewer.offer.nodes, 'machine')}"] = fewer
+    lines = [
+        f"  {name}: {row.pace.seconds.text('{:.3g}')} s per step, {row.hours.text('{:.1f}')} h, {row.dollars.text('${:,.0f}')}."
+        for name, row in rows.items()
+    ]
+    return [f"Whether to rent {further} depends on the link: {', '.join(said)}.", *lines]
+
+
+def _pace(stack: Stack, measured: MeasuredRun | None, link: LinkKind | None) -> Pace | None:
     hardware, nodes = stack.cluster.hardware, stack.cluster.nodes
     workload, ranks = stack.job.workload(), hardware.gpus * nodes
     if stack.forecast and workload:
-        found = stack.forecast.prediction
-        return Pace(found.seconds, found.seconds - found.compute_s, ranks * workload.units, BAND, PUBLISHED)
+        found = predict(stack.forecast.setup, link)
+        links = found.links if nodes > 1 else {}
+        return Pace(found.span, found.compute_s, ranks * workload.units, RECORDED, links, found.wire_bytes)
     if measured is None or (hardware.gpu, hardware.gpus * measured.nodes) != (measured.gpu, measured.ranks):
         return None
-    seconds = measured.step_on(nodes)
-    exposed = seconds - measured.compute_s if seconds else None
-    pace = Pace(seconds or measured.compute_s, exposed, ranks, BAND if seconds else None, f"run {measured.run}")
+    step_s = measured.step_on(nodes)
+    compute_s = measured.compute_s if step_s else None
+    seconds = (
+        Span(*(step_s * share for share in OWN_PACE.limits))
+        if step_s
+        else Span(measured.compute_s, measured.compute_s, math.inf)
+    )
+    pace = Pace(seconds, compute_s, ranks, f"run {measured.run}")
     if measured.unit != "epoch":
         return pace
     # As many samples, in fewer steps on more ranks.
-    return replace(pace, seconds=pace.seconds * measured.ranks / ranks, exposed_s=None, samples=1)
+    share = measured.ranks / ranks
+    return replace(pace, seconds=Span(*(each * share for each in seconds.limits)), compute_s=None, samples=1)
 
 
-def _preparation(stack: Stack) -> Span:
-    workload, machines = stack.job.workload(), account_of(stack.cluster.account).preparation_h
-    data = workload.data_h if workload else (0, 0, 0)
-    return Span(*(a + b for a, b in zip(machines, data, strict=True)))
+def _known_link(own: Stack, gbps: float) -> LinkKind | None:
+    """Return the kind of a link that is known, None for 0; refuse one on which the job was never recorded."""
+    workload = own.job.workload()
+    kinds = link_kinds(workload.name) if workload else ()
+    found = kind_of_link(kinds, gbps * 1000)
+    if gbps and not found:
+        recorded = ", ".join(kind.name for kind in kinds) or "none"
+        raise UserMistake(
+            f"Stack {own.name}: this job was not recorded on a link of {gbps:g} Gb/s, so there is no number; recorded: {recorded}. "
+            f"Over all of them: fab plan --stack {own.name}"
+        )
+    return found
 
 
 def _refuse_unplannable(own: Stack) -> None:
@@ -200,9 +261,11 @@ def _refuse_unplannable(own: Stack) -> None:
         )
 
 
-def _title(own: Stack, row: Alternative, measured: MeasuredRun | None) -> str:
-    much = f"{row.samples:,.0f} samples"
-    if measured and row.pace.basis != PUBLISHED:
+def _title(own: Stack, row: Alternative, measured: MeasuredRun | None, to_loss: float) -> str:
+    much = f"{row.samples.text('{:,.0f}')} samples"
+    if to_loss:
+        much = f"to a validation loss of {to_loss:g}, {much}"
+    if measured and row.pace.basis != RECORDED:
         much = f"as much as {own.job.max_steps:,} {measured.unit}s of this stack"
     emulated = ", on emulated machines, whose pace is no GPU's" if measured and measured.emulated else ""
     return f"Stack {own.name}: {much}; hours from the order to the end, dollars in started hours; by {row.pace.basis}{emulated}."
@@ -210,7 +273,7 @@ def _title(own: Stack, row: Alternative, measured: MeasuredRun | None) -> str:
 
 def listed(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
     """Return the prices of the dated catalog."""
-    source = f"List prices of {account_of(own.cluster.account).prices_as_of}, without tax"
+    source = account_of(own.cluster.account).price_source.capitalize() + ", without tax"
     return [Quote(stack.cluster.rent_per_hour, source) for stack in stacks]
 
 
@@ -239,12 +302,12 @@ def _cells(row: Alternative, marks: Marks) -> dict[str, str]:
     pace = row.pace
     return {
         **_offered(row.offer),
-        "s/step": f"{pace.seconds:.3g}",
+        "s/step": _span(pace.seconds, "{:.3g}"),
         "waits": "?" if row.exposed_share is None else f"{row.exposed_share:.0%}",
-        "steps": f"{row.steps:,}",
+        "steps": _span(row.steps, "{:,.0f}"),
         "hours": _span(row.hours, "{:.1f}"),
         "dollars": _span(row.dollars, "{:,.0f}"),
-        "$/M samples": f"{row.per_million:.2f}" if pace.basis == PUBLISHED else "-",
+        "$/M": f"{row.per_million:.2f}" if not math.isinf(pace.seconds.high) and pace.basis == RECORDED else "-",
         "": ", ".join(_marks(row, marks)),
     }
 
@@ -261,20 +324,31 @@ def _facts(row: Alternative, marks: Marks) -> dict[str, Any]:
     return {
         **asdict(row.offer),
         "measured": True,
-        "seconds_per_step": row.pace.seconds,
+        "seconds_per_step": _by_name(row.pace.seconds),
+        "links": {link: {"seconds_per_step": _by_name(seconds)} for link, seconds in row.pace.links.items()},
         "exposed_share": row.exposed_share,
         "basis": row.pace.basis,
-        "steps": row.steps,
+        "steps": row.steps.usual,
+        "steps_limits": _limits(row.steps),
         "hours": _limits(row.hours),
         "dollars": _limits(row.dollars),
-        "dollars_per_million_samples": row.per_million if row.pace.basis == PUBLISHED else None,
+        "budget": _finite(row.budget),
+        "dollars_per_million_samples": row.per_million if row.pace.basis == RECORDED else None,
         "marks": _marks(row, marks),
         "keys": row.keys,
     }
 
 
 def _limits(span: Span) -> list[float | None]:
-    return [None if math.isinf(each) else round(each, 3) for each in (span.low, span.usual, span.high)]
+    return [_finite(each) for each in span.limits]
+
+
+def _by_name(span: Span) -> dict[str, float | None]:
+    return dict(zip(("low", "usual", "high"), _limits(span), strict=True))
+
+
+def _finite(figure: float) -> float | None:
+    return None if math.isinf(figure) else round(figure, 4)
 
 
 def _port(stack: Stack) -> int | None:
@@ -288,14 +362,12 @@ def _machines(offer: Offer) -> str:
 def _takes(row: Alternative) -> str:
     if math.isinf(row.hours.high):
         return f"at least {row.hours.low:.1f} h and ${row.dollars.low:,.0f}"
-    return f"{row.hours.usual:.1f} h and ${row.dollars.usual:,.0f}"
+    return f"{_span(row.hours, '{:.1f}')} h and {_span(row.dollars, '${:,.0f}')}"
 
 
 def _span(span: Span, form: str) -> str:
-    if math.isinf(span.high):
-        return f"at least {form.format(span.low)}"
-    low, usual, high = (form.format(each) for each in (span.low, span.usual, span.high))
-    return usual if low == high else f"{usual} ({low} to {high})"
+    limits = span.text(form)
+    return limits if math.isinf(span.high) or span.low == span.high else f"{form.format(span.usual)} ({limits})"
 
 
 def _further(fewer: int, nodes: int) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from core.home import Home, Owner
+from core.home import Home
 from core.plain_text import count, note, say
 from microcluster.commands.account_charges import keep, place_of, read_statement
 from microcluster.commands.command_line import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, with_state
 from microcluster.display.console import show_table
-from microcluster.guard.rental import Rental, rentals
+from microcluster.guard.rental import Rental
 from microcluster.lifecycle.pulumi_state import Held
 from microcluster.planning.run_cost import CENT
 from providers.rental.account import Extension, Resource
@@ -28,7 +28,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     account, said = read_statement(stack, home)
     keep(home, said)
     owner, now = said.owner, said.read
-    *earlier, bill = rentals(said.charges, now) or [Rental(now)]
+    *earlier, bill = said.rentals or [Rental(now)]
     before = Rental(now, tuple(row for rental in earlier for row in rental.rows))
     if show_all:
         before, bill = Rental(now), Rental(now, said.charges)
@@ -41,7 +41,7 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
         known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "extension": str(extension)})
     else:
-        lines = [*_sums(bill, before, owner), *differences(compared, stack)]
+        lines = [*_sums(bill, before, owner.mark, stack), *differences(compared, stack)]
         lines += [f"extended by {extension} beside its stack file"] if extension else []
         lines += [f"to come: {each}" for each in to_come]
         lines += of_other_stacks(everything, owner)
@@ -58,6 +58,7 @@ def facts(bill: Rental, before: Rental, compared: Compared, mark: str, account: 
     state = "agrees" if compared.agrees else "differs"
     return {
         "account": account.identity().account_id,
+        "rental": bill.id,
         "mark": mark,
         "items": [{**vars(row), "is_open": row.is_open} for row in bill.rows],
         "total": bill.cost,
@@ -83,20 +84,21 @@ def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
         until = "still billed" if row.is_open else when(row.closed)
         rows.append((row.id, row.host, row.description, when(row.opened), until, price(row), _money(row.so_far)))
     payer = "; emulated, nobody pays" if account.is_emulated else ""
-    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
+    name = f", rental {bill.id}" if bill.id else ""
+    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{name}{payer}"
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
 
 
-def _sums(bill: Rental, before: Rental, owner: Owner) -> list[str]:
+def _sums(bill: Rental, before: Rental, mark: str, stack: str) -> list[str]:
     lines = [f"total: {_money(bill.cost)} {bill.currency}"]
     if before.rows:
         lines.append(
             f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.cost)} {bill.currency}, "
-            f"{_money(bill.cost + before.cost)} {bill.currency} in all (fab receipt --all --stack {owner.stack})"
+            f"{_money(bill.cost + before.cost)} {bill.currency} in all (fab receipt --all --stack {stack})"
         )
     lines += [f"ends later: item {row.id} ({row.host}) at {when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
-    return [*lines, f"open billing items with mark {owner.mark}: {len(bill.open)}"]
+    return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
 
 
 def price(row: Charge) -> str:

@@ -33,12 +33,12 @@ def recover(stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
         _end_orphans(stack, home)
         _repair_state(stack, home)
         account, owner = account_and_owner(stack)
-        _show(account, owner, home)
+        _show(account, owner, stack, home)
         if cancel:
             bill = account.cancel_all(owner, config.read_account(stack).time_scale, note)
             say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
         _refresh(stack, home)
-        return _prove(account, owner, home)
+        return _prove(account, owner, stack, home)
 
 
 def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
@@ -68,7 +68,7 @@ def needs_repair(stack: str, home: Home) -> bool:
         pulumi_state.read(stack, home)
     except pulumi_state.BrokenStateError:
         return True
-    gone = not pulumi_state.path_of(stack, home).exists() and pulumi_state.older_copies(stack, home)
+    gone = not pulumi_state.path_of(stack, home).exists() and any(pulumi_state.older_copies(stack, home))
     return bool(gone or locks.stale_lock(stack, home))
 
 
@@ -107,8 +107,8 @@ def _repair_state(stack: str, home: Home) -> None:
     say(f"lock: free{was}")
 
 
-def _show(account: OpenedAccount, owner: Owner, home: Home) -> None:
-    found, compared = _compare(account, owner, home)
+def _show(account: OpenedAccount, owner: Owner, stack: str, home: Home) -> None:
+    found, compared = _compare(account, owner, stack, home)
     unknown = {each.label: "not in the state" for each in compared.account_only}
     if found:
         holdings.show(found, f"In the account with mark {owner.mark}: {holdings.per_hour(found)}", unknown)
@@ -117,12 +117,12 @@ def _show(account: OpenedAccount, owner: Owner, home: Home) -> None:
     beside = dataclasses.replace(compared, account_only=())
     say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
     if not beside.agrees:
-        say("\n".join(holdings.differences(beside, owner.stack)))
+        say("\n".join(holdings.differences(beside, stack)))
 
 
-def _compare(account: OpenedAccount, owner: Owner, home: Home) -> tuple[list[Resource], Compared]:
+def _compare(account: OpenedAccount, owner: Owner, stack: str, home: Home) -> tuple[list[Resource], Compared]:
     found = [each for each in account.everything() if each.owner == owner and each.is_alive]
-    return found, with_state(found, owner.stack, home)
+    return found, with_state(found, stack, home)
 
 
 def _refresh(stack: str, home: Home) -> None:
@@ -142,9 +142,8 @@ def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
         raise CommandFailed(f"pulumi {words[0]} of stack {stack}: {pulumi.reason(done)}. Run the same command again.")
 
 
-def _prove(account: OpenedAccount, owner: Owner, home: Home) -> int:
-    stack = owner.stack
-    found, compared = _compare(account, owner, home)
+def _prove(account: OpenedAccount, owner: Owner, stack: str, home: Home) -> int:
+    found, compared = _compare(account, owner, stack, home)
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
         raise CommandFailed(f"recovering stack {stack}: another command is working on it. Run the same command again.")
     say("proved: no process, no lock, a readable state, no unfinished order")

@@ -11,14 +11,22 @@ from typing import Any
 from rich.filesize import decimal
 
 from core.files import write_whole
-from core.home import Owner
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import account_of, cost_of
-from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
+from microcluster.commands.command_line import (
+    FAILED,
+    STACK,
+    UserMistake,
+    command,
+    is_part,
+    print_json,
+    sentence,
+    suggest,
+)
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.display import run_text
@@ -87,6 +95,8 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
         if outcome.reason and not is_part():  # `make up` has printed it.
             say("\n".join(run_text.trouble(outcome, stack)))
+        elif outcome.state != "finished":
+            suggest(f"`fab watch --stack {stack}` follows the run, which is {outcome.state}.")
     return 0 if outcome.state == "finished" else FAILED
 
 
@@ -130,7 +140,7 @@ def answers_of(
 
 def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
     try:
-        charges = account_of(cluster).charges(Owner(cluster.stack, cluster.mark))
+        charges = account_of(cluster).charges(cluster.owner)
     except ProviderError as error:
         note(sentence(str(error)))
         return []

@@ -1,7 +1,7 @@
 """`fab rotate`: make a stack new ssh keys; what is rented keeps the key that it was ordered with."""
 
 from core import stack_keys
-from core.home import Home, Owner
+from core.home import Home
 from core.plain_text import note, say
 from microcluster.accounts.registry import account_of
 from microcluster.commands.account_charges import read_statement
@@ -18,12 +18,12 @@ UNKNOWN = 3
 def rotate(stack: str = STACK) -> int:
     """Make new ssh keys for the stack; a rental keeps its own until it ends, and the owner mark stays."""
     of, home = account_of(config.read_account(stack).name), Home.of()
-    folder = home.keys / stack
+    folder = home.folder_of(stack)
     with locks.alone_on(stack, "fab rotate", home):
         locks.refuse_living_pulumi(stack, "fab rotate", home)
         if stack_keys.prepare(folder, stack):
             say("The key that waited for its first use is replaced.")
-        mark = config.owner(stack).mark
+        owner = config.owner(stack).bearing
         try:
             rented = _rented(stack, home)
         except SENTENCES as error:
@@ -33,7 +33,7 @@ def rotate(stack: str = STACK) -> int:
             )
             return UNKNOWN
         if not rented:
-            stack_keys.renew(Owner(stack, mark))
+            stack_keys.renew(owner)
     say(
         f"The key of the {of.title} account is no part of this: docs/leaked-key.md says where it is changed. {of.key.advice}."
     )
@@ -42,7 +42,7 @@ def rotate(stack: str = STACK) -> int:
         say("\n  ".join([waits, *rented]))
         suggest(f"`make down STACK={stack}` ends the rental, removes the old key and puts the new one in its place.")
     else:
-        say(f"Stack {stack} has new ssh keys in {folder}, and the old ones are removed. Its mark stays {mark}.")
+        say(f"Stack {stack} has new ssh keys in {folder}, and the old ones are removed. Its mark stays {owner.mark}.")
     return 0
 
 

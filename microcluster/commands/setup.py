@@ -53,7 +53,7 @@ def emulator(stack: str = STACK) -> int:
 def prepare_stacks(names: tuple[str, ...], home: Home) -> None:
     """Create the missing states and keys of these stacks."""
     new = pulumi_state.ensure(names, home)
-    made = [name for name in names if stack_keys.ensure(home.keys / name, name)]
+    made = [name for name in names if stack_keys.ensure(home.folder_of(name), name)]
     if new:
         say(f"    new in {home.root}: the state of {', '.join(new)}")
     if made:

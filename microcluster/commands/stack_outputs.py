@@ -1,8 +1,8 @@
 """The facts of a cluster that is up, from Pulumi's outputs, and its hosts."""
 
 import json
-import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from core.home import Home
 from microcluster.config import stack as config
@@ -10,10 +10,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
-from microcluster.setup.environment import BACKEND, settings
-from microcluster.setup.errors import CommandFailed, UserMistake
-
-LIMIT_S = 60
+from microcluster.setup.errors import UserMistake
 
 
 def find_cluster(stack: str) -> ClusterFacts | None:
@@ -22,7 +19,8 @@ def find_cluster(stack: str) -> ClusterFacts | None:
     found = _outputs(stack).get(pulumi.OUTPUT)
     if not found:
         return None
-    return ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
+    facts = ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
+    return facts if facts.stack == stack else replace(facts, stack=stack, label=facts.stack)
 
 
 def cluster_of(stack: str) -> ClusterFacts:
@@ -49,17 +47,4 @@ def host_named(cluster: ClusterFacts, node: str) -> Host:
 
 
 def _outputs(stack: str) -> Mapping[str, object]:
-    home = Home.of()
-    ours = settings(home)
-    environment = ours | os.environ
-    if environment[BACKEND] == ours[BACKEND]:
-        return pulumi_state.known(stack, home).outputs
-    # What the person has set holds: a backend that a team shares.
-    done = pulumi.answer(home, "stack", "output", "--json", "-s", stack, limit_s=LIMIT_S, environment=environment)
-    if done.returncode == 0:
-        return json.loads(done.stdout or "{}")
-    if "no stack named" in done.stderr:
-        return {}
-    raise CommandFailed(
-        f"Reading the outputs of stack {stack} with pulumi: {pulumi.reason(done)}. Run: make setup, then try again."
-    )
+    return pulumi_state.outputs(stack, Home.of())

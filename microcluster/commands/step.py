@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from core.home import Home, Owner
+from core.home import Home
 from core.key_file import SETTING, KeyFileError, settings_in
 from core.plain_text import note, say
 from microcluster.commands.command_line import UserMistake, command
@@ -47,8 +47,7 @@ def prepare_machine() -> int:
 def mount_drive() -> int:
     """The shared drive of one machine; its password is read from the account."""
     cluster = _read_facts()
-    owner = Owner(cluster.stack, cluster.mark)
-    password = drive_password(cluster.account, cluster.account_config_file, cluster.drive.id, owner)
+    password = drive_password(cluster.account, cluster.account_config_file, cluster.drive.id, cluster.owner)
     for host in steps.open_hosts(cluster):
         say(f"{host.facts.name}: {', '.join(steps.mount_drive(host, cluster, password)) or 'nothing to do'}")
     return 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from core.home import PUBLIC_KEY, Home
+from core.home import PUBLIC_KEY, Home, stack_of
 from core.plain_text import count, note, say
 from microcluster.commands import holdings
 from microcluster.commands.command_line import (
@@ -50,7 +50,7 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
 
 def living_marks(home: Home) -> frozenset[str]:
     """Return the marks of the stacks whose key is here and whose state holds something or cannot be read."""
-    with_key = [path.parent.name for path in home.keys.glob(f"*/{PUBLIC_KEY}")]
+    with_key = {stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}
     return frozenset(config.owner(name).mark for name in with_key if _lives(name, home))
 
 

@@ -9,8 +9,8 @@ from microcluster.accounts.registry import account_of
 from microcluster.config.sections import StackFile
 from microcluster.jobs.image import is_local
 from microcluster.planning.checkpoint_interval import MOST_DOLLARS, MOST_MINUTES, WRITE_S, interval
-from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
-from microcluster.planning.run_cost import Bill
+from microcluster.planning.prediction import ALONE, BAND, Prediction, TrainingSetup, predict
+from microcluster.planning.run_cost import Bill, Span, exactly, rental_hours, started_hours_cost
 
 NO_FORECAST = "no prediction: this model on this hardware was never timed"
 MUCH_MORE = 2.0
@@ -22,21 +22,28 @@ class Forecast:
     """The expected run.
 
     Attributes:
-        per_hour: list price of all machines by the catalog, in dollars.
-        prices_as_of: the date of the catalog.
+        per_hour: price of all machines by the catalog, in dollars.
+        prices: what the catalog's prices are, with their date.
+        preparation: hours from the order to the first step, data included.
         usual: the default steps between checkpoints.
     """
 
+    setup: TrainingSetup
     prediction: Prediction
     per_hour: Decimal
-    prices_as_of: str
+    prices: str
+    preparation: Span
     max_steps: int
     checkpoint_steps: int
     usual: int
 
-    def bill(self) -> Bill:
-        """Return hours and dollars of all steps."""
-        return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
+    def hours(self, step_s: Span | None = None) -> Span:
+        """Return the hours from the order to the end, by default over all links."""
+        return rental_hours(exactly(self.max_steps), step_s or self.prediction.span, self.preparation)
+
+    def dollars(self, step_s: Span | None = None) -> Span:
+        """Return what the started hours cost, by default over all links."""
+        return started_hours_cost(self.hours(step_s), self.per_hour)
 
     def risk(self, steps: int | None = None) -> Bill:
         """Return what a crash just before a checkpoint may cost, by default with the stack's own interval; the last step always saves."""
@@ -45,21 +52,20 @@ class Forecast:
 
     @property
     def basis(self) -> str:
-        """The price and step time behind all figures."""
-        return f"${self.per_hour:.2f} an hour (list prices of {self.prices_as_of}) and {self.prediction.seconds:.2f} s per step"
+        """The price behind all figures."""
+        return f"${self.per_hour:.2f} an hour ({self.prices})"
 
     @property
     def summary(self) -> str:
         """One line; Pulumi shows at most 150 characters of an output."""
-        bill, band = self.bill(), f"+-{BAND:.0%}"
+        where = "one machine" if ALONE in self.prediction.links else "depends on the link"
         return (
-            f"{self.prediction.seconds:.2f} s per step, {bill.hours:.1f} h and ${bill.dollars:,.0f} for {self.max_steps} steps "
-            f"({band}; list prices of {self.prices_as_of}, {self._link})"
+            f"{self._takes(self.prediction.span)} for {self.max_steps} steps, with preparation ({where}; {self.prices})"
         )
 
     @property
     def stake(self) -> str:
-        return f"{_risk_text(self.risk())} between two checkpoints"
+        return f"{_risk_text(self.risk())} between two checkpoints at the usual pace"
 
     @property
     def warning(self) -> str:
@@ -75,27 +81,37 @@ class Forecast:
 
     def interval_reason(self) -> str:
         """Return the origin of the checkpoint interval."""
-        low, high = (seconds / (self.usual * self.prediction.seconds) for seconds in WRITE_S)
+        step_s = self.prediction.interval_s
+        low, high = (seconds / (self.usual * step_s) for seconds in WRITE_S)
         return (
-            f"computed: at most {MOST_MINUTES} min or ${MOST_DOLLARS} at {self.basis} (+-{BAND:.0%}); writing takes "
-            f"{low:.0%} to {high:.0%} of the time"
+            f"computed: at most {MOST_MINUTES} min or ${MOST_DOLLARS} at {self.basis} and {step_s:.2f} s per step, a tenth more "
+            f"allowed; writing takes {low:.0%} to {high:.0%} of the time"
         )
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the forecast as ``(path, value, origin)``."""
-        bill = self.bill()
-        return [
-            ("plan.secondsPerStep", f"{self.prediction.seconds:.2f}", f"computed, +-{BAND:.0%}: {self._link}"),
-            ("plan.hours", f"{bill.hours:.1f}", "computed: maxSteps times secondsPerStep, without preparation"),
-            ("plan.dollars", f"{bill.dollars:.0f}", f"computed: hours at {self.basis}"),
-            ("plan.atRisk", _risk_text(self.risk()), f"computed: checkpointSteps at {self.basis}"),
+        span, before = self.prediction.span, self.preparation.text("{:.3g}")
+        source = (
+            f"published, +-{BAND:.0%} assumed" if ALONE in self.prediction.links else "recorded runs, over all links"
+        )
+        found = [
+            ("plan.secondsPerStep", span.text("{:.3g}"), source),
+            (
+                "plan.hours",
+                self.hours().text("{:.1f}"),
+                f"computed: maxSteps times secondsPerStep, and {before} h before",
+            ),
+            ("plan.dollars", self.dollars().text("{:.0f}"), f"computed: started hours at {self.basis}"),
+            ("plan.atRisk", _risk_text(self.risk()), f"computed: checkpointSteps at {self.basis} and the usual pace"),
         ]
+        for name, each in self.prediction.links.items():
+            if name != ALONE:
+                found.append((f"plan.on {name}", self._takes(each), "recorded runs on such a link"))
+        return found
 
-    @property
-    def _link(self) -> str:
-        if not self.prediction.wire_bytes:
-            return "one machine, no network between ranks"
-        return f"ports that carry {self.prediction.link_mbps / 1000:g} Gb/s"
+    def _takes(self, step_s: Span) -> str:
+        hours, dollars = self.hours(step_s).text("{:,.1f}"), self.dollars(step_s).text("${:,.0f}")
+        return f"{step_s.text('{:.3g}')} s per step, {hours} h, {dollars}"
 
 
 def with_forecast(
@@ -122,9 +138,18 @@ def with_forecast(
     prediction = predict(setup)
     if prediction is None:
         return file, None, reasons
-    usual, as_of = interval(prediction.seconds, per_hour), account_of(cluster.account).prices_as_of
+    usual, account = interval(prediction.interval_s, per_hour), account_of(cluster.account)
     is_set = "checkpointSteps" in written["job"]
-    found = Forecast(prediction, per_hour, as_of, job.max_steps, job.checkpoint_steps if is_set else usual, usual)
+    found = Forecast(
+        setup=setup,
+        prediction=prediction,
+        per_hour=per_hour,
+        prices=account.price_source,
+        preparation=Span(*account.hours_before(workload)),
+        max_steps=job.max_steps,
+        checkpoint_steps=job.checkpoint_steps if is_set else usual,
+        usual=usual,
+    )
     if is_set:
         return file, found, reasons
     job = job.model_copy(update={"checkpoint_steps": usual})

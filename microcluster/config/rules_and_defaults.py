@@ -6,16 +6,19 @@ from typing import Any
 from core.catalog.gpus import GPUS
 from core.home import problem_of_path
 from core.plain_text import shown
-from microcluster.accounts.cluster_section import Account
+from microcluster.accounts.cluster_section import Account, ClusterSection
 from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.sections import StackFile
 from microcluster.config.validation_messages import unknown_key
 from microcluster.jobs.job_section import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
+from microcluster.planning.run_cost import budget_hours, smallest_budget
 
 TIME_SCALE = "timeScale"
 """The setting of every account: the unit of all waits of its provider."""
 LONGEST_TIME_SCALE = 1000
+FIRST_TRAINING_H = 1
+"""Hours of training that the smallest budget pays, after preparation and data."""
 USUAL_NODES = 2
 """Of a cluster that does not say how many it has."""
 HOST = "host"
@@ -90,20 +93,36 @@ def _problems_of_runtime(account: Account, kind: type[Section] | None, written: 
     return problems
 
 
+def hours_to_first_training(cluster: ClusterSection, job: Section) -> float:
+    """Return the hours from the order until an hour of training is over: the longest preparation and making of the data, and that hour."""
+    return account_of(cluster.account).hours_before(job.workload())[2] + FIRST_TRAINING_H
+
+
+def least_hours(cluster: ClusterSection, job: Section) -> int:
+    """Return the started hours that a budget has to pay, the guard's reserve among them, whatever an hour costs."""
+    by_month = bool(cluster.prices and cluster.prices.by_month)
+    return budget_hours(hours_to_first_training(cluster, job), by_month=by_month)
+
+
 def problems_of_budget(file: StackFile) -> list[str]:
-    """Refuse dollars where nobody pays in them, and a budget that the guard would end at once: it keeps a started hour in reserve."""
+    """Refuse dollars where nobody pays in them, and a budget that by the catalog's price may end before an hour of training is over."""
     budget = file.guard.budget if file.guard else None
     if not budget:
         return []
-    account, rent = account_of(file.cluster.account), file.cluster.rent_per_hour
+    account, prices = account_of(file.cluster.account), file.cluster.prices
     if not account.sells:
         return [
             f"guard/budget: nodes of {account.title} are not paid in dollars; limit node hours, for example lease: 30"
         ]
-    if not rent or budget >= 2 * rent:
+    if prices is None:
+        return []
+    hours = hours_to_first_training(file.cluster, file.job)
+    least = smallest_budget(prices.per_hour, hours, by_month=prices.by_month)
+    if budget >= least:
         return []
     return [
-        f"guard/budget: ${budget:g} does not pay two started hours of ${rent:.2f}, one of them in reserve; at least {2 * rent:.2f}"
+        f"guard/budget: ${budget:g} may end before an hour of training is over: preparation, data and that hour take up to "
+        f"{hours:g} h at ${prices.per_hour:.2f}, and the guard keeps a started hour in reserve; at least {least:.2f}"
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from core.home import PUBLIC_KEY, Home, KeysError, mark_of
+from core.home import Owner as Bearing
 from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
@@ -46,12 +47,18 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Owner:
-    """The ssh keys of a stack and its mark."""
+    """The label of a stack, its mark and its ssh keys."""
 
+    label: str
     mark: str
     public_key: str
     key_file: str
     rank_key_file: str
+
+    @property
+    def bearing(self) -> Bearing:
+        """What all that the stack rents bears."""
+        return Bearing(self.label, self.mark)
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ def with_files(stack: Stack) -> Stack:
 
 def owner(stack: str) -> Owner:
     """Return the owner of a stack; ``make setup`` makes its keys."""
-    folder = Home.of().keys / stack
+    folder = Home.of().folder_of(stack)
     try:
         public_key = " ".join((folder / PUBLIC_KEY).read_text().split()[:2])
         mark = mark_of(folder)
@@ -120,7 +127,7 @@ def owner(stack: str) -> Owner:
         ) from error
     except KeysError as damaged:
         raise ConfigError(str(damaged)) from damaged
-    return Owner(mark, public_key, str(folder / "id_ed25519"), str(folder / "rank_ed25519"))
+    return Owner(folder.name, mark, public_key, str(folder / "id_ed25519"), str(folder / "rank_ed25519"))
 
 
 def read_file(stack: str, *, ordering: bool = False) -> Stack:

@@ -12,8 +12,8 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.planning.prediction import BAND
-from microcluster.planning.run_cost import CENT, HOUR_S, Bill, Cost
+from microcluster.planning.prediction import links_by_kind, over_all
+from microcluster.planning.run_cost import CENT, HOUR_S, Cost, Span, exactly, rental_hours, started_hours_cost
 
 MOST_STEPS = 12
 """More checkpoints than these are counted, not listed."""
@@ -210,12 +210,23 @@ def _throughput(outcome: Outcome) -> str | None:
 
 
 def _planned(cluster: ClusterFacts) -> str | None:
-    """Return the time and cost that were expected before renting."""
+    """Return the time and cost that were expected before renting, over all links that such a port may have."""
     job, expected = cluster.job, cluster.prediction
-    if expected is None or cluster.per_hour is None:
+    workload = job.workload() if job else None
+    if expected is None or expected.compute_s is None or workload is None or cluster.per_hour is None:
         return None
-    bill = Bill(job.max_steps * expected.seconds, Decimal(str(cluster.per_hour)))
-    return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {count(job.max_steps, 'step')}, +-{BAND:.0%}, without preparation"
+    links = links_by_kind(
+        workload.name,
+        expected.compute_s,
+        expected.wire_bytes,
+        nodes=len(cluster.hosts),
+        port_mbps=cluster.port_speed_mbps,
+    )
+    before = Span(*account_of(cluster.account).hours_before(workload))
+    hours = rental_hours(exactly(job.max_steps), over_all(links, expected.compute_s), before)
+    dollars = started_hours_cost(hours, Decimal(str(cluster.per_hour)))
+    takes = f"{hours.text('{:.1f}')} h and {dollars.text('${:,.0f}')}"
+    return f"{takes} for {count(job.max_steps, 'step')}, with preparation"
 
 
 def _evaluated(plan: Plan, outcome: Outcome) -> str | None:

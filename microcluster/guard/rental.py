@@ -1,6 +1,6 @@
 """A rental: what one mark held without a gap, as its account billed it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -85,24 +85,29 @@ class Rental:
         return self.spent + sum(more, Decimal(0))
 
 
-def rentals(charges: Iterable[Charge], read_at: datetime) -> list[Rental]:
-    """Split the charges where the mark held nothing for a while, oldest first; open charges are always in the last rental.
+def rentals(charges: Iterable[Charge], read_at: datetime, names: Mapping[str, str] = {}) -> list[Rental]:  # noqa: B006
+    """Split the charges by the rental that each belongs to, oldest first; open charges are always in the last rental.
 
-    What is kept between two rentals does not make one of them; it stands at the end of the last one.
+    Those without a name, of a version before names, are split where the mark held nothing for a while. What is kept between two
+    rentals does not make one of them; it stands at the end of the last one.
+
+    Args:
+        names: the id of the rental by the id of the charge, as far as that is known.
     """
     found: list[list[Charge]] = []
-    held_until = FOR_EVER
+    held_until, name = FOR_EVER, ""
     for row in sorted(charges, key=lambda row: (row.is_kept, row.opened)):
         if row.is_kept and found:
             found[-1].append(row)
             continue
-        closed = row.closed or FOR_EVER
-        if not found or row.opened > held_until:
+        closed, before = row.closed or FOR_EVER, name
+        name = names.get(row.id, "")
+        if not found or name != before or (not name and row.opened > held_until):
             found.append([])
             held_until = closed
         found[-1].append(row)
         held_until = max(held_until, closed)
-    return [Rental(read_at, tuple(rows)) for rows in found]
+    return [Rental(read_at, tuple(rows), id=names.get(rows[0].id, "")) for rows in found]
 
 
 def named_rental(

@@ -1,13 +1,16 @@
 """The facts that a remote step needs, as frozen values and as one JSON document on its standard input."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, ValidationError
 
+from core.home import Home, Owner
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.job_section import Section
 from microcluster.jobs.kinds import section_of
@@ -15,6 +18,7 @@ from microcluster.jobs.run_plan import SourceFile
 
 SSH_PORT = 4444
 """Of the containers; what measures and what the ranks meet on lies beside it, also where there is no container."""
+KEY_IN_HOME = re.compile(r'"key_file": ?("([^"]*)/keys/[^"/]+/id_ed25519")')
 
 
 class ClusterFactsError(Exception):
@@ -105,6 +109,8 @@ class ClusterFacts:
     """Everything about one stack's cluster and job; a step gets only the fields that it needs.
 
     Attributes:
+        stack: the name under which a command finds the stack; in what Pulumi keeps, the label, which no rename changes.
+        label: the label for commands on a stack that was renamed.
         account: the name in the registry of accounts of where it was ordered; None for facts of before there was a second one.
         account_config_file: the file with the account's key.
         container: None on machines without the container step, where the processes run on the machine itself.
@@ -148,6 +154,12 @@ class ClusterFacts:
     per_hour: float | None = None
     guard: Guard | None = None
     lease_minutes: int | None = None
+    label: str | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """What all that the stack rents bears."""
+        return Owner(self.label or self.stack, self.mark)
 
     def to_json(self) -> str:
         """Return one line with sorted keys, without the fields that are None."""
@@ -156,12 +168,21 @@ class ClusterFacts:
 
     @classmethod
     def from_json(cls, text: str) -> "ClusterFacts":
-        """Parse what another version may have written; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
+        """Parse what another version may have written, also before the home was moved; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
         try:
-            return _facts().validate_json(text)
+            return _facts().validate_json(_with_paths_of(Home.of(), text))
         except ValidationError as error:
             problems = "; ".join(f"{'/'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
             raise ClusterFactsError(f"reading the cluster facts on standard input: {problems}.") from error
+
+
+def _with_paths_of(home: Home, text: str) -> str:
+    """Return the facts with the files of a home that was moved where they are now; the path of the stack's key tells where it was."""
+    found = KEY_IN_HOME.search(text)
+    if found is None or Path(json.loads(found[1])).exists():
+        return text
+    now = json.dumps(str(home.root))[:-1]
+    return re.sub(rf'(?<!\\)"{re.escape(found[2])}/', lambda _: f"{now}/", text)
 
 
 @cache

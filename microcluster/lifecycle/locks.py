@@ -57,7 +57,7 @@ def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
     def refuse(holder: str) -> NoReturn:
         raise (CommandFailed if _is_stopped(holder) else Busy)(_busy(stack, command, holder))
 
-    with locked(home.locks / f"{stack}.lock", refuse) as file:
+    with locked(_path(stack, home), refuse) as file:
         holder = {
             "pid": os.getpid(),
             "command": command,
@@ -82,7 +82,7 @@ def is_busy(stack: str, home: Home) -> bool:
 
 def held_s(stack: str, home: Home) -> float:
     """Return for how long the stack's lock has had its holder, who writes its name into it."""
-    return time.time() - (home.locks / f"{stack}.lock").stat().st_mtime
+    return time.time() - _path(stack, home).stat().st_mtime
 
 
 def interrupt_holder(stack: str, home: Home) -> None:
@@ -96,8 +96,13 @@ def interrupt_holder(stack: str, home: Home) -> None:
             os.killpg(os.getpgid(of["pid"]), signal.SIGCONT)
         raise ProcessLookupError
 
-    with suppress(OSError, ValueError, KeyError), locked(home.locks / f"{stack}.lock", interrupt):
+    with suppress(OSError, ValueError, KeyError), locked(_path(stack, home), interrupt):
         pass
+
+
+def _path(stack: str, home: Home) -> Path:
+    """Return the lock under a stack's label: commands under its old and its new name exclude each other."""
+    return home.locks / f"{home.label_of(stack)}.lock"
 
 
 def _busy(stack: str, command: str, holder: str) -> str:

@@ -6,15 +6,17 @@ It is read without `pulumi`, which lists no stack while one file is broken.
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from core.files import write_whole
-from core.home import Home
+from core.home import Home, Owner
 from microcluster.accounts.registry import ACCOUNTS, machine_types
 from microcluster.lifecycle import pulumi
+from microcluster.setup.environment import BACKEND, settings
 from microcluster.setup.errors import CommandFailed
 
 PROJECT_NAME = "microcluster"
@@ -48,6 +50,8 @@ class Snapshot:
     pending_creates: int = 0
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """The stack's, of which secrets are encrypted."""
+    owner: Owner | None = None
+    """Whose it is by what it says itself; None while it holds nothing."""
     account_id: str | None = None
     """Of the account that its ledger checked; None without one."""
 
@@ -106,6 +110,40 @@ def known(stack: str, home: Home) -> Snapshot:
         ) from broken
 
 
+def outputs(stack: str, home: Home) -> Mapping[str, Any]:
+    """Return a stack's outputs; none if the stack does not exist.
+
+    Raises:
+        CommandFailed: they cannot be read.
+    """
+    if is_in(home):
+        return known(stack, home).outputs
+    words = ("stack", "output", "--json", "-s", stack)
+    done = pulumi.answer(home, *words, limit_s=QUICK_S, environment=settings(home) | os.environ)
+    if done.returncode == 0:
+        return json.loads(done.stdout or "{}")
+    if "no stack named" in done.stderr:
+        return {}
+    raise CommandFailed(
+        f"Reading the outputs of stack {stack} with pulumi: {pulumi.reason(done)}. Run: make setup, then try again."
+    )
+
+
+def is_in(home: Home) -> bool:
+    """Return whether the states are in this home; what the person has set holds: a backend that a team shares."""
+    ours = settings(home)
+    return (ours | os.environ)[BACKEND] == ours[BACKEND]
+
+
+def all_owners(home: Home) -> dict[str, Owner]:
+    """Return the owner of every stack whose state here holds something and can be read."""
+    found = {}
+    for path in sorted(_folder("stacks", home).glob("*.json")):
+        with suppress(OSError, BrokenStateError):
+            found[path.stem] = parse(path.read_bytes()).owner
+    return {name: owner for name, owner in found.items() if owner}
+
+
 def parse(content: bytes) -> Snapshot:
     """Read a state file's content."""
     if not content.strip():
@@ -123,14 +161,23 @@ def parse(content: bytes) -> Snapshot:
     new = [each for each in pending if each.name not in known]
     of_account = tuple(each for each in (*held, *new) if each.kind.startswith(ACCOUNT_TYPES))
     account_id = next((str(each["accountId"]) for each in ledgers if each.get("accountId")), None)
-    return Snapshot(len(resources), of_account, len(pending), outputs, account_id)
+    owner = next(filter(None, (owner_in(each.get("inputs") or {}) for each in resources)), None)
+    return Snapshot(len(resources), of_account, len(pending), outputs, owner, account_id)
 
 
-def older_copies(stack: str, home: Home) -> tuple[Path, ...]:
-    """Return the backups, newest first: Pulumi keeps the previous write, and a copy of each operation."""
+def older_copies(stack: str, home: Home) -> Iterator[Path]:
+    """Yield the backups, newest first: Pulumi keeps the previous write, and a copy of each operation.
+
+    What a stack left that had the name before and was renamed is no copy of this one.
+    """
     before = path_of(stack, home).with_suffix(".json.bak")
     copies = [path for path in (_folder("backups", home) / stack).glob(f"{stack}.*.json") if _written(path)]
-    return tuple(path for path in (before, *sorted(copies, key=_written, reverse=True)) if path.is_file())
+    for path in (before, *sorted(copies, key=_written, reverse=True)):
+        owner = None
+        with suppress(OSError, BrokenStateError):
+            owner = parse(path.read_bytes()).owner
+        if path.is_file() and (owner is None or owner.stack == home.label_of(stack)):
+            yield path
 
 
 def _folder(name: str, home: Home) -> Path:
@@ -146,6 +193,14 @@ def _written(path: Path) -> int:
 def _held(resource: Mapping[str, Any]) -> Held:
     identity = resource.get("id")
     return Held(str(resource["type"]), str(resource["urn"]).rpartition("::")[2], str(identity) if identity else None)
+
+
+def owner_in(inputs: Mapping[str, Any]) -> Owner | None:
+    """Read whose a resource is: a ledger's inputs say it, and the facts on the standard input of a step."""
+    with suppress(ValueError, TypeError):
+        inputs = dict(json.loads(inputs["stdin"])) if "stdin" in inputs else inputs
+    stack, mark = inputs.get("stack"), inputs.get("mark")
+    return Owner(stack, mark) if isinstance(stack, str) and isinstance(mark, str) else None
 
 
 def repair(stack: str, home: Home) -> list[str]:

@@ -1,5 +1,5 @@
 """What a run takes and costs: step time, hours, dollars, money at risk. Pure.
 
-Every figure has a band of 10 % (`BAND`). What was never measured (the stand-in's model on processors, mixed precision on a P100) has no
-prediction.
+Every figure has the limits of what was recorded on its kind of link (`recorded_runs`). What was never measured (the stand-in's model on
+processors, mixed precision on a P100) has no prediction.
 """

@@ -6,10 +6,11 @@ order to the end, so it has the preparation in it.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from microcluster.planning.run_cost import HOUR_S
+from agent import step_time_model
+from microcluster.planning.run_cost import HOUR_S, Span, exactly, rental_hours, smallest_budget, started_hours_cost
 
 MILLION = 1_000_000
 WORTH_HOURS = 0.8
@@ -29,6 +30,7 @@ class Offer:
         precision: in which the job computes, where its section has one.
         per_hour: the price of all of them, in dollars.
         keys: what a stack file says to rent them, by path, for example ``{"cluster.nodes": 1}``.
+        by_month: whether the account bills each calendar month alone.
     """
 
     machine: str
@@ -39,6 +41,7 @@ class Offer:
     precision: str | None
     per_hour: Decimal
     keys: Mapping[str, object]
+    by_month: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,74 +49,80 @@ class Pace:
     """The time of one step on an offer.
 
     Attributes:
-        exposed_s: of it, what waits for the network; None where nobody knows.
+        seconds: with their limits, over all links that the machines may have.
+        compute_s: of it, what the GPUs compute; None where nobody knows.
         samples: that all ranks together take in one step.
-        band: the share by which the seconds may be wrong; None where they are a lower limit.
         basis: where they come from, for people.
+        links: seconds by the kind of link, where they depend on it.
+        wire_bytes: what each network card sends in a step.
     """
 
-    seconds: float
-    exposed_s: float | None
+    seconds: Span
+    compute_s: float | None
     samples: float
-    band: float | None
     basis: str
-
-
-@dataclass(frozen=True)
-class Span:
-    """A figure with its limits."""
-
-    low: float
-    usual: float
-    high: float
+    links: Mapping[str, Span] = field(default_factory=dict)
+    wire_bytes: float = 0
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One offer with what the job takes on it; ``hours`` are from the order to the end."""
+    """One offer with what the job takes on it.
+
+    Attributes:
+        samples: of the whole run; with limits where a loss, not a number of steps, ends it.
+        preparation: hours from the order to the first step, data included.
+    """
 
     offer: Offer
     pace: Pace
-    samples: float
+    samples: Span
     preparation: Span
 
     @property
-    def steps(self) -> int:
-        return math.ceil(self.samples / self.pace.samples)
+    def steps(self) -> Span:
+        """Steps of the whole run."""
+        return Span(*(math.ceil(each / self.pace.samples) for each in self.samples.limits))
 
     @property
     def exposed_share(self) -> float | None:
-        """The share of a step that waits for the network."""
-        return None if self.pace.exposed_s is None else self.pace.exposed_s / self.pace.seconds
+        """The share of a usual step that waits for the network."""
+        compute_s, seconds = self.pace.compute_s, self.pace.seconds
+        return None if compute_s is None or math.isinf(seconds.high) else 1 - compute_s / seconds.usual
 
     @property
     def hours(self) -> Span:
-        """Hours from the order to the end, with the limits of step time and preparation; without a band the high one is infinite."""
-        training_h, band = self.steps * self.pace.seconds / HOUR_S, self.pace.band
-        high = math.inf if band is None else training_h * (1 + band) + self.preparation.high
-        low = training_h * (1 - (band or 0)) + self.preparation.low
-        return Span(low, training_h + self.preparation.usual, high)
+        """Hours from the order to the end, with the limits of step time, steps and preparation."""
+        return rental_hours(self.steps, self.pace.seconds, self.preparation)
 
     @property
     def dollars(self) -> Span:
         """What the started hours cost."""
-        hours, price = self.hours, float(self.offer.per_hour)
-        high = math.inf if math.isinf(hours.high) else math.ceil(hours.high) * price
-        return Span(math.ceil(hours.low) * price, math.ceil(hours.usual) * price, high)
+        return started_hours_cost(self.hours, self.offer.per_hour)
 
-    def by_price(self) -> tuple[float, float]:
-        """Return what puts the cheaper one first, of equal ones the faster."""
-        return self.dollars.usual, self.hours.usual
+    @property
+    def budget(self) -> float:
+        """The dollars of ``guard.budget`` that surely carry it to its end, in dollars; infinite where only a lower limit is known."""
+        hours, month = self.hours.high, self.offer.by_month
+        return hours if math.isinf(hours) else float(smallest_budget(self.offer.per_hour, hours, by_month=month))
+
+    def on(self, link: str) -> "Alternative":
+        """Return the same on machines with that kind of link."""
+        return replace(self, pace=replace(self.pace, seconds=self.pace.links[link]))
+
+    def by_price(self) -> tuple[bool, float, float]:
+        """Return what puts the cheaper one first, of equal ones the faster, and last of all what has a lower limit only."""
+        return math.isinf(self.hours.high), self.dollars.usual, self.hours.usual
 
     @property
     def per_million(self) -> float:
         """Dollars for a million samples, everything included."""
-        return self.dollars.usual / self.samples * MILLION
+        return self.dollars.usual / self.samples.usual * MILLION
 
     @property
     def keys(self) -> dict[str, object]:
         """What the stack file has to say."""
-        return {**self.offer.keys, "job.maxSteps": self.steps}
+        return {**self.offer.keys, "job.maxSteps": self.steps.usual}
 
 
 Marks = Mapping[str, Alternative | None]
@@ -121,8 +130,8 @@ Marks = Mapping[str, Alternative | None]
 
 
 def choose(rows: Sequence[Alternative], *, budget: float = 0, deadline_h: float = 0) -> Marks:
-    """Choose by the usual figures; what may break budget or deadline (0 for none) at its upper limit does not fit."""
-    affordable = [row for row in rows if budget and row.dollars.high <= budget]
+    """Choose by the usual figures; what a guard might end before its upper limit, or is late at it, does not fit (0 for no limit)."""
+    affordable = [row for row in rows if budget and row.budget <= budget]
     in_time = [row for row in rows if deadline_h and row.hours.high <= deadline_h]
     return {
         OWN: next((row for row in rows if not row.offer.keys), None),
@@ -137,16 +146,40 @@ def _cheapest(rows: Iterable[Alternative]) -> Alternative | None:
 
 
 def fewer_machines(rows: Sequence[Alternative], own: Alternative) -> Alternative | None:
-    """Return the alternative with fewer machines of the same kind that makes ``own`` a bad buy, or None.
+    """Return the cheapest alternative with fewer machines of the same kind that may make ``own`` a bad buy, or None.
 
-    It is cheaper, and the further machines save less than a fifth of its hours.
+    On some link it is cheaper, and the further machines save less than a fifth of its hours.
     """
     alike = [
         row
         for row in rows
         if (row.offer.machine, row.offer.precision) == (own.offer.machine, own.offer.precision)
         and row.offer.nodes < own.offer.nodes
-        and row.dollars.usual < own.dollars.usual
-        and own.hours.usual > WORTH_HOURS * row.hours.usual
+        and row.dollars.low < own.dollars.high
+        and own.hours.high > WORTH_HOURS * row.hours.low
     ]
     return _cheapest(alike)
+
+
+def is_surely_better(fewer: Alternative, own: Alternative) -> bool:
+    """Return whether the further machines are a bad buy over the whole band, also where their links are the fastest.
+
+    Both take the same samples, however many a loss may need.
+    """
+    fewer, own = (replace(row, samples=exactly(row.samples.usual)) for row in (fewer, own))
+    return fewer.dollars.high < own.dollars.low and own.hours.low > WORTH_HOURS * fewer.hours.high
+
+
+def worth_above_mbps(fewer: Alternative, own: Alternative) -> tuple[float | None, float | None]:
+    """Return the line rates in Mb/s from which the further machines save a fifth of the hours, and are cheaper; None for none.
+
+    By the usual figures and the law of the ring, solved for the link.
+    """
+    cheaper_h = math.ceil(fewer.dollars.usual / float(own.offer.per_hour)) - 1
+    return _line_mbps(own, WORTH_HOURS * fewer.hours.usual), _line_mbps(own, cheaper_h)
+
+
+def _line_mbps(own: Alternative, hours: float) -> float | None:
+    """Return the line rate on which a run takes so many hours from the order to the end."""
+    step_s = (hours - own.preparation.usual) * HOUR_S / own.steps.usual
+    return step_time_model.line_mbps(step_s, own.pace.compute_s, own.pace.wire_bytes)

@@ -1,19 +1,23 @@
-"""The step time of a training on so many GPUs, predicted from published runs."""
+"""The step time of a training on so many GPUs, predicted from published seconds of one GPU and the links of recorded runs."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent import step_time_model
-from core.catalog.gpus import GPUS, MEASURED_UNITS
+from microcluster.planning.recorded_runs import LinkKind, compute_s, link_kinds
+from microcluster.planning.run_cost import Span
 
 BAND = 0.10
-"""Predictions are right within this share: the backtest's runs are within 7 %, the constants of the GPUs within 10 %."""
-EFFICIENCY = {1: 1.0, 2: 0.965}
-"""By the GPUs of a node: the published scaling is 1.93 on two."""
-CARRIED_MBPS = {1000: 2000}
-"""Mb/s that a port carried, by its nominal speed, where they differ.
+"""The share by which the seconds of one machine may be wrong: an assumption, for they are published and no run recorded them."""
+OWN_PACE = Span(0.90, 1, 1.17)
+"""Recorded over foretold seconds where a job's own pace on two machines foretold four: 18 published pairs, at worst 17 % slower."""
+ALONE = "one machine"
+"""In place of a kind of link."""
+INTERVAL_MBPS = {1000: 2000}
+"""Line rate by the port of the step from which the usual interval between checkpoints follows.
 
-Monitors of published runs showed 200 to 220 MB/s each way on ports of 1000, whose step times fit 1.9 to 2.2 Gb/s; a port of
-100 carried 12.5 MB/s. Plans use this figure; a running job is compared with its own preflight.
+A run's id depends on the interval, so that it does not change with what recorded runs tell.
 """
 
 
@@ -36,29 +40,64 @@ class Prediction:
     """The time of one step.
 
     Attributes:
-        seconds: on a link of ``link_mbps``.
         compute_s: the share of the GPUs.
         wire_bytes: sent, and received, by each network card; 0 with one node.
-        link_mbps: the expected line rate between the nodes.
+        links: seconds with their band by the kind of link that such a port was recorded to have, the most frequent first; empty where
+            nobody recorded one.
+        interval_s: what the usual interval between checkpoints is made of.
     """
 
-    seconds: float
     compute_s: float
     wire_bytes: int
-    link_mbps: int
+    links: Mapping[str, Span]
+    interval_s: float
+
+    @property
+    def span(self) -> Span:
+        """Seconds over all kinds of link; the usual ones are those of the most frequent kind."""
+        return over_all(self.links, self.compute_s)
+
+    @property
+    def seconds(self) -> float:
+        """The usual seconds."""
+        return self.span.usual
 
 
-def predict(setup: TrainingSetup) -> Prediction | None:
-    """Return the time of one step on ports as they usually are, or None for what was never measured."""
-    gpu, efficiency = GPUS.get(setup.gpu), EFFICIENCY.get(setup.gpus)
-    whole = gpu.seconds.get((setup.model, setup.precision)) if gpu else None
-    if whole is None or efficiency is None:
+def predict(setup: TrainingSetup, link: LinkKind | None = None) -> Prediction | None:
+    """Return the time of one step, or None for what was never measured.
+
+    Args:
+        link: the kind of link, where it is known.
+    """
+    computing = compute_s(setup.gpu, setup.model, setup.precision, setup.units, setup.gpus)
+    if computing is None:
         return None
-    compute_s = whole * setup.units / MEASURED_UNITS / efficiency
-    volume = step_time_model.ring_bytes(setup.gradient_bytes, setup.gpus * setup.nodes, setup.nodes)
-    link = CARRIED_MBPS.get(setup.port_speed_mbps, setup.port_speed_mbps)
-    seconds = step_time_model.step_s(compute_s, volume, step_time_model.bytes_per_s(link))
-    return Prediction(round(seconds, 4), round(compute_s, 4), round(volume), link)
+    volume = round(step_time_model.ring_bytes(setup.gradient_bytes, setup.gpus * setup.nodes, setup.nodes))
+    port = step_time_model.bytes_per_s(INTERVAL_MBPS.get(setup.port_speed_mbps, setup.port_speed_mbps))
+    links = links_by_kind(setup.model, computing, volume, nodes=setup.nodes, port_mbps=setup.port_speed_mbps, link=link)
+    return Prediction(round(computing, 4), volume, links, round(step_time_model.step_s(computing, volume, port), 4))
+
+
+def links_by_kind(
+    model: str,
+    computing_s: float,
+    wire_bytes: float,
+    *,
+    nodes: int,
+    port_mbps: int | None,
+    link: LinkKind | None = None,
+) -> dict[str, Span]:
+    """Return the seconds of a step by kind of link, the most frequent kind first."""
+    if nodes < 2:
+        return {ALONE: Span(*(round(computing_s * share, 4) for share in (1 - BAND, 1, 1 + BAND)))}
+    kinds = [link] if link else [kind for kind in link_kinds(model) if port_mbps in kind.ports]
+    return {kind.name: kind.step_s(computing_s, wire_bytes, nodes) for kind in kinds}
+
+
+def over_all(links: Mapping[str, Span], compute_s: float) -> Span:
+    """Return the seconds over all kinds of link; where none was recorded, a step is not faster than its computing."""
+    spans = list(links.values()) or [Span(compute_s, compute_s, math.inf)]
+    return Span(min(each.low for each in spans), spans[0].usual, max(each.high for each in spans))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
 MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 100_000, 40 * 10**6, 32 << 10
+"""Rows and bytes of all nodes: one half is for the first, which has the checkpoints, the other one for the rest."""
 RANK = (BEST, NEWEST, KEPT, RECORD, VOCABULARY, EVENTS, SMALL, LARGE)
 """What a file is, the most wanted first."""
 
@@ -164,14 +165,14 @@ def inventory(
     folder = RunFolder(replace(cluster, run=run or cluster.run)).path
     request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
     request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}
-    first = _asked(hosts[0], folder, request)
+    first = _asked(hosts[0], folder, request, 2)
     if first.head is None:
         return None
     request |= {"first": False, "step": first.head.step, "names": []}
 
     def ask(host: Host) -> _Answer:
         try:
-            return _asked(host, folder, request)
+            return _asked(host, folder, request, 2 * len(hosts[1:]))
         except RemoteError as error:
             return _Answer(Head(silent=str(error)[:1000]))
 
@@ -184,18 +185,18 @@ def inventory(
     return Inventory(str(run or cluster.run), first.head.word or "", first.head.step, files, left, silent, links)
 
 
-def _asked(host: Host, folder: str, request: Mapping[str, Any]) -> _Answer:
-    """Return what one node has."""
+def _asked(host: Host, folder: str, request: Mapping[str, Any], share: int) -> _Answer:
+    """Return what one node has, for which it has one of so many shares of the limits."""
     program = Path(inventory_rows.__file__).read_text()
     argv = ("python3", "-c", program, folder, json.dumps(request))
     doing, answer = f"listing what {host} has of a run", _Answer()
     lines = _lines(host.output(argv, doing, INVENTORY_TIMEOUT_S), doing)
-    size = 0
+    size, most_rows, most_bytes = 0, MOST_ROWS // share, MOST_BYTES // share
     for number, line in enumerate(lines):
         size += len(line)
-        if number > MOST_ROWS or size > MOST_BYTES:  # What is fetched comes first.
+        if number > most_rows or size > most_bytes:  # What is fetched comes first.
             answer.odd.append(
-                f"it lists more than {MOST_ROWS:,} files, or names of over {MOST_BYTES // 10**6} MB, which are not read"
+                f"it lists more than {most_rows:,} files, or names of over {most_bytes // 10**6} MB, which are not read"
             )
             break
         if number == 0:

@@ -127,7 +127,7 @@ def request_of(cluster: ClusterFacts) -> dict[str, Any]:
     digits = sha256(folder.encode()).hexdigest()[:5]
     return {
         "name": f"mc{cluster.mark}{digits}",
-        "stack": cluster.stack,
+        "stack": cluster.owner.stack,
         "mark": cluster.mark,
         "run": cluster.run,
         "folder": folder,
@@ -144,7 +144,7 @@ def submit(host: Host, cluster: ClusterFacts) -> str:
 
     The stack's rental goes on with it, or begins, with the limits that the stack file says now.
     """
-    owner, request = f"{cluster.stack}-{cluster.mark}", request_of(cluster)
+    owner, request = str(cluster.owner), request_of(cluster)
     rental = rental_of(host, owner) or Rental(first_order=clock(host))
     keep_rental(host, owner, {**rental, "lease_minutes": cluster.lease_minutes})
     answer = _agent(host, "submit", {**request, "extended": rental.get("extended", "")}, CHANGE_LIMIT_S)

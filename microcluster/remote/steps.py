@@ -82,7 +82,7 @@ def prepare_queue(login: Host, cluster: ClusterFacts) -> None:
 def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     """Delete every job of the stack; return what was deleted, after the queue has shown that none is left."""
     wait_for_ssh(login)
-    owner = f"{cluster.stack}-{cluster.mark}"
+    owner = str(cluster.owner)
     there = queue.jobs_of(login, owner)
     unclear = queue.leave(login, [record for _, record in there])
     queue.forget_secrets(login, owner)

@@ -25,7 +25,7 @@ BACKEND = "PULUMI_BACKEND_URL"
 def fetched_folder(stack: str, run: str | None, word: str | None) -> Path:
     """Return where one training of a run is on this computer: one more training of the same run does not overwrite it."""
     run, word = (re.sub("[^0-9a-f]", "", text or "")[:64] for text in (run, word))  # A machine has said them.
-    return ARTIFACTS / stack / f"{run}-{word}"
+    return ARTIFACTS / Home.of().label_of(stack) / f"{run}-{word}"
 
 
 def child_environment(home: Home, base: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -161,7 +161,7 @@ class Paperspace(Market):
 
     def make_claim(self, op: Operation, owner: Owner) -> Claim:
         """Make it, and return once the list shows one."""
-        name = full_name(views.claim_label(Claim("", op.journal(owner.mark).identity())), owner)
+        name = full_name(views.claim_label(Claim("", op.journal(owner).identity())), owner)
         # Whatever is ordered first makes it: in the journal it has a name of its own.
         of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
         request = OrderRequest(CLAIM, owner, CLAIM, Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT}))

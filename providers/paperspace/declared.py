@@ -43,3 +43,5 @@ class Machine(Declared):
     private_ip: pulumi.Output[str]
     host_key: pulumi.Output[str]
     """The public part of the ssh host key that its startup script writes."""
+    rental: pulumi.Output[str]
+    """The id of the rental that it belongs to."""

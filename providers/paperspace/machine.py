@@ -132,7 +132,7 @@ class Machines(Rented):
         super().delete(op, resource_id, inputs, old)
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         self.gone(op, market, resource_id, inputs, old)
-        journal = op.journal(owner.mark)
+        journal = op.journal(owner)
         known = {each for each, intent in journal.accepted(SCRIPT).items() if intent.name == op.name}
         listed = market.scripts_of(owner, str(inputs.get("hostname")))
         for script_id in sorted({*known, *(each.id for each in listed)}):

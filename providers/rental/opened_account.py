@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from core.home import Owner
+from core.home import Home, Owner, stack_of
 from providers.rental import order, sweep
 from providers.rental.account import Account, Extension, Identity, Market, Quote, Resource, Terms
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
@@ -94,7 +94,8 @@ class OpenedAccount:
                 if failures:
                     raise ProviderError("\n".join(failures))
                 return receipt(account.charges(owner))
-            return sweep.clean(self._operation(owner.stack, tell, time_scale), account, owner)
+            stack = stack_of(Home.of().keys / owner.stack)
+            return sweep.clean(self._operation(stack, tell, time_scale), account, owner)
 
     def remove(self, chosen: Iterable[Resource], tell: Callable[[str], None]) -> list[str]:
         """Cancel or remove what is chosen, each with its proof; return the sentences of those that failed."""

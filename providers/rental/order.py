@@ -64,8 +64,8 @@ class Session:
         """The stacks for which this process may order, and when it had waited for the lists."""
         self.limits = Terms(0)
         """Those of the stack file; the moment of the first order is in the account."""
-        self.named: set[Owner] = set()
-        """The stacks whose rental this process has written into the account."""
+        self.named: dict[Owner, str] = {}
+        """The rentals that this process has written into the account."""
         self.secrets: tuple[str, ...] = ()
         self._open = open_account
         self._lock = threading.Lock()
@@ -115,9 +115,9 @@ class Operation:
             )
         return market
 
-    def journal(self, owner_mark: str) -> Journal:
-        """Return the journal of the stack and the mark in this account."""
-        return Journal(self.stack, owner_mark, self.session.market().whoami().account_id)
+    def journal(self, owner: Owner) -> Journal:
+        """Return the journal of an owner in this account."""
+        return Journal(owner.stack, owner.mark, self.session.market().whoami().account_id)
 
     def scaled(self, seconds: float) -> float:
         """Turn seconds of the account's time into seconds on the clock."""
@@ -185,7 +185,7 @@ def adopt_or_order(op: Operation, market: Market, request: OrderRequest) -> Reso
         ProviderError: nothing was ordered, or nobody knows yet.
     """
     failure: CallError | None = None
-    is_lost, journal = False, op.journal(request.owner.mark)
+    is_lost, journal = False, op.journal(request.owner)
     for attempt in range(ORDER_ATTEMPTS + 1):
         found = reconcile(op, market, request, gives_up=not is_lost)
         if found is not None:
@@ -219,7 +219,7 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
     Raises:
         CallError: unless it is a refusal, the intent stays unresolved, for ``reconcile``.
     """
-    journal = op.journal(request.owner.mark)
+    journal = op.journal(request.owner)
     intent = Intent(op.name, request.kind, request.hostname, request.sold, request.name, ahead_s=market.clock_ahead_s)
     attempt = journal.intend(intent).attempt
     try:
@@ -250,7 +250,7 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
     Raises:
         ProviderError: another computer has begun to order for the stack since this one did.
     """
-    asked, owner, ours = time.monotonic(), request.owner, op.journal(request.owner.mark).identity()
+    asked, owner, ours = time.monotonic(), request.owner, op.journal(request.owner).identity()
     with op.session.claim_lock:
         claim = market.claim(
             owner, key_ids=request.key_ids, max_age_s=op.scaled(CLAIM_KNOWN_FOR_S)
@@ -278,7 +278,7 @@ def _name_rental(op: Operation, market: Market, claim: Claim, owner: Owner) -> N
     if terms != claim.terms:
         newest = market.claim(owner, key_ids=[claim.object_id]) or claim
         market.write_claim(replace(newest, terms=terms), owner)
-    op.session.named.add(owner)
+    op.session.named[owner] = terms.rental_id(market.whoami().account_id, owner)
 
 
 def rental_began(market: Market, owner: Owner, terms: Terms | None, now: int) -> int:
@@ -347,7 +347,7 @@ def reconcile(op: Operation, market: Market, request: OrderRequest, *, gives_up:
     Raises:
         ProviderError: the account shows that something was ordered, and for too long not the machine itself.
     """
-    journal, scale = op.journal(request.owner.mark), op.session.time_scale
+    journal, scale = op.journal(request.owner), op.session.time_scale
     earlier = journal.unresolved(op.name, request.kind)
     ends = time.monotonic() + op.scaled(unsettled_s(earlier, market.settled_s, scale) + STANDING_S)
     max_age_s = 0.0 if earlier else op.scaled(LISTS_KNOWN_FOR_S)
@@ -384,7 +384,7 @@ def look_once(op: Operation, market: Market, request: OrderRequest, max_age_s: f
     """
     if request.look is not None:
         return request.look()
-    journal = op.journal(request.owner.mark)
+    journal = op.journal(request.owner)
     accepted = journal.accepted(request.kind)
     # What the journal does not know, another computer may have ordered only now.
     settled = set(journal.made(request.kind)) - set(within_lag(op, market, accepted))

@@ -142,7 +142,7 @@ class Readiness:
 
 def fresh_until(op: Operation, market: Market, sought: Resource) -> float:
     """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now."""
-    ordered = op.journal(sought.owner.mark).accepted(sought.kind).get(sought.id)
+    ordered = op.journal(sought.owner).accepted(sought.kind).get(sought.id)
     left_s = unsettled_s([ordered], market.settled_s, op.session.time_scale) if ordered else 0.0
     return time.monotonic() + op.scaled(left_s) if left_s else 0.0
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from core.catalog.billing_rules import Prices
-from core.home import Owner, owner_in_domain
+from core.home import Home, Owner, owner_in_domain
 from providers.rental import sweep
 from providers.rental.account import Market, OrderRequest, Pending, Quote, Resource, Terms
 from providers.rental.closing import close
@@ -24,6 +24,8 @@ from providers.rental.readiness import GoneError, Readiness, certain, fresh_unti
 from providers.rental.receipt import as_lines
 from providers.rental.redaction import redacted
 from providers.rental.spec import Limited, Problem, Spec, Values, other_key, other_mark, problems
+
+RENTAL = "rental"
 
 
 @dataclass(frozen=True)
@@ -117,17 +119,19 @@ class Rented(Managed):
         return other_key(inputs, old_inputs) or super().check(inputs, old_inputs)
 
     def owner(self, op: Operation, inputs: Values) -> Owner:
-        """Read whose it is: a machine's domain says it, also after its stack got another name."""
-        return owner_in_domain(inputs.get("domain")) or Owner(op.stack, str(inputs.get("mark") or ""))
+        """Read whose it is: a machine's domain says it, and else the key folder with its mark, also after a rename."""
+        return owner_in_domain(inputs.get("domain")) or Home.of().owner_of(op.stack, str(inputs.get("mark") or ""))
 
     def create(self, op: Operation, inputs: Values) -> Created:
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
         spec, owner = self.DECLARED.SPEC.model_validate(inputs), self.owner(op, inputs)
         request, market = self.request(op, spec, owner), op.market()
         made = adopt_or_order(op, market, request)
+        # One that an earlier process has ordered is named by the next refresh: nothing may fail between order and state.
+        rental = {RENTAL: op.session.named.get(owner)} if RENTAL in self.DECLARED.output_keys() else {}
         if isinstance(made, str):
-            return Created(made, self._finished(op, market, spec, made, request.outputs, is_new=True))
-        lasting = self.lasting(market, owner, made.id, inputs, request.adopted)
+            return Created(made, self._finished(op, market, spec, made, {**request.outputs, **rental}, is_new=True))
+        lasting = self.lasting(market, owner, made.id, inputs, request.adopted) | rental
         check_adoptable(made, spec, self.LATER, self.flaws(made, lasting))
         op.log.info(f"Goes on with {made.described}, whose order was accepted before.")
         return Created(made.id, self._finished(op, market, spec, made.id, lasting, is_new=True))
@@ -141,13 +145,13 @@ class Rented(Managed):
         except WaitError as error:
             raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
         if found is None:
-            op.journal(owner.mark).closed(self.KIND, resource_id)
+            op.journal(owner).closed(self.KIND, resource_id)
         if found is None or not found.is_alive:
             self.gone(op, market, resource_id, inputs, old)
             return None
         found.check_ours(owner, "reading")
         live = {**inputs, **self.drift(found, inputs)}
-        lasting = self.lasting(market, owner, resource_id, inputs, old)
+        lasting = self.lasting(market, owner, resource_id, inputs, old) | self._rental(op, market, owner, old)
         outputs = {**found.outputs, **lasting, "accountId": market.whoami().account_id}
         try:
             state = Readiness(op, market, found).assess(found)
@@ -160,7 +164,8 @@ class Rented(Managed):
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
         """Go on with one that was not ready, and change in place what can be changed in place."""
         spec, market = self.DECLARED.SPEC.model_validate(inputs), op.market(old.get("accountId"))
-        lasting = self.lasting(market, self.owner(op, inputs), resource_id, inputs, old)
+        owner = self.owner(op, inputs)
+        lasting = self.lasting(market, owner, resource_id, inputs, old) | self._rental(op, market, owner, old)
         return self._finished(op, market, spec, resource_id, lasting, is_new=False)
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
@@ -168,7 +173,14 @@ class Rented(Managed):
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         sought = Resource(self.KIND, resource_id, op.name, owner)
         close(op, market, sought, fresh_until=fresh_until(op, market, sought))
-        op.journal(owner.mark).closed(self.KIND, resource_id)
+        op.journal(owner).closed(self.KIND, resource_id)
+
+    def _rental(self, op: Operation, market: Market, owner: Owner, old: Values) -> dict[str, Any]:
+        """Return the output that names the rental, for what has it."""
+        if RENTAL not in self.DECLARED.output_keys():
+            return {}
+        terms = None if old.get(RENTAL) else market.terms(owner)
+        return {RENTAL: terms.rental_id(market.whoami().account_id, owner) if terms else old.get(RENTAL)}
 
     def _finished(
         self, op: Operation, market: Market, spec: Any, resource_id: str, lasting: Values, *, is_new: bool

@@ -30,10 +30,11 @@ def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
     cleaning = _Cleaning(op, market, owner)
     found = op.wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look)
     try:
+        stack_keys.follow(owner, op.stack)
         if stack_keys.renew(owner):
-            op.log.info(f"Stack {owner.stack} has its new ssh key now; the old one is removed.")
+            op.log.info(f"Stack {op.stack} has its new ssh key now; the old one is removed.")
     except (OSError, KeysError) as error:  # What is proven stays proven.
-        op.log.warn(f"The keys of stack {owner.stack} are not renewed: {error}. Run: fab rotate --stack {owner.stack}")
+        op.log.warn(f"The keys of stack {op.stack} are not renewed: {error}. Run: fab rotate --stack {op.stack}")
     return found
 
 
@@ -104,7 +105,7 @@ class _Cleaning:
 
     def __init__(self, op: Operation, market: Market, owner: Owner) -> None:
         self._op, self._market, self._owner = op, market, owner
-        self._journal = op.journal(owner.mark)
+        self._journal = op.journal(owner)
         self._swept_at = time.monotonic()
         self._warned: set[str] = set()
 

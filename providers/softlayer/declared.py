@@ -15,6 +15,8 @@ class VirtualGuest(Declared):
     host_key: pulumi.Output[str]
     """The public part of the ssh host key that its order carried."""
     provision_date: pulumi.Output[str]
+    rental: pulumi.Output[str]
+    """The id of the rental that it belongs to."""
 
 
 class Ledger(Declared):

@@ -24,7 +24,7 @@ class Keys(Rented):
 
     def request(self, op: Operation, spec: KeySpec, owner: Owner) -> OrderRequest:
         """Write down the key, which the account knows by its material and refuses to hold twice."""
-        notes = claim_notes(owner, op.journal(spec.mark).identity())
+        notes = claim_notes(owner, op.journal(owner).identity())
         template = {"key": spec.public_key, "label": spec.label, "notes": notes}
         return OrderRequest(
             KEY,

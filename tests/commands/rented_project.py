@@ -22,13 +22,16 @@ CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
 import pulumi
+from core.home import Home
 from microcluster.config import stack as config
+from microcluster.lifecycle import renamed
 from components.cluster import TrainingClusterArgs
 from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
 from providers.softlayer.declared import Ledger, SshKey, VirtualGuest
 from providers.softlayer.specs import LedgerSpec
 
 stack = config.load()
+renamed.settle(Home.of(), stack.name)
 args = TrainingClusterArgs(stack, config.owner(stack.name))
 ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)

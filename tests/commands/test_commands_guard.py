@@ -77,21 +77,34 @@ def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_ha
         assert first["closed"] <= second["opened"]
 
 
-def test_a_guard_without_a_limit_says_how_to_write_one(clone):
+def test_the_limits_with_which_it_was_rented_hold_though_the_stack_file_has_lost_them(clone):
     stack = clone.folder / LOCAL
     before = stack.read_text()
     stack.write_text("\n".join(line for line in before.splitlines() if "microcluster:guard" not in line) + "\n")
     said = clone.run("fab", "guard")
-    assert (said.returncode, "has no microcluster:guard" in said.stderr) == (2, True)
-    assert "There is nothing to extend" in clone.run("fab", "extend", "--hours", "6").stderr
+    assert (said.returncode, "The limits with which it was rented count" in said.stderr) == (0, True)
+    assert "There is nothing to extend" in clone.run("fab", "extend", "--dollars", "6").stderr
     stack.write_text(before)
 
 
-def test_an_account_that_cannot_be_read_is_exit_code_2_with_the_next_command(clone, account):
+def test_a_stack_file_that_is_gone_or_wrong_keeps_nobody_from_the_limits(clone):
+    """Finding A8: it was exit code 2 with nothing recorded, and a typo in `cluster.account` kept everything from being cancelled."""
+    stack = clone.folder / LOCAL
+    before = stack.read_text()
+    for broken in (None, "config: [", before.replace("account: softlayer", "account: softlair")):
+        stack.unlink(missing_ok=True)
+        if broken:
+            stack.write_text(broken)
+        said = clone.run("fab", "guard")
+        assert (said.returncode, "within its limits" in said.stdout) == (0, True), said.stdout + said.stderr
+    stack.write_text(before)
+
+
+def test_an_account_that_cannot_be_read_is_exit_code_3_with_the_next_command(clone, account):
     account.stop()
     said = clone.run("fab", "guard")
     account.start()
-    assert said.returncode == 2, said.stdout + said.stderr
+    assert said.returncode == 3, said.stdout + said.stderr
     assert "the account cannot be read" in said.stdout and "check the account's key" in said.stdout
 
 

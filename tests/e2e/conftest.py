@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import docker
 import pytest
 import requests.exceptions
+from interrupted import Interrupted, interrupt_once
 from one_cluster import Renter, renting
 from remote_cluster import cluster, hosts, imported, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
@@ -40,8 +42,10 @@ def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")
+    signal.signal(signal.SIGINT, interrupt_once)
     if not hasattr(config, "workerinput"):  # The process that hands out the tests sees all of their results.
         config.pluginmanager.register(Results())
+        config.pluginmanager.register(Interrupted())
 
 
 class ByMachines(LoadScopeScheduling):

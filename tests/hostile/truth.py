@@ -96,7 +96,7 @@ class Answer:
 def facts_below(place: Path) -> ClusterFacts:
     """Return the facts of a cluster whose data disk is a folder on this computer; hosts and keys are filled in later."""
     parsed = config.parse("hostile", {f"microcluster:{name}": section for name, section in SECTIONS.items()})
-    nobody = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+    nobody = config.Owner("hostile", "1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
     facts, _ = decided(facts_of(config.with_files(parsed), nobody))
     return replace(facts, mount_point=str(place))
 

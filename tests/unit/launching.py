@@ -12,7 +12,7 @@ from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import RunFolder, decided
 
 HERE = World(("10.0.0.1",), 1)
-OWNER = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+OWNER = config.Owner("dev", "1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
 
 
 def launched(stack: config.Stack, *, on_machines: bool = False, first: int = 1, **changes: Any) -> RunFolder:

@@ -105,6 +105,7 @@ def folder(tmp_path, monkeypatch):
     write_job(folder)
     yield folder
     kill_run.end("only", folder.name)
+    (folder / "job.json").unlink()  # What counts how long its nodes are idle ends by itself.
 
 
 def write_job(folder, last=3, pace=0.0, **changes):

@@ -1,12 +1,31 @@
 """The limits that a stack's guard gives to a run on its machines, in virtual time; and a run that is stopped by them."""
 
+import fcntl
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from supervised_run import carry_out, end_run, hurry, shell_wait, start, wait_for_end, write_job
+from supervised_run import (
+    carry_out,
+    end_run,
+    events_of,
+    hold,
+    hurry,
+    pid_of,
+    shell_wait,
+    start,
+    wait_for_end,
+    write_job,
+)
 
+from agent import batch, kill_run
+from agent.machine import is_locked
 from agent.records import run_snapshot
 from agent.supervise import guard
 from core.polling import wait_until
@@ -133,19 +152,136 @@ def rests(folder):
     (folder / "facts.json").write_text(json.dumps({**facts, "activity": readings}))
 
 
-def test_machines_that_are_kept_after_a_run_are_watched_until_it_is_stopped_or_goes_on(folder):
-    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=3)
-    rests(folder)
-    start(folder)
+def look(folder, idle_s=1.0):
+    """Do what each look of a guard does on the launcher."""
+    limits = json.dumps({"stop_at": None, "left_s": None, "idle_s": idle_s})
+    subprocess.run([sys.executable, folder / "agent", "supervise.guard", folder, limits], check=True, timeout=60)
+
+
+def is_watched(folder):
+    return is_locked(str(folder / guard.WATCH_LOCK))
+
+
+def idle(folder, limit_s=60):
+    """Return the run's state once its machines have been idle for a second."""
 
     def seen():
         outcome = judge(run_snapshot.observe(str(folder)))
-        return outcome.state == "finished" and outcome.idle_s is not None and outcome.idle_s >= 1.0
+        return outcome if outcome.idle_s is not None and outcome.idle_s >= 1.0 else None
 
-    wait_until("the count of machines at rest", seen, timeout_s=120, every_s=0.1)
-    assert end_run(folder, patience_s=600)["left"] == []
-    assert carry_out(folder, last=6, sample_every_s=1).step == 6
-    assert end_run(folder)["ended"] == 0, "without a guard nobody watches"
+    return wait_until("the count of machines at rest", seen, timeout_s=limit_s, every_s=0.1)
+
+
+def stopped(folder):
+    """Do as `fab stop` in the middle of a training."""
+    hold(folder)
+    start(folder)
+    wait_until("a step", lambda: events_of(folder, "train"), timeout_s=120, every_s=0.1)
+    assert end_run(folder)["left"] == []
+
+
+def lost(folder):
+    """Take its supervisor from a training."""
+    hold(folder)
+    start(folder)
+    wait_until("a step", lambda: events_of(folder, "train"), timeout_s=120, every_s=0.1)
+    os.kill(int(pid_of(folder)), signal.SIGKILL)
+    kill_run.end("only", folder.name)
+
+
+def failed_at_once(folder):
+    write_job(folder, train=["false"], sample_every_s=0.2)
+    rests(folder)
+    carry_out(folder)
+
+
+@pytest.mark.parametrize(
+    ("end", "state", "armed"),
+    [
+        (stopped, "stopped", True),
+        (lost, "failed", True),
+        (failed_at_once, "failed", False),
+        (carry_out, "finished", True),
+    ],
+)
+def test_machines_are_idle_also_after_a_run_whatever_its_end_and_nothing_of_it_is_left(folder, end, state, armed):
+    write_job(folder, sample_every_s=0.2)
+    rests(folder)
+    end(folder)
+    look(folder)
+    outcome = idle(folder)
+    assert (outcome.state, outcome.armed) == (state, armed)
+    assert end_run(folder) == {"ended": 0, "left": [], "unseen": ""}, "the proof of `fab stop`"
+    assert is_watched(folder)
+
+
+def test_idle_time_after_a_run_counts_without_any_look_of_a_guard_and_the_next_attempt_is_not_idle(folder):
+    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=0.2)
+    rests(folder)
+    carry_out(folder)
+    assert idle(folder).state == "finished"
+    hold(folder)
+    write_job(folder, last=6, guard={"stop_at": None, "idle_s": 600.0}, sample_every_s=60)
+    start(folder)
+    wait_until("its end", lambda: not is_watched(folder), timeout_s=30, every_s=0.1)
+    look(folder, idle_s=600.0)
+    wait_until("the training", lambda: events_of(folder, "train")[3:], timeout_s=120, every_s=0.1)
+    assert not judge(run_snapshot.observe(str(folder))).idle_s
+    assert not is_watched(folder), "its supervisor counts"
+
+
+def test_what_was_counted_before_a_run_is_not_said_of_it_also_where_it_came_late_to_the_disk(folder):
+    late = f"""echo '{{"idle_s": 9e9, "armed": true}}' > {folder}/activity.json"""
+    slow = ["sh", "-c", f"sleep 2; cat {folder}/facts.json"]
+    train = ["sh", "-c", f"touch {folder}/begun; cp {folder}/activity.json {folder}/seen"]
+    carry_out(folder, data=["sh", "-c", late], facts=slow, train=train)
+    assert (folder / "begun").exists()
+    assert not (folder / "seen").exists()
+
+
+def gone(folder):
+    (folder / "job.json").rename(folder / "elsewhere")
+
+
+def started(folder):
+    """Start another run on the same machines."""
+    other = folder.parent / "another"
+    other.mkdir()
+    with (other / guard.RUN_LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_until("its end", lambda: not is_watched(folder), timeout_s=30, every_s=0.1)
+
+
+@pytest.mark.parametrize("change", [partial(look, idle_s=None), gone, started])
+def test_nobody_counts_idle_time_without_a_limit_without_the_run_or_beside_another_one(folder, change):
+    write_job(folder, sample_every_s=0.2)
+    look(folder)
+    wait_until("the count", lambda: is_watched(folder), timeout_s=30, every_s=0.1)
+    change(folder)
+    wait_until("its end", lambda: not is_watched(folder), timeout_s=30, every_s=0.1)
+    (folder / "job.json").touch()
+
+
+def test_a_machine_that_does_not_answer_is_not_idle_after_a_run(folder):
+    write_job(folder, sample_every_s=0.2)
+    rests(folder)
+    carry_out(folder)
+    look(folder)
+    idle(folder)
+    (folder / "facts.json").unlink()
+    wait_until("the unknown", lambda: "null" in (folder / guard.ACTIVITY).read_text(), timeout_s=30, every_s=0.1)
+    assert judge(run_snapshot.observe(str(folder))).idle_s is None
+
+
+def test_on_a_login_host_of_a_queue_nobody_counts_idle_time(folder, monkeypatch):
+    begun = []
+    monkeypatch.setattr(guard, "detach", lambda *words, **options: begun.append(words))
+    extend(folder, None, None, idle_s=1.0)
+    write_job(folder, addresses=[batch.placeholder(0), batch.placeholder(1)])
+    extend(folder, None, None, idle_s=1.0)
+    (folder / batch.GRANTED).write_text('[["sn01", "10.0.0.1"], ["sn02", "10.0.0.2"]]')
+    extend(folder, None, None, idle_s=1.0)
+    assert len(begun) == 1, "on a machine, and neither before the queue grants nodes nor afterwards"
 
 
 def test_the_supervisor_stops_a_run_on_whose_machines_nothing_happens_and_says_for_how_long(folder):

@@ -16,7 +16,7 @@ import sample_spec
 from supervised_run import carry_out, end_run, events_of, hold, hurry, pid_of, start, wait_for_end, write_job
 
 from agent.records import event_summary
-from agent.supervise import supervisor
+from agent.supervise import detached, supervisor
 from agent.supervise.prepare import prepare
 from agent.supervise.run_context import BALLAST_BYTES, Run
 from core.polling import wait_until
@@ -44,8 +44,8 @@ def test_a_run_goes_through_its_phases_to_a_finished_end_and_more_steps_go_on_fr
 
 def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):
     nothing = types.SimpleNamespace(Popen=lambda argv, **options: None, DEVNULL=-3)
-    monkeypatch.setattr(supervisor, "subprocess", nothing)
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder / "nowhere"))
+    monkeypatch.setattr(detached, "subprocess", nothing)
+    monkeypatch.setattr(detached, "SYSTEMD", str(folder / "nowhere"))
     monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
     monkeypatch.setattr(supervisor, "LOOK_TIMEOUT_S", 30)
     with (folder / "supervisor.lock").open("w") as lock:
@@ -134,11 +134,11 @@ def test_room_is_kept_in_reserve_also_where_only_the_c_library_can_do_so(tmp_pat
 
 
 def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys):
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder))
+    monkeypatch.setattr(detached, "SYSTEMD", str(folder))
     monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
     none = dict.fromkeys(("call", "Popen"), lambda argv, **options: 0)
     nothing = types.SimpleNamespace(**none, DEVNULL=-3)
-    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    monkeypatch.setattr(detached, "subprocess", nothing)
     assert supervisor.start(str(folder)) == 1
     assert capsys.readouterr().out.strip().endswith(f"see journalctl -u microcluster-{folder.name}")
 
@@ -158,7 +158,7 @@ def by_systemd(tmp_path, monkeypatch):
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(tmp_path))
+    monkeypatch.setattr(detached, "SYSTEMD", str(tmp_path))
     return run
 
 
@@ -170,7 +170,7 @@ def words_of(run):
 def test_with_systemd_the_supervisor_is_a_unit_with_the_mark_and_options_of_ubuntu_16(by_systemd, monkeypatch):
     run = by_systemd
     monkeypatch.setenv("AS_ROOT", "yes")
-    monkeypatch.setattr(supervisor.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(detached.os, "geteuid", lambda: 0)
     assert supervisor.start(str(run)) == 0
     freed, begun = words_of(run)
     assert freed == ["systemctl", "reset-failed", "microcluster-abc123.service"]
@@ -180,7 +180,7 @@ def test_with_systemd_the_supervisor_is_a_unit_with_the_mark_and_options_of_ubun
 
 def test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user(by_systemd, monkeypatch):
     run = by_systemd
-    monkeypatch.setattr(supervisor.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
+    monkeypatch.setattr(detached.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
     assert supervisor.start(str(run)) == 0
     *_, by_sudo, begun = words_of(run)
     assert by_sudo[:3] == ["sudo", "-n", "systemd-run"]
@@ -190,14 +190,14 @@ def test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user(by_systemd,
 @pytest.mark.parametrize("without", ["rights", "sudo", "systemd-run"])
 def test_where_systemd_starts_nothing_the_supervisor_has_its_own_session(by_systemd, monkeypatch, capsys, without):
     run = by_systemd
-    monkeypatch.setattr(supervisor.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
+    monkeypatch.setattr(detached.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
     (run.parent / "bin/sudo").write_text('#!/bin/sh\nshift; exec "$@"\n')
     if without != "rights":
         (run.parent / "bin" / without).unlink()
         monkeypatch.setenv("PATH", str(run.parent / "bin"))
     begun = []
     monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(supervisor.subprocess, "Popen", recorded_by(begun, supervisor.subprocess.Popen))
+    monkeypatch.setattr(detached.subprocess, "Popen", recorded_by(begun, detached.subprocess.Popen))
     assert supervisor.start(str(run)) == 1
     assert [options["start_new_session"] for argv, options in begun if argv[0] == sys.executable] == [True]
     assert capsys.readouterr().out.strip().endswith(f"see {run}/supervisor.log")

@@ -166,7 +166,7 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setattr(pulumi, "PULUMI", slow)
-    monkeypatch.setattr(stack_outputs, "LIMIT_S", 0.2)
+    monkeypatch.setattr(stack_outputs.pulumi_state, "QUICK_S", 0.2)
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://shared")
     with pytest.raises(command_line.CommandFailed, match=r"no answer within 0.2 s. Run the same command again.$"):
         stack_outputs.find_cluster("local")
@@ -210,7 +210,7 @@ def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monk
     assert explain.explain.code(stack="dev", as_json=True) == 0
     said = capsys.readouterr()
     assert "36 times the default of 140 steps" in said.err
-    assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
+    assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $30.60"
 
 
 def test_stopping_names_the_machine_that_does_not_answer_or_was_not_looked_at(monkeypatch):

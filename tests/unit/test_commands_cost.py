@@ -91,7 +91,7 @@ def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lo
     asked = []
     monkeypatch.setattr(account_charges, "find_cluster", find)
     monkeypatch.setattr(account_charges, "open_account", lambda name, file: asked.append((name, file)) or opened())
-    monkeypatch.setattr(account_charges.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
+    monkeypatch.setattr(account_charges.config, "owner", lambda stack: Owner(stack, "0badcafe", "", "", ""))
     assert account_charges.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
     assert asked == [("softlayer", account_charges.config.read_file("local").account_config_file)]
 

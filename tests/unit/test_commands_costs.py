@@ -15,6 +15,7 @@ from microcluster.commands import account_charges, costs
 from microcluster.commands.account_charges import Statement, keep, kept
 from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.config.stack import ConfigError
+from providers.rental.account import Identity
 from providers.rental.key_file import CredentialsError
 from providers.rental.receipt import Charge
 
@@ -28,8 +29,16 @@ def charge(id: str, opened: float, closed: float | None, dollars: str, currency:
     return Charge(id, "a guest", "gpu-0", "guest_core", NOON + timedelta(hours=opened), until, None, True, *fees)
 
 
-def said(*charges: Charge, emulated: bool = False, hours: float = 100) -> Statement:
-    return Statement(MINE, emulated, NOON + timedelta(hours=hours), charges)
+def said(*charges: Charge, emulated: bool = False, hours: float = 100, account: str = "1") -> Statement:
+    return Statement(MINE, emulated, NOON + timedelta(hours=hours), charges, account)
+
+
+def answering(*rows: Charge) -> SimpleNamespace:
+    """An account that lists these charges, and holds no terms."""
+    who = Identity("1", "", "somebody", "https://api.test")
+    return SimpleNamespace(
+        charges=lambda owner, known: rows, is_emulated=False, identity=lambda: who, terms=lambda owner: None
+    )
 
 
 def leave(artifacts: Path, run: str, opened: float) -> None:
@@ -79,7 +88,7 @@ def test_what_an_account_lists_no_more_stays_in_the_kept_receipt_and_its_own_wor
     whole = keep(home, said(charge("2", 20, 30, "30")))
     assert [(row.id, row.so_far) for row in whole.charges] == [("1", 30), ("2", 30)]
     assert kept(home) == [whole]
-    assert (home.receipts / "v100-1f3a9c42.json").is_file()
+    assert (home.receipts / "v100-1f3a9c42.1.json").is_file()
 
 
 def test_what_was_open_and_is_listed_no_more_counts_until_it_was_last_seen(folder, capsys) -> None:
@@ -90,8 +99,7 @@ def test_what_was_open_and_is_listed_no_more_counts_until_it_was_last_seen(folde
 
 def test_an_account_that_has_forgotten_everything_has_nothing_open(folder, monkeypatch, capsys) -> None:
     keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
-    silent = SimpleNamespace(charges=lambda owner, known: (), is_emulated=False)
-    monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (silent, MINE))
+    monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (answering(), MINE))
     costs.costs.code()
     assert "9.00 USD in 1 rental; nothing is open" in capsys.readouterr().out
 
@@ -106,10 +114,42 @@ def test_a_torn_report_keeps_nobody_from_the_costs(folder, capsys) -> None:
     assert f"{torn} is no whole report and is left out." in shown.err and "fab report --stack v100" in shown.err
 
 
+def test_a_kept_receipt_of_another_account_or_of_none_is_never_joined(tmp_path):
+    """Finding A10: an open machine became a closed one, and real dollars emulated ones."""
+    home = home_at(tmp_path)
+    keep(home, said(charge("1", 0, None, "30"), account="2"))
+    old = said(charge("9", 0, None, "9"), emulated=True, account="")
+    (home.receipts / "v100-1f3a9c42.json").write_bytes(account_charges.STATEMENT.dump_json(old))
+    assert [row.id for row in keep(home, said(charge("2", 20, 30, "30"))).charges] == ["2"]
+    assert {one.account: [row.is_open for row in one.charges] for one in kept(home)} == {
+        "": [True],
+        "1": [False],
+        "2": [True],
+    }
+
+
+def test_what_was_kept_without_an_account_says_so_and_counts_once(folder, capsys):
+    old = said(charge("1", 0, 10, "30"), charge("9", -90, None, "9"), account="")
+    (folder / "receipts").mkdir()
+    (folder / "receipts" / "v100-1f3a9c42.json").write_bytes(
+        account_charges.STATEMENT.dump_json(dataclasses.replace(old, owner=MINE))
+    )
+    costs.costs.code(as_json=True)
+    facts = json.loads(capsys.readouterr().out)["rentals"]
+    assert [(one["account"], str(one["cost"])) for one in facts] == [(None, "9"), ("1", "30")]
+
+
+def test_rentals_that_have_a_name_are_split_by_it_though_no_time_is_between_them(tmp_path):
+    rows = charge("1", 0, 10, "30"), charge("2", 9, 20, "33"), charge("3", 19, None, "156")
+    names = {"1": "1-1f3a9c42-7", "2": "1-1f3a9c42-7", "3": "1-1f3a9c42-9"}
+    found = rentals_of(dataclasses.replace(said(*rows), names=names), tmp_path)
+    assert [(one.id, one.cost) for one in found] == [("1-1f3a9c42-7", 63), ("1-1f3a9c42-9", 156)]
+
+
 def test_a_damaged_receipt_is_left_out_with_a_sentence(tmp_path, capsys) -> None:
     home = home_at(tmp_path)
     keep(home, said(charge("1", 0, 10, "30")))
-    (home.receipts / "v100-1f3a9c42.json").write_text("{")
+    (home.receipts / "v100-1f3a9c42.1.json").write_text("{")
     assert kept(home) == []
     assert "is no kept receipt" in capsys.readouterr().err
 
@@ -128,7 +168,7 @@ def folder(tmp_path, monkeypatch) -> Path:
             raise CredentialsError("no key")
         if stack == "old":
             raise ConfigError("There is no stack file of old.")
-        return SimpleNamespace(charges=lambda owner, known: rows, is_emulated=False), MINE
+        return answering(*rows), MINE
 
     monkeypatch.setattr(account_charges, "account_and_owner", account_of)
     return tmp_path

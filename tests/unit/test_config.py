@@ -57,7 +57,7 @@ def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how
     v100 = config.parse("dev", written())
     assert v100.job.checkpoint_steps == 140
     assert origin_of(v100, "job.checkpointSteps") == (
-        "computed: at most 10 min or $1 at $13.00 an hour (list prices of 2026-05) and 1.75 s per step (+-10%); "
+        "computed: at most 10 min or $1 at $13.00 an hour (estimates of 2026-05) and 1.75 s per step, a tenth more allowed; "
         "writing takes 2% to 4% of the time"
     )
     p100 = config.parse("dev", written(cluster__flavor="AC1_16X120X100"))
@@ -67,8 +67,8 @@ def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how
 def test_an_interval_in_the_stack_file_holds_and_a_risky_one_is_warned_about() -> None:
     careless = config.parse("dev", written(job__checkpointSteps=5000))
     assert (careless.job.checkpoint_steps, origin_of(careless, "job.checkpointSteps")) == (5000, "stack file")
-    assert careless.forecast.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk")
-    assert "36 times the default of 140 steps (4.1 min and $0.88)" in careless.forecast.warning
+    assert careless.forecast.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $30.60 at risk")
+    assert "36 times the default of 140 steps (4.0 min and $0.86)" in careless.forecast.warning
     assert config.parse("dev", written(job__checkpointSteps=200)).forecast.warning == ""
     assert config.parse("dev", written(job__checkpointSteps=1)).forecast.warning == ""
     # Asking for more steps keeps the interval, because another one is another run.
@@ -76,16 +76,24 @@ def test_an_interval_in_the_stack_file_holds_and_a_risky_one_is_warned_about() -
     assert intervals == {140}
 
 
-def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of_the_prices() -> None:
+def test_the_plan_of_a_stack_has_the_limits_of_every_link_the_preparation_and_what_its_prices_are() -> None:
     plan = config.parse("dev", written()).forecast
-    assert plan.summary.startswith("1.75 s per step, 24.3 h and $316 for 50000 steps (+-10%; list prices of 2026-05")
-    assert plan.stake == "4.1 min and $0.88 between two checkpoints"
+    assert plan.summary == (
+        "0.647 to 42.2 s per step, 11.2 to 592.6 h, $156 to $7,709 for 50000 steps, with preparation "
+        "(depends on the link; estimates of 2026-05)"
+    )
+    assert plan.stake == "4.0 min and $0.86 between two checkpoints at the usual pace"
+    on_fast = plan.hours(plan.prediction.links["5 Gb/s"])
+    assert on_fast.low == pytest.approx(50_000 * plan.prediction.span.low / 3600 + 2.25, abs=0.01)
+
+
+def test_the_longest_plan_fits_a_line_and_one_machine_has_no_network_in_it() -> None:
     longest = config.parse("dev", written(job__maxSteps=10_000_000, job__batchPerGpu=4096, cluster__nodes=64)).forecast
     assert len(longest.summary) < 150
     short = config.parse("dev", written(job__maxSteps=20)).forecast
     assert short.risk(5000) == short.risk(20), "a run that is shorter than the interval risks itself and no more"
     alone = config.parse("dev", written(cluster__nodes=1)).forecast
-    assert "no network between ranks" in alone.summary
+    assert alone.summary.startswith("0.533 to 0.652 s per step, 9.7 to 15.8 h") and "(one machine; " in alone.summary
 
 
 @pytest.mark.parametrize(

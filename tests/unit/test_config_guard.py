@@ -42,7 +42,10 @@ def test_each_key_of_the_guard_is_allowed_alone(key: str, value: Any) -> None:
     ("guard", "path"),
     [
         ({"budget": 0}, "guard/budget: 0 should be greater than 0"),
-        ({"budget": 12}, "guard/budget: $12 does not pay two started hours of $13.00, one of them in reserve"),
+        (
+            {"budget": 116},
+            "guard/budget: $116 may end before an hour of training is over: preparation, data and that hour",
+        ),
         ({"budget": "250"}, "guard/budget: '250' should be a valid number"),
         ({"lease": -1}, "guard/lease: -1 should be greater than 0"),
         ({"lease": float("nan")}, "guard/lease: nan should be a finite number"),
@@ -58,6 +61,16 @@ def test_each_key_of_the_guard_is_allowed_alone(key: str, value: Any) -> None:
 def test_a_guard_that_is_wrong_is_refused_with_its_path(guard: Any, path: str) -> None:
     (found,) = problems(guard)
     assert found.startswith(path)
+
+
+def test_the_smallest_budget_pays_preparation_data_an_hour_of_training_and_the_reserve() -> None:
+    (found,) = problems({"budget": 116})
+    assert found.endswith("take up to 7.75 h at $13.00, and the guard keeps a started hour in reserve; at least 117.00")
+    assert guarded({"budget": 117}).budget == 117
+    finished = {**V100, "microcluster:job": {**V100["microcluster:job"], "data": "/data/wmt16.tar"}}
+    assert (
+        "take up to 1.75 h" in problems({"budget": 38}, finished)[0] and guarded({"budget": 39}, finished).budget == 39
+    )
 
 
 def test_a_queue_is_limited_in_node_hours_and_not_in_dollars() -> None:

@@ -44,9 +44,12 @@ def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
 
 
 def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
-    job = CLUSTER.job.model_copy(update={"max_steps": 50_000})
-    planned = dataclasses.replace(CLUSTER, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
-    assert "24.3 h and $316 for 50000 steps, +-10%" in run_text.report(planned, RUNNING, COST)
+    job = CLUSTER.job.model_copy(update={"max_steps": 50_000, "model": "transformer-base", "dataset": "wmt16-en-de"})
+    expected = {"prediction": Prediction(1.695, 0.5927, 365_285_376), "per_hour": 13.0, "port_speed_mbps": 1000}
+    expected["hosts"] = CLUSTER.hosts * 2
+    planned = dataclasses.replace(CLUSTER, job=job, **expected)
+    takes = "11.2 to 592.6 h and $156 to $7,709 for 50000 steps, with preparation"
+    assert takes in run_text.report(planned, RUNNING, COST)
     assert "planned" not in run_text.report(CLUSTER, RUNNING, COST)
 
 

@@ -9,6 +9,7 @@ import pytest
 from emulator.softlayer.settings import Settings
 from microcluster.analysis import failure_hints
 from microcluster.config import stack as config
+from microcluster.planning.recorded_runs import link_kinds
 from tools import pages
 
 ROOT = Path(__file__).parents[2]
@@ -78,17 +79,33 @@ def test_the_table_of_systems_has_every_stack_file_and_keeps_the_results_that_it
 
 
 @pytest.mark.parametrize("stack", ["p100", "v100"])
-def test_the_readme_says_what_planning_says_of_hours_and_dollars(stack: str) -> None:
-    values = {path: str(value) for path, value, _ in config.read_file(stack).origins}
-    (row,) = re.findall(rf"^\| `{stack}` \|.*\|$", README.read_text(), re.MULTILINE)
-    for part in (
-        f"{values['plan.hours']} h",
-        f"${values['plan.dollars']} ",
-        f"{values['plan.secondsPerStep']} s",
-        values["job.precision"].replace("mixed", "mixed precision"),
-        f" {values['job.batchPerGpu']}, ",
-    ):
-        assert part in row, part
+def test_the_readme_says_what_planning_says_of_each_link(stack: str) -> None:
+    known = config.read_file(stack)
+    rows = re.findall(rf"^\| `{stack}` \|.*\|$", README.read_text(), re.MULTILINE)
+    said = [tuple(cell.strip() for cell in row.split("|")[4:8]) for row in rows]
+    plan, links = known.forecast, known.forecast.prediction.links
+    assert said == [
+        (
+            link,
+            f"{step_s.text('{:.3g}')} s",
+            plan.hours(step_s).text("{:.1f}"),
+            plan.dollars(step_s).text("${:,.0f}"),
+        )
+        for link, step_s in links.items()
+    ]
+    values = {path: str(value) for path, value, _ in known.origins}
+    precision = values["job.precision"].replace("mixed", "mixed precision")
+    assert precision in rows[0] and f"| {values['job.batchPerGpu']}, " in rows[0]
+
+
+def test_the_readme_counts_the_recorded_pairs_by_their_link() -> None:
+    runs = {kind.name: kind.runs for kind in link_kinds("transformer-base")}
+    counted = f"of {sum(runs.values())} recorded pairs {runs['2 Gb/s']} had about 2 Gb/s, {runs['5 Gb/s']} had 5, {runs['0.1 Gb/s']} had 0.1"
+    assert counted in README.read_text()
+
+
+def test_the_table_of_the_back_test_is_what_recorded_runs_give() -> None:
+    assert pages.COST.read_text() == pages.cost(), "Write it again: python -m tools.pages"
 
 
 def test_every_page_is_reached_from_the_readme() -> None:

@@ -29,6 +29,7 @@ KINDS_OWN = (
     "agent/checkpoints/",
     "templates/openseq2seq/",
     "templates/texar/",
+    "microcluster/planning/recorded_runs.toml",  # Figures with their sources, which are the projects' pages.
 )
 
 

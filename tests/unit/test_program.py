@@ -12,7 +12,7 @@ from components.job import TrainingJob, TrainingJobArgs
 from microcluster.config import stack as config
 from microcluster.config.stack import Owner
 
-OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
+OWNER = Owner("dev", "1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 MACHINE = {"publicIp": "203.0.113.9", "privateIp": "10.64.21.3", "hostKey": "ssh-ed25519 BBBB"}
 OUTPUTS = {
     "softlayer:index:VirtualGuest": MACHINE,
@@ -69,6 +69,11 @@ def test_the_stack_becomes_guests_behind_one_router() -> None:
     assert {guest.inputs["domain"] for guest in guests} == {"dev-1f3a9c42.microcluster"}
 
 
+def test_a_renamed_stack_declares_what_it_did_before() -> None:
+    before, after = (declared(config.parse(name, written())) for name in ("dev", "big"))
+    assert {name: args.inputs for name, args in after.items()} == {name: args.inputs for name, args in before.items()}
+
+
 def test_with_a_private_vlan_every_guest_names_it_and_no_router() -> None:
     made = declare(cluster__privateVlan=1234)
     guests, (ledger,) = of_type(made, "VirtualGuest"), of_type(made, "Ledger")
@@ -118,7 +123,7 @@ def test_the_job_knows_every_host_what_a_step_should_take_and_what_all_machines_
     cluster = json.loads(declare()["job-run"].inputs["stdin"])
     assert [host["name"] for host in cluster["hosts"]] == ["gpu-0", "gpu-1"], "in the order of their ranks"
     assert cluster["job"]["maxSteps"] == 50000
-    assert cluster["prediction"] == {"compute_s": 0.5927, "seconds": 1.7503, "wire_bytes": 365285376}
+    assert cluster["prediction"] == {"compute_s": 0.5927, "seconds": 1.695, "wire_bytes": 365285376}
     assert cluster["per_hour"] == 8.99
     assert "prediction" not in json.loads(declare(job__model="transformer-tiny")["job-run"].inputs["stdin"])
 
@@ -129,7 +134,7 @@ def test_the_preview_warns_of_an_interval_that_puts_much_more_at_risk(monkeypatc
     declare(preview=True)
     assert said == []
     declare(preview=True, job__checkpointSteps=5000)
-    assert [text[:55] for text in said] == ["job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk"]
+    assert [text[:55] for text in said] == ["job.checkpointSteps: 5000 puts 2.4 h and $30.60 at risk"]
 
 
 def test_more_steps_change_the_facts_and_not_the_run() -> None:

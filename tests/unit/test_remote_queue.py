@@ -67,7 +67,7 @@ def test_a_key_in_the_stack_file_is_refused_with_the_place_where_it_belongs():
 
 def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
     stack = parsed(modules=["torque/6.0.2"])
-    facts = facts_of(stack, Owner("1f3a9c42", "", "/key", "/rank"))
+    facts = facts_of(stack, Owner("slurm", "1f3a9c42", "", "/key", "/rank"))
     assert facts.queue == Queue("gpu", 2, 20, 8 * 3600, ("torque/6.0.2",))
     assert (facts.mount_point, facts.container) == ("/gpfs/me/runs", None)
 
@@ -76,10 +76,10 @@ def test_the_lease_travels_with_each_submission_and_no_other_step_runs_again_for
     cluster = {**SEAWULF, "processors": 20}
     values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "pbs:sshConfig": "~/site"}
     stack = config.parse("dev", values | {"microcluster:guard": {"lease": 30}})
-    args = TrainingClusterArgs(stack, Owner("1f3a9c42", "", "/key", "/rank"))
+    args = TrainingClusterArgs(stack, Owner("dev", "1f3a9c42", "", "/key", "/rank"))
     assert (args.decided[0].lease_minutes, args.facts.lease_minutes) == (1800, None)
     rented = config.parse("dev", written() | {"microcluster:guard": {"lease": 30}})
-    assert facts_of(rented, Owner("1f3a9c42", "", "/key", "/rank")).lease_minutes is None
+    assert facts_of(rented, Owner("dev", "1f3a9c42", "", "/key", "/rank")).lease_minutes is None
 
 
 REAL = Path(__file__).parent / "real_queues"
@@ -225,7 +225,7 @@ def test_every_start_of_a_job_is_on_the_receipt_and_only_the_last_one_may_go_on(
 
 def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet():
     stack = parsed()
-    owner = Owner("1f3a9c42", "", "/key", "/rank")
+    owner = Owner("slurm", "1f3a9c42", "", "/key", "/rank")
     folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
     values = folder.document()
     assert values["shared"] == f"{folder.path}/logdir"
