@@ -9,7 +9,7 @@ from random import Random
 from microcluster.commands.account_charges import book_of
 from tests.guarded.computer import Computer, Look, Machines
 from tests.guarded.misfortunes import ALL, BLOCKING, NAMELESS, Undo
-from tests.guarded.rented import STACK, Account, opened
+from tests.guarded.rented import Account, opened
 from tools.chaos.accounts import AccountServer
 
 MINUTE_S, HOUR_S, WEEK_S = 60.0, 3600.0, 7 * 86400.0
@@ -48,7 +48,7 @@ class Case:
     is_named: bool
     """Whether the account says when the rental began: a version of before did not."""
     second: str
-    """What a second computer has: "", "key": what opens the account, or "clone": the limits too."""
+    """What a second computer has: "", "mark": the account's key alone, "key": the key folder too, or "clone": the limits too."""
     happens: tuple[Misfortune, ...]
     again: str
     """How the person rents anew: "", "ordered", or "waiting"."""
@@ -63,7 +63,7 @@ class Case:
 def case_of(seed: int, number: int) -> Case:
     """Draw a case."""
     chance = Random(f"{seed}-{number}")
-    second = chance.choice(["", "", "key", "clone"])
+    second = chance.choice(["", "", "", "mark", "key", "clone"])
     happens = []
     for kind in chance.sample(list(ALL), chance.choice([1, 1, 2, 3])):
         at = chance.choice([chance.uniform(0.05, 0.9), chance.uniform(0.9, 1.1)])
@@ -187,6 +187,8 @@ class Played:
             return
         if computer.left:
             self._check("the timer of before", computer, computer.look(computer.left))
+        for name in computer.called:
+            self._check(f"the timer of stack {name}", computer, computer.look(stack=name))
         before = computer.has_timer
         self._check("guard", computer, computer.look())
         if before and not computer.has_timer and self.account.guests():
@@ -245,7 +247,7 @@ class Played:
     def _rent_again(self) -> None:
         """Let the person rent again: no guard of the rental before may touch that."""
         account, case = self.account, self.case
-        book_of(STACK, self.computers[0].home).forget()
+        book_of(self.computers[0].stack, self.computers[0].home).forget()
         self.machines.idle_since, self.machines.stopped = None, False
         if case.again == "waiting":
             with account.approval():
@@ -285,9 +287,13 @@ def play(case: Case, server: AccountServer, other_key: str, place: Path) -> Play
         section = lease + (f", idle: {case.idle_min}}}" if case.idle_min else "}")
         for each in computers:
             has_clone = each.name == "laptop" or case.second == "clone"
-            each.set_up(section if has_clone else None)
+            if has_clone or case.second == "key":
+                each.set_up(section if has_clone else None)
             each.knows_idle = has_clone and case.idle_min is not None
         computers[0].write_state()
+        computers[0].look()
+        if case.second == "mark":
+            computers[1].take_up(account.key_file())
         played = Played(case, account, computers, machines)
         try:
             played.play()

@@ -74,6 +74,7 @@ class Computer:
         other_key: the text of a file with the key of another account.
         knows_idle: whether anything there says how long the machines may be idle.
         left: where its home was, with which a timer of before goes on.
+        stack, called: how the stack is called there, and was called before, as a timer of then says it.
         pulumi: "works", "fails", "hangs" or "missing".
         meanwhile: is called whenever a command has let time go by.
     """
@@ -89,6 +90,9 @@ class Computer:
     other_key: str = ""
     knows_idle: bool = False
     left: Path | None = None
+    has_key_alone: bool = False
+    stack: str = STACK
+    called: tuple[str, ...] = ()
     disk: str = ""
     pulumi: str = "works"
     has_timer: bool = True
@@ -105,15 +109,15 @@ class Computer:
 
     @property
     def key(self) -> Path:
-        return self.root / "key.conf"
+        return self.place / ".softlayer" if self.has_key_alone else self.root / "key.conf"
 
     @property
     def stack_file(self) -> Path:
-        return self.stacks / f"Pulumi.{STACK}.yaml"
+        return self.stacks / f"Pulumi.{self.stack}.yaml"
 
     @property
     def state(self) -> Path:
-        return self.root / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
+        return self.root / "state" / ".pulumi" / "stacks" / "microcluster" / f"{self.stack}.json"
 
     def set_up(self, section: str | None) -> None:
         """Write what `make setup` and the person write; without a section the stack file says nothing of limits."""
@@ -144,7 +148,7 @@ class Computer:
         """Write Pulumi's state of a stack that is up."""
         hosts = tuple(Host(f"gpu-{number}", str(each), "", "", "") for number, each in enumerate(self.account.ordered))
         facts = ClusterFacts(STACK, MARK, hosts, account_config_file=str(self.key)).to_json()
-        urn, of = f"urn:pulumi:{STACK}::microcluster::", "softlayer:index:"
+        urn, of = f"urn:pulumi:{self.stack}::microcluster::", "softlayer:index:"
         stack = {"urn": f"{urn}pulumi:pulumi:Stack::microcluster-{STACK}", "type": "pulumi:pulumi:Stack"}
         account_id = str(self.account.rented.account.id)
         ledger = {"urn": f"{urn}{of}Ledger::ledger", "type": f"{of}Ledger", "id": "1"}
@@ -170,9 +174,17 @@ class Computer:
     def clock(self) -> float:
         return self.account.clock + self.skew_s
 
-    def look(self, root: Path | None = None) -> Look:
+    def take_up(self, key: str) -> Look:
+        """Begin to guard with the account's key alone."""
+        self.stacks.mkdir(parents=True)
+        self.home.make()
+        self.has_key_alone = True
+        self.write_key(key)
+        return self.look(mark=MARK)
+
+    def look(self, root: Path | None = None, **options: Any) -> Look:
         """Let the guard look; with another root as a timer of before does, whose home has moved."""
-        found = self.run(guard.guard, root, as_json=True)
+        found = self.run(guard.guard, root, as_json=True, **options)
         with suppress(ValueError):
             found.facts = json.loads(found.said[found.said.rindex("\n{\n") :])
         return found
@@ -188,7 +200,7 @@ class Computer:
         said = io.StringIO("\n")
         said.seek(0, io.SEEK_END)
         with self._here(root or self.root), redirect_stdout(said), redirect_stderr(said):
-            code = command.code(stack=STACK, **options)
+            code = command.code(**{"stack": self.stack, **options})
         return Look(code, said.getvalue())
 
     def hold(self, lock: str, command: str) -> None:

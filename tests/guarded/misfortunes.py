@@ -92,7 +92,7 @@ def _stopped(lock: str, command: str) -> Callable[[Computer], Undo]:
 
 
 def _locked(computer: Computer, host: str, pid: int) -> Undo:
-    path = computer.root / "state/.pulumi/locks/organization/microcluster" / STACK / "0.json"
+    path = computer.root / "state/.pulumi/locks/organization/microcluster" / computer.stack / "0.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     entry = {"pid": pid, "username": "me", "hostname": host, "timestamp": "2026-11-23T08:00:00.0Z"}
     path.write_text(json.dumps(entry))
@@ -147,6 +147,18 @@ def _moved_home(computer: Computer) -> Undo:
     return lambda: None
 
 
+def _renamed(computer: Computer) -> Undo:
+    """Rename the stack as `pulumi stack rename` does; the timer goes on with the name of before."""
+    state, file, before = computer.state, computer.stack_file, computer.stack
+    computer.called, computer.stack = (*computer.called, before), "renamed"
+    if state.exists():
+        computer.state.write_text(state.read_text().replace(f"urn:pulumi:{before}::", "urn:pulumi:renamed::"))
+        state.unlink()
+    if file.exists():
+        file.rename(computer.stack_file)
+    return lambda: None
+
+
 def _moved_clone(computer: Computer) -> Undo:
     before, computer.stacks = computer.stacks, computer.place / "moved clone" / "it's stacks"
     computer.stacks.parent.mkdir()
@@ -198,6 +210,7 @@ HINDERING: Mapping[str, Callable[[Computer], Undo]] = {
     "a clock two hours behind": _field("skew_s", -7200.0),
     "a clock a day ahead": _field("skew_s", 86400.0),
     "a moved home": _moved_home,
+    "a renamed stack": _renamed,
     "a moved clone": _moved_clone,
     "machines that do not answer": _unreachable,
 }

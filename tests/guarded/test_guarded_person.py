@@ -143,9 +143,10 @@ def test_a_guard_acts_while_recover_asks_its_question(rental, monkeypatch):
     assert not rental.account.open
 
 
-def test_a_second_computer_without_limits_keeps_the_lease_while_the_first_one_sleeps(rental):
-    desk = rental.another()
-    assert desk.look().code == 0
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_a_second_computer_without_limits_keeps_the_lease_while_the_first_one_sleeps(rental, has_keys):
+    desk = rental.another() if has_keys else Computer("desk", rental.place / "desk", rental.account, Machines())
+    assert (desk.look() if has_keys else desk.take_up(rental.account.key_file())).code == 0
     rental.wait_until(14 * MINUTE_S)
     rental.looks(16, desk)
     assert not rental.account.open
