@@ -204,7 +204,7 @@ class Played:
             return
         if not computer.can_see:
             self.flaws.append(f"{command}: exit code 0, and the account was not seen whole")
-        if command != "guard" and self.account.guests():
+        if command in ("receipt", "down") and self.account.guests():
             self.flaws.append(f"{command}: exit code 0, and something is rented")
         if self.account.open and self.account.clock > self.due + OVER_S:
             self.flaws.append(f"{command}: exit code 0 after the limits")

@@ -251,11 +251,8 @@ class Computer:
             try:
                 for each in patches:
                     each.start()
-                if self.online:
+                with self.account.reached(lambda: self.online):
                     yield
-                else:
-                    with self.account.unreachable():
-                        yield
             finally:
                 for each in reversed(patches):
                     each.stop()
@@ -307,6 +304,7 @@ class Computer:
             return 255
         self._spend(ENGINE_S)
         self.account.cancel()
+        self.meanwhile()
         with suppress(OSError):
             self.state.write_text(json.dumps(EMPTY))
         return 0

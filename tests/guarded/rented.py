@@ -2,7 +2,7 @@
 
 import base64
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,6 +39,7 @@ SETTINGS = {
     "restricted_permissions": tuple(sorted(users.PERMISSIONS)),
 }
 HOUR_S = 3600.0
+GATEWAY = PlainTextResponse("", status_code=503)
 _NUMBERS = count()
 
 
@@ -178,12 +179,17 @@ class Account:
                     guests.approve(self.rented.account, order.id)
 
     @contextmanager
-    def unreachable(self) -> Iterator[None]:
-        """Let a gateway answer instead of the account."""
+    def reached(self, is_online: Callable[[], bool]) -> Iterator[None]:
+        """Let a gateway answer instead of the account while a computer is not online."""
         wire = self.server.wire
-        answers, wire.account = wire.account, PlainTextResponse("", status_code=503)
+        account = wire.account
+
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            await (account if is_online() else GATEWAY)(scope, receive, send)
+
+        wire.account = answer
         yield
-        wire.account = answers
+        wire.account = account
 
     def key_file(self, user: str = PERSON) -> str:
         """Return the text of a file that opens it."""

@@ -17,7 +17,7 @@ from tests.guarded.__main__ import World, the_world
 from tests.guarded.case import HOUR_S, MINUTE_S, OVER_S, case_of
 from tests.guarded.computer import Computer, Look, Machines
 from tests.guarded.misfortunes import BLOCKING, HINDERING
-from tests.guarded.rented import Account, opened
+from tests.guarded.rented import STACK, Account, opened
 
 SEED, CASES = 7, 16
 LEASE_H = Decimal(3)
@@ -135,12 +135,56 @@ def test_a_clock_that_jumps_while_the_account_is_away_cancels_nothing_early(rent
     assert not rental.account.open
 
 
+@pytest.mark.parametrize("right", [each for each in BLOCKING if each.startswith("rights")])
+def test_a_cancellation_that_fails_leaves_the_rentals_terms_in_the_account(rental, right):
+    """Another lease in the stack file counted from then on, with exit code 0."""
+    rental.laptop.pulumi = "missing"
+    undo = BLOCKING[right](rental.laptop)
+    rental.wait_until(14 * MINUTE_S)
+    rental.looks(2)
+    undo()
+    assert len(rental.account.claims()) == 1 and len(rental.account.open) == 2
+    HINDERING["another lease in the stack file"](rental.laptop)
+    rental.looks(12)
+    assert not rental.account.open
+
+
+def test_a_guard_at_ctrl_z_stands_in_no_other_ones_way(rental):
+    rental.wait_until(16 * MINUTE_S)
+    rental.laptop.hold(f"{STACK}.guard", "fab guard")
+    rental.wait_until(14 * MINUTE_S)
+    rental.looks(16)
+    assert not rental.account.open
+    assert rental.account.last_end <= rental.account.lease_end() + OVER_S
+
+
 def test_a_guard_acts_while_recover_asks_its_question(rental, monkeypatch):
     """Finding A6: the question was asked inside the lock."""
     rental.wait_until(14 * MINUTE_S)
     monkeypatch.setattr(recover, "agrees", lambda question: rental.looks(3) == [])
     rental.laptop.run(recover.recover)
     assert not rental.account.open
+
+
+@pytest.mark.parametrize("command", ["guard", "down"])
+@pytest.mark.parametrize("engine", ["works", "missing"])
+def test_a_laptop_that_sleeps_while_it_cancels_leaves_alone_what_is_rented_elsewhere(rental, command, engine):
+    account, laptop = rental.account, rental.laptop
+
+    def sleep() -> None:
+        if engine == "missing":
+            account.cancel()
+        if not account.open:
+            laptop.meanwhile = lambda: None
+            account.pass_(9 * HOUR_S)
+            account.order(2, LEASE_H, None)
+            account.pass_(600)
+
+    laptop.meanwhile, laptop.pulumi = sleep, engine
+    rental.wait_until(14 * MINUTE_S)
+    codes = [rental.laptop.look().code if command == "guard" else laptop.down().code]
+    assert len(account.open) == 2, codes
+    assert laptop.look().code == 0 and len(account.open) == 2
 
 
 @pytest.mark.parametrize("has_keys", [True, False])
