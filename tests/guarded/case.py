@@ -18,7 +18,7 @@ OVER_S = 300.0
 AT_ONCE_S, ANEW_S = 480.0, 1200.0
 """From when the account can be reached again, shortly or long after a limit: to stop, to fetch for what time is left, to cancel."""
 RESERVE_S, SHARE, CLOCKS_S = 900.0, 5, 180.0
-MOST_LOOKS, CLOSE_LOOKS, BLIND_LOOKS = 100, 16, 2
+MOST_LOOKS, BLIND_LOOKS, CLOSE_S = 100, 2, 25 * MINUTE_S
 HIDDEN_IDLE = ("an engine that hangs", "machines that do not answer")
 
 
@@ -132,16 +132,14 @@ class Played:
 
     def play(self) -> None:
         """Look until it is over, a week later, and while the person rents again."""
-        close = blind = 0
+        blind = 0
         for number in range(MOST_LOOKS):
             self.happen()
             self._tick(number)
             if not self.account.open:
                 break
-            is_near = self.account.clock > self._watched_from()
-            close, blind = (close + 1 if is_near else 0), (0 if self.reached_since else blind + 1)
-            is_quick = is_near and close < CLOSE_LOOKS and blind < BLIND_LOOKS
-            self.account.pass_(MINUTE_S if is_quick else self._pause_s())
+            blind = 0 if self.reached_since else blind + 1
+            self.account.pass_(MINUTE_S if self._is_near() and blind < BLIND_LOOKS else self._pause_s())
         self._judge()
         bill = self.account.bill
         self.account.pass_(WEEK_S)
@@ -154,11 +152,15 @@ class Played:
         if self.case.again and not self.account.open:
             self._rent_again()
 
-    def _watched_from(self) -> float:
+    def _watched(self) -> list[float]:
+        """Return from when on somebody looks every minute for a while."""
         ends = [self.begin - 2 * MINUTE_S]
         if self.machines.idle_since is not None:
             ends.append(self.machines.idle_since + (self.case.idle_min - 2) * MINUTE_S)
-        return min(ends)
+        return ends
+
+    def _is_near(self) -> bool:
+        return any(0 < self.account.clock - each < CLOSE_S for each in self._watched())
 
     def _pause_s(self) -> float:
         """Return how long nobody looks: until something happens or a limit is near, at most some while."""
@@ -166,7 +168,7 @@ class Played:
         known = [self.moment(each.at) for each in self.waiting] + [
             self.moment(each.until) for each in self.undo if each.until
         ]
-        moments = [each + 30 for each in known] + [self._watched_from() + 1, now + 5000]
+        moments = [each + 30 for each in known] + [each + 1 for each in self._watched()] + [now + 5000]
         return max(min(each for each in moments if each > now) - now, 1.0)
 
     def _tick(self, number: int) -> None:
