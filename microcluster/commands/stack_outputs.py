@@ -14,10 +14,10 @@ from microcluster.setup.errors import UserMistake
 
 
 def find_cluster(stack: str) -> ClusterFacts | None:
-    """Return the cluster's facts from the stack's outputs, or None when it is not up; its file may have changed since `up`, or be gone."""
+    """Return the cluster's facts from the stack's outputs, or None when it is not up."""
     found = _outputs(stack).get(pulumi.OUTPUT)
     if not found:
-        config.path_of(stack)  # Refuses a stack that does not exist.
+        config.path_of(stack)  # Refuses a stack that does not exist. The file of one that is up may be gone.
         return None
     facts = ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
     return facts if facts.stack == stack else replace(facts, stack=stack, label=facts.stack)

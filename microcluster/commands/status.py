@@ -9,6 +9,7 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import cost_of
 from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
+from microcluster.config.stack import ConfigError
 from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.planning.run_cost import Cost
@@ -50,6 +51,8 @@ def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
     """Return the same, or None where it cannot be found out, for whatever reason."""
     try:
         return observed(stack)
+    except ConfigError:  # The stack file is gone, and by the state nothing is up.
+        return None, Outcome("absent")
     except Exception:  # noqa: BLE001 - nobody is kept from taking a stack down by what its machines answer
         return None
 

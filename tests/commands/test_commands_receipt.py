@@ -38,7 +38,7 @@ def test_the_receipt_shows_what_is_billed_and_fails_until_nothing_is(home, onloo
 def test_an_account_that_does_not_answer_is_a_sentence(home, tmp_path):
     (home / "emulator").unlink()
     done = fab(home, "receipt")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "python -m emulator start" in done.stderr
     assert "Traceback" not in done.stderr
 

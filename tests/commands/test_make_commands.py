@@ -85,7 +85,7 @@ def test_down_without_a_key_that_removes_pulumis_own_resources_says_that_the_acc
     pulumi_state.path_of("p100", home).write_text(json.dumps(state))
     done = run(home, "down", "p100")
     assert pulumi_state.known("p100", home).resources == 0, done.stdout + done.stderr
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == 3, done.stdout + done.stderr
     assert "the account was not read" in done.stdout and "rents it again" not in done.stdout
 
 
