@@ -1,8 +1,10 @@
 """One case by a seed and a number: a rental, its limits, one or two computers, and what happens to them; and what must hold of it."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -105,6 +107,9 @@ class Played:
     idle_since: float | None = None
     """The same, for looks that could see that the machines are idle too."""
 
+    woke_at: float = 0.0
+    """When a computer woke up that had fallen asleep at its work."""
+
     def __post_init__(self) -> None:
         began = self.account.terms.first_order
         budget_end = self.account.budget_end()
@@ -115,17 +120,20 @@ class Played:
         if self.case.idles_at is not None:
             self.machines.idle_since = self.moment(self.case.idles_at)
         for each in self.computers:
-            each.meanwhile = self.happen
+            each.meanwhile = partial(self.happen, each)
 
     def moment(self, share: float) -> float:
         return self.began + share * (self.due - self.began)
 
-    def happen(self) -> None:
-        """Let happen, and end, what is due."""
+    def happen(self, at_work: Computer | None = None) -> None:
+        """Let happen, and end, what is due; a computer that falls asleep at its work goes on with it afterwards."""
         for each in [one for one in self.waiting if self.moment(one.at) <= self.account.clock]:
             self.waiting.remove(each)
             self.undo[each] = ALL[each.kind](self.computers[each.computer])
             self._say(f"{each.kind} at {self.computers[each.computer].name}")
+            if each.kind == "sleep" and at_work is self.computers[each.computer]:
+                self.account.pass_(max(self.moment(each.until) - self.account.clock, 0) + 1)
+                self.woke_at = self.account.clock
         for each in [one for one in self.undo if one.until and self.moment(one.until) <= self.account.clock]:
             self._say(f"no more: {each.kind}")
             self.undo.pop(each)()
@@ -148,7 +156,7 @@ class Played:
         self._repair()
         for each in self.computers:
             self._look(each)
-            self._check("receipt", each, each.receipt())
+            self._check("receipt", each, each.receipt)
         if self.case.again and not self.account.open:
             self._rent_again()
 
@@ -178,25 +186,27 @@ class Played:
             before = each.can_reach
             self._look(each)
             if number % 8 == 2 and each.awake:
-                self._check("receipt", each, each.receipt())
+                self._check("receipt", each, each.receipt)
             able |= before and each.can_reach
             sees_idle |= before and each.can_reach and each.knows_idle and self.machines.reachable
-        self.reached_since = (self.reached_since or now) if able else None
-        self.idle_since = (self.idle_since or now) if sees_idle else None
+        self.reached_since = max(self.reached_since or now, self.woke_at) if able else None
+        self.idle_since = max(self.idle_since or now, self.woke_at) if sees_idle else None
 
     def _look(self, computer: Computer) -> None:
         if not computer.awake:
             return
         if computer.left:
-            self._check("the timer of before", computer, computer.look(computer.left))
+            self._check("the timer of before", computer, partial(computer.look, computer.left))
         for name in computer.called:
-            self._check(f"the timer of stack {name}", computer, computer.look(stack=name))
+            self._check(f"the timer of stack {name}", computer, partial(computer.look, stack=name))
         before = computer.has_timer
-        self._check("guard", computer, computer.look())
+        self._check("guard", computer, computer.look)
         if before and not computer.has_timer and self.account.guests():
             self.flaws.append("the timer was removed while something is rented")
 
-    def _check(self, command: str, computer: Computer, look: Look) -> None:
+    def _check(self, command: str, computer: Computer, run: Callable[[], Look]) -> None:
+        could_see = computer.can_see
+        look = run()
         why = look.facts["verdict"]["why"] if look.facts else look.said.strip()[-500:]
         self._say(f"{command} at {computer.name}: {look.code} {why}")
         if "mistake in the program" in look.said:
@@ -204,7 +214,7 @@ class Played:
         self.flaws += self.account.touched()
         if look.code != 0:
             return
-        if not computer.can_see:
+        if not (could_see or computer.can_see):
             self.flaws.append(f"{command}: exit code 0, and the account was not seen whole")
         if command in ("receipt", "down") and self.account.guests():
             self.flaws.append(f"{command}: exit code 0, and something is rented")
@@ -266,7 +276,7 @@ class Played:
             self.flaws.append("cancelled the next rental")
         first = self.computers[0]
         first.write_state()
-        self._check("down", first, first.down())
+        self._check("down", first, first.down)
 
     def _say(self, text: str) -> None:
         passed = (self.account.clock - self.began) / 60
