@@ -6,8 +6,8 @@ import io
 import json
 import os
 import shutil
-import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,6 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from subprocess import CompletedProcess
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -35,6 +34,18 @@ from tests.guarded.rented import MARK, STACK, Account
 
 STOP_S, ENGINE_S = 40.0, 60.0
 KEYS = KeyPair.fresh()
+HOLDER = """
+import fcntl, json, os, signal, sys
+path, command = sys.argv[1:]
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+fcntl.flock(file, fcntl.LOCK_EX)
+os.write(file, json.dumps({"pid": os.getpid(), "command": command, "folder": "/clone", "since": "08:00:00 UTC"}).encode())
+os.kill(os.getpid(), signal.SIGSTOP)
+while True:
+    signal.pause()
+"""
+"""A command that holds a lock and that Ctrl-Z has stopped; it ends at an interrupt."""
 NOT_WRITING = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 EMPTY = {"version": 3, "checkpoint": {"stack": STACK, "latest": {}}}
 
@@ -97,7 +108,7 @@ class Computer:
     pulumi: str = "works"
     has_timer: bool = True
     meanwhile: Callable[[], None] = lambda: None
-    held: list[int] = field(default_factory=list)
+    held: list[subprocess.Popen[bytes]] = field(default_factory=list)
     """Processes that hold something."""
 
     def __post_init__(self) -> None:
@@ -206,23 +217,18 @@ class Computer:
     def hold(self, lock: str, command: str) -> None:
         """Let a process take a lock of the home and be stopped, as by Ctrl-Z."""
         path = self.root / "locks" / f"{lock}.lock"
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            _hold(path, command, write)
-        os.read(read, 1)
-        for each in (read, write):
-            os.close(each)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        words = (sys.executable, "-S", "-c", HOLDER, str(path), command)
+        holder = subprocess.Popen(words, process_group=0)
+        os.waitpid(holder.pid, os.WUNTRACED)
         os.utime(path, (self.clock, self.clock))
-        os.waitpid(child, os.WUNTRACED)
-        self.held.append(child)
+        self.held.append(holder)
 
     def let_go(self) -> None:
         """End what holds something."""
         for each in self.held:
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(each, signal.SIGKILL)
-                os.waitpid(each, 0)
+            each.kill()
+            each.wait()
         self.held.clear()
 
     @contextmanager
@@ -309,14 +315,14 @@ class Computer:
             self.state.write_text(json.dumps(EMPTY))
         return 0
 
-    def _answer(self, home: Home, *words: str, **_: Any) -> CompletedProcess[str]:
+    def _answer(self, home: Home, *words: str, **_: Any) -> subprocess.CompletedProcess[str]:
         if self.pulumi != "works":
             raise CommandFailed("`pulumi` gave no answer.")
         if words[0] == "cancel":
             shutil.rmtree(home.state / ".pulumi" / "locks", ignore_errors=True)
         if words[:2] == ("stack", "init"):
             pulumi_state.path_of(words[2], home).write_text(json.dumps(EMPTY))
-        return CompletedProcess(words, 0, "", "")
+        return subprocess.CompletedProcess(words, 0, "", "")
 
 
 class Clock(datetime):
@@ -361,20 +367,3 @@ def _disk(root: Path, failure: int | None) -> Iterator[None]:
     finally:
         for each in reversed(patches):
             each.stop()
-
-
-def _hold(path: Path, command: str, told: int) -> None:
-    """Be a command that holds a lock and that Ctrl-Z has stopped; ends at an interrupt."""
-    import fcntl  # noqa: PLC0415
-
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    of = {"pid": os.getpid(), "command": command, "folder": "/clone", "since": "08:00:00 UTC"}
-    os.write(file, json.dumps(of).encode())
-    os.write(told, b".")
-    os.kill(os.getpid(), signal.SIGSTOP)
-    while True:
-        signal.pause()

@@ -109,7 +109,7 @@ def _pulumi_asks(computer: Computer) -> Undo:
     program = computer.place / "pulumi"
     shutil.copy(shutil.which("sleep"), program)
     process = subprocess.Popen((program, "3600"))
-    computer.held.append(process.pid)
+    computer.held.append(process)
     unlock = _locked(computer, computer.name, process.pid)
 
     def end() -> None:
