@@ -38,14 +38,18 @@ HOLDER = """
 import fcntl, json, os, signal, sys
 path, command = sys.argv[1:]
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-fcntl.flock(file, fcntl.LOCK_EX)
+file = os.open(path, os.O_RDWR | os.O_CREAT)
+try:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    sys.exit()
+os.ftruncate(file, 0)
 os.write(file, json.dumps({"pid": os.getpid(), "command": command, "folder": "/clone", "since": "08:00:00 UTC"}).encode())
 os.kill(os.getpid(), signal.SIGSTOP)
 while True:
     signal.pause()
 """
-"""A command that holds a lock and that Ctrl-Z has stopped; it ends at an interrupt."""
+"""A command that holds a lock and that Ctrl-Z has stopped; it ends at an interrupt, and at once where the lock is not free."""
 NOT_WRITING = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 EMPTY = {"version": 3, "checkpoint": {"stack": STACK, "latest": {}}}
 
