@@ -69,7 +69,12 @@ QUICK = Suite("integration unit", "single modules, and the providers against emu
 WHOLE = Suite(
     "commands integration unit", "single modules, providers against emulated accounts, whole commands", 4, 30, WAITING
 )
-CHAOS = Suite("chaos hostile", "a provider that is killed at every call, machines that lie", 5, 25)
+CHAOS = Suite(
+    "chaos guarded hostile",
+    "a provider that is killed at every call, guards of careless people, machines that lie",
+    6,
+    27,
+)
 E2E = Suite("e2e", "clusters of containers, up and down", 24, 60, ("-n", "3"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -161,8 +162,10 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
             raise
         settings = newest.opens if newest and newest.opens else AccountSettings(DEFAULT)
     if cluster:
-        settings = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
-        return settings, cluster.owner
+        rented = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
+        # A home that was moved took the key's file along; the stack file names it as it is now.
+        has_moved = rented.config_file and not Path(rented.config_file).exists() and rented.name == settings.name
+        return settings if has_moved else rented, cluster.owner
     return settings, guarded or config.owner(stack).bearing
 
 

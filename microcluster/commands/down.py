@@ -1,7 +1,7 @@
 """`fab down`: stop the job, cancel everything, check the account and print the receipt."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from core.home import Home, Owner
 from core.plain_text import count, note, say
@@ -10,7 +10,7 @@ from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
 from microcluster.commands.account_charges import account_and_owner, place_of
 from microcluster.commands.apart import apart
-from microcluster.commands.command_line import FAILED, STACK, UNKNOWN, CommandFailed, local_command, run_part
+from microcluster.commands.command_line import FAILED, SENTENCES, STACK, UNKNOWN, CommandFailed, local_command, run_part
 from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
 from microcluster.commands.stop import stop
@@ -49,13 +49,34 @@ def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int
             f"Pulumi cannot cancel stack {stack}: {why} So the account itself is asked; the next `make up` or `make down` tidies the state."
         )
     account, owner = account_and_owner(stack)
+    began = began_at(stack)
     if any(row.is_open and not row.is_kept for row in account.charges(owner)):
         unsaved_work.save_before_destroy(stack, choice, stages)
         _stop_job(stack, stages)
-    return _cancel_by_account(stack, stages)
+    return _cancel_by_account(stack, stages, began)
 
 
-def _cancel_by_account(stack: str, stages: Stages) -> int:
+def began_at(stack: str) -> int | None:
+    """Return the second of the first order of the stack's rental, which tells it from every other; None where nothing says it."""
+    with suppress(*SENTENCES):
+        account, owner = account_and_owner(stack)
+        terms = account.terms(owner)
+        return terms.first_order if terms else None
+    return None
+
+
+def is_another(stack: str, began: int | None) -> bool:
+    """Say whether another rental took the place of one since: this computer may have slept, and another one ordered."""
+    newest = began_at(stack) if began else None
+    if newest in (None, began):
+        return False
+    note(f"Stack {stack} was rented again meanwhile, perhaps from another computer: that is left alone.")
+    return True
+
+
+def _cancel_by_account(stack: str, stages: Stages, began: int | None) -> int:
+    if is_another(stack, began):
+        return FAILED
     account, owner = account_and_owner(stack)
     with stages.stage("cancel", "everything in the account that has the stack's mark"):
         failed = by_account(account, owner, place_of(stack)[0].time_scale)
@@ -117,6 +138,7 @@ def _by_pulumi(home: Home, stack: str, choice: unsaved_work.Choice, stages: Stag
         is_asked = billed or bool(held.resources and not no_key)  # A queue's job is a step of Pulumi's own.
         if emulator and is_asked:
             emulated_account.answer(emulator, home, stages)
+        began = began_at(stack) if is_asked else None
         if has_machines(held, account):
             unsaved_work.save_before_destroy(stack, choice, stages)
             _stop_job(stack, stages)
@@ -125,9 +147,9 @@ def _by_pulumi(home: Home, stack: str, choice: unsaved_work.Choice, stages: Stag
         return _nothing_here(home, stack, no_key)
     if is_asked:
         code = (
-            _cancel_by_account(stack, stages)
+            _cancel_by_account(stack, stages, began)
             if code
-            else _prove_cancelled(stack, stages, in_state=bool(held.resources))
+            else _prove_cancelled(stack, stages, began, in_state=bool(held.resources))
         )
     if emulator:
         _stop_idle(emulator, home, stages)
@@ -171,10 +193,12 @@ def _destroy(home: Home, stack: str, stages: Stages) -> int:
     return code
 
 
-def _prove_cancelled(stack: str, stages: Stages, *, in_state: bool) -> int:
+def _prove_cancelled(stack: str, stages: Stages, began: int | None, *, in_state: bool) -> int:
     """Print the receipt; cancel by the mark what the state does not know."""
     if in_state and _receipt(stack, stages) == 0:
         return 0
+    if is_another(stack, began):
+        return FAILED
     with stages.stage("cancel", "what has the stack's mark and is in no state"):
         code = run_part(recover, stack=stack, cancel=True, yes=True)
     return _receipt(stack, stages) or code

@@ -15,7 +15,7 @@ from microcluster.analysis.run_state import OUTCOME, Outcome
 from microcluster.commands.account_charges import account_and_owner, guarded_owner, place_of
 from microcluster.commands.apart import apart
 from microcluster.commands.command_line import SENTENCES, CommandFailed, command, run_part
-from microcluster.commands.down import STOP_LIMIT_S, by_account, down
+from microcluster.commands.down import STOP_LIMIT_S, by_account, down, is_another
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
@@ -68,10 +68,12 @@ class StackHands:
     """The account, once it has answered."""
     answers: bool = True
     """Whether the machines did when they were asked last."""
+    began: int | None = None
+    """When the rental began that was seen last, as the account says it."""
 
     @contextmanager
     def alone(self, *, longest_s: float) -> Iterator[bool]:
-        """Say whether no other guard is at work; one that has been for longer than this is interrupted.
+        """Say whether no other guard is at work; one that has been for longer than this is interrupted, one at Ctrl-Z is not at work.
 
         The lock of the guards is beside the stack's own, which `make up` holds while it watches.
         """
@@ -82,7 +84,7 @@ class StackHands:
                 is_mine = True
             except CommandFailed as busy:
                 note(str(busy))
-                is_mine = False
+                is_mine = not isinstance(busy, locks.Busy)
                 if locks.held_s(of_guards, self.home) > longest_s:
                     locks.interrupt_holder(of_guards, self.home)
             except OSError as error:  # No limit waits for a disk.
@@ -106,6 +108,7 @@ class StackHands:
         account.check_sees_all(f"guarding stack {self.stack}")
         charges, terms = account.charges(owner, known_machines(self.stack, self.home)), account.terms(owner)
         rental = named_rental(charges, self.now(), terms, account_id, owner)
+        self.began = terms.first_order if terms else None
         if not rental.open:
             found = [each for each in account.everything() if each.owner == owner]
             to_come = account.to_come(owner, found, place_of(self.stack)[0].time_scale)
@@ -173,6 +176,8 @@ class StackHands:
             why = _why(apart(PRESSED_TIDY_S if pressing else TIDY_S, tidy, stack=self.stack))
             if not why:
                 return ""
+            if is_another(self.stack, self.began):
+                return "it was rented again meanwhile"
             note(f"guard: `make down` did not cancel everything ({why}); the account is asked itself.")
         try:
             account, owner = account_and_owner(self.stack)
@@ -323,7 +328,9 @@ class Guard:
             if verdict.fetch_by is None and self.hands.is_busy():  # A person's `make up` came while it was fetched.
                 self.tell("guard: nothing is cancelled while another command works on the stack.")
                 return record
-        record = self._keep(replace(record, begun=replace(begun, has_cancelled=True)))
+        # What an account did not take is no cancellation: this computer's clock may be wrong, and the limit far off.
+        is_cancelled = begun.has_cancelled or not record.unread
+        record = self._keep(replace(record, begun=replace(begun, has_cancelled=is_cancelled)))
         failed = self.hands.cancel(pressing=verdict.fetch_by is not None)
         if failed:
             billed = f"; it was billed at {price(record.rental)}" if record.unread and record.rental else ""

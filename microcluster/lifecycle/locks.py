@@ -86,7 +86,7 @@ def held_s(stack: str, home: Home) -> float:
 
 
 def interrupt_holder(stack: str, home: Home) -> None:
-    """Let the command that holds the stack's lock end, as Ctrl-C does; one that takes the stack down goes on."""
+    """Let the command that holds the stack's lock end, as Ctrl-C does; one that takes the stack down goes on, and a full disk is no obstacle."""
 
     def interrupt(holder: str) -> NoReturn:
         of = json.loads(holder)
@@ -96,7 +96,7 @@ def interrupt_holder(stack: str, home: Home) -> None:
             os.killpg(os.getpgid(of["pid"]), signal.SIGCONT)
         raise ProcessLookupError
 
-    with suppress(ProcessLookupError, ValueError, KeyError), locked(_path(stack, home), interrupt):
+    with suppress(OSError, ValueError, KeyError), locked(_path(stack, home), interrupt):
         pass
 
 

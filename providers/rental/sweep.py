@@ -142,7 +142,9 @@ class _Cleaning:
             self._warn(f"{sentence}.")
         ours = [each for each in found if each.owner == self._owner and not each.is_kept]
         rest = [each for each in ours if each.kind != machine]
-        failures += self._end(rest)
+        if rest and not failures:  # The key holds the rental's terms: whatever may still be billed needs them.
+            self._market.check_sees_all("removing the stack's keys")
+            failures = self._end(rest)
         if failures:
             raise ProviderError("\n".join(failures))
         if living or rest:

@@ -73,13 +73,15 @@ def test_a_stack_file_that_is_broken_meanwhile_leaves_the_price_unknown_and_says
     assert "There is no stack file of v100" in capsys.readouterr().err
 
 
-def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(monkeypatch):
-    there, asked = dataclasses.replace(CLUSTER, account_config_file="/ordered/there"), []
+def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(monkeypatch, tmp_path):
+    key = tmp_path / "key"
+    key.touch()
+    there, asked = dataclasses.replace(CLUSTER, account_config_file=str(key)), []
     monkeypatch.setattr(account_charges, "open_account", lambda name, file: asked.append((name, file)) or opened())
     monkeypatch.setattr(account_charges, "find_cluster", lambda stack: there)
     account_charges.cost_of(there)
     assert account_charges.account_and_owner("local")[1] == marks.Owner("local", there.mark)
-    assert asked == [("softlayer", "/ordered/there")] * 2
+    assert asked == [("softlayer", str(key))] * 2
 
 
 @pytest.mark.parametrize("lost", [command_line.CommandFailed("no state"), ClusterFactsError("an older cluster"), None])

@@ -110,7 +110,8 @@ class AccountServer:
         account = vendor.account(chosen)
         account.store.flush()
         reconciler = MachineReconciler(account, vendor.machine_source(account), NoMachines())
-        reconciler.start()
+        if account.waits_for_machines:
+            reconciler.start()
         injector, account.fault_injector = account.fault_injector, _no_faults(account)
         self.wire.lead_to(application(account, vendor.routes(account), vendor.holdings, door.port))
         market.settle(lambda path, body: self._post(market.authorization(chosen.api_key), path, body))
@@ -118,7 +119,8 @@ class AccountServer:
         try:
             yield Rented(market, account, chosen.state)
         finally:
-            reconciler.stop()
+            if account.waits_for_machines:
+                reconciler.stop()
             with account.lock:
                 account.store.close()
 
