@@ -52,7 +52,7 @@ MISSED_LOOKS_S = 180
 ASK_LIMIT_S, HOLD_LIMIT_S = 45, 15
 """For what machines say of a run, and for telling them their limits: a look takes at most a minute."""
 ELSEWHERE = "the computer that ordered it knows its machines, and this one does not."
-TIDY_S, PRESSED_TIDY_S = 1800, CANCEL_S
+TIDY_S, PRESSED_TIDY_S = 300, CANCEL_S
 """For a cancellation by Pulumi; then the account's own calls do it."""
 
 
