@@ -280,6 +280,13 @@ class Guard:
         begun = before.begun if run is None or run.state not in LIVING else None
         seen = Seen(now, rental, run, unread, began, begun)
         verdict = decide(limits.extended(extension), seen)
+        if verdict.step == "over" and before.lives and begun and begun.has_cancelled:
+            # Who was cancelling has not said so: keys, groups and the state may be left, which nobody bills.
+            verdict = Verdict(
+                "end",
+                f"nothing is billed, and who cancelled it at {begun.at:%H:%M} UTC did not finish",
+                reason=begun.reason,
+            )
         account, opens = self.hands.account_id() or before.account, self.hands.settings() or before.opens
         found = Record(self.who, now, verdict, rental, extension, begun, before.told, unread, began)
         return replace(found, limits=limits, account=account, opens=opens)

@@ -37,6 +37,16 @@ def test_case_1_a_guard_that_is_killed_between_any_two_rungs_is_finished_by_anot
     assert (world.is_over, world.fetched, world.saved) == (True, True, True)
 
 
+def test_case_1_a_cancellation_that_was_not_finished_is_finished_though_nothing_is_billed(world):
+    world.dies_in = "after cancel"
+    world.pass_(3 * 3600)
+    look(guard(world, LEASE))
+    assert world.is_over and not world.dies_in
+    second = guard(world, LEASE, "watch@desk")
+    assert [look(second).verdict.step for _ in range(2)] == ["over", "over"]
+    assert world.log.count("cancel") == 2
+
+
 def test_case_2_of_two_guards_one_sleeps_past_the_lease_and_the_other_acts_on_time(world):
     awake, asleep = guard(world, LEASE), guard(world, LEASE, "timer@sleeper")
     look(asleep)
