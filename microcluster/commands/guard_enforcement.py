@@ -270,7 +270,11 @@ class Guard:
         except ProviderError as error:
             unread = str(error)
         now = self.hands.now()
-        if before and (before.rental is None or rental is None or not rental.goes_on_from(before.rental)):
+        is_rented = rental is not None and (rental.open or rental.is_coming)
+        # Where nothing is rented, no other rental has begun, whatever the account still lists of the last one.
+        if before and (
+            before.rental is None or rental is None or (is_rented and not rental.goes_on_from(before.rental))
+        ):
             lasting = {key: moment for key, moment in before.began.items() if key == "account"}
             before = replace(before, begun=None, told=(), began=lasting)
         before = before or Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
