@@ -275,7 +275,11 @@ class Guard:
         except ProviderError as error:
             unread = str(error)
         now = self.hands.now()
-        if before and (before.rental is None or rental is None or not rental.goes_on_from(before.rental)):
+        is_rented = rental is not None and (rental.open or rental.is_coming)
+        # Where nothing is rented, no other rental has begun, whatever the account still lists of the last one.
+        if before and (
+            before.rental is None or rental is None or (is_rented and not rental.goes_on_from(before.rental))
+        ):
             lasting = {key: moment for key, moment in before.began.items() if key == "account"}
             before = replace(before, begun=None, told=(), began=lasting)
         before = before or Record(self.who, now, Verdict("record", "nothing was found of this rental before"))
@@ -285,6 +289,13 @@ class Guard:
         begun = before.begun if run is None or run.state not in LIVING else None
         seen = Seen(now, rental, run, unread, began, begun)
         verdict = decide(limits.extended(extension), seen)
+        if verdict.step == "over" and before.lives and begun and begun.has_cancelled:
+            # Who was cancelling has not said so: keys, groups and the state may be left, which nobody bills.
+            verdict = Verdict(
+                "end",
+                f"nothing is billed, and who cancelled it at {begun.at:%H:%M} UTC did not finish",
+                reason=begun.reason,
+            )
         account, opens = self.hands.account_id() or before.account, self.hands.settings() or before.opens
         found = Record(self.who, now, verdict, rental, extension, begun, before.told, unread, began)
         return replace(found, limits=limits, account=account, opens=opens)

@@ -37,20 +37,22 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
 
 
 def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resource, datetime | None]]:
-    """Yield what the journal knows to have been ordered and closed, and when it ended."""
+    """Yield what the journal knows to have been ordered and has ended, and when: another computer may have ended a machine."""
     journal = Journal(owner.stack, owner.mark, market.whoami().account_id)
     dates = {each["id"]: views.moment(each.get("at")) for each in journal.events() if each["event"] == "closed"}
     for kind in (MACHINE, DRIVE, NETWORK):
         for object_id, intent in journal.made(kind).items():
-            if object_id not in dates or object_id in living:
+            if object_id in living:
                 continue
-            opened, closed = views.moment(intent.at), dates[object_id]
+            opened, closed = views.moment(intent.at), dates.get(object_id)
             if kind == MACHINE:
                 events = market.events(object_id)
                 made, gone = views.of_name(events, "create") or {}, views.of_name(events, "deactivate") or {}
                 opened = views.moment(made.get("dtCreated")) or opened
                 closed = views.moment(gone.get("dtFinished") or gone.get("dtCreated")) or closed
-            yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=_sold(kind, intent.sold)), closed
+            if closed or object_id in dates:
+                inputs = _sold(kind, intent.sold)
+                yield Resource(kind, object_id, intent.called, owner, since=opened, inputs=inputs), closed
 
 
 def _sold(kind: str, text: str) -> Mapping[str, Any]:

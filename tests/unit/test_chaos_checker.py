@@ -5,9 +5,10 @@ import pytest
 from tools.chaos.checker import judge, wrong_receipts
 
 MARK = "1f3a9c42"
+OWNER = f"test-{MARK}"
 NAME = f"gpu-0.test-{MARK}.microcluster"
-DESTROYED = {"mark": MARK, "names": frozenset(), "orders": 1}
-UP = {"mark": MARK, "names": frozenset({NAME}), "orders": 1}
+DESTROYED = {"owner": OWNER, "names": frozenset(), "orders": 1}
+UP = {"owner": OWNER, "names": frozenset({NAME}), "orders": 1}
 
 
 def event(at, happened, what="billing_item", number=1, **facts):
@@ -26,7 +27,7 @@ def receipt_of(total, *hosts):
 def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
     history = [event(0, "made"), event(7200, "closed")]
     assert judge(history, **DESTROYED).breaches == []
-    assert wrong_receipts(history, MARK, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
+    assert wrong_receipts(history, OWNER, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
 
 
 def test_a_machine_that_is_still_billed_is_an_orphan_and_one_that_is_wanted_without_a_bill_is_reported():
@@ -42,24 +43,24 @@ def test_a_second_order_is_a_duplicate_even_when_it_was_cancelled_at_once():
 def test_an_order_after_the_cancellation_is_a_duplicate_only_where_one_order_was_enough():
     history = [event(0, "made"), event(1, "closed"), event(2, "made", number=2)]
     assert judge(history, **UP).duplicates == [f"{NAME} was ordered 2 times, not 1"]
-    assert judge(history, MARK, frozenset({NAME})).breaches == []
+    assert judge(history, OWNER, frozenset({NAME})).breaches == []
 
 
 @pytest.mark.parametrize("total", ["2.40", "0.00", "10.50"])
 def test_a_receipt_that_is_off_by_more_than_one_hour_is_wrong(total):
     history = [event(0, "made"), event(7201, "closed")]
-    assert len(wrong_receipts(history, MARK, [receipt_of(total, "gpu-0")])) == 1
+    assert len(wrong_receipts(history, OWNER, [receipt_of(total, "gpu-0")])) == 1
 
 
 @pytest.mark.parametrize("named", [(), ("gpu-0",), ("gpu-1", "gpu-1")])
 def test_a_machine_that_was_charged_for_and_has_no_line_on_the_receipt_is_missed(named):
     lives = [event(0, "made"), event(5, "closed"), event(9, "made", number=2), event(12, "closed", number=2)]
-    wrong = wrong_receipts(lives, MARK, [receipt_of("5.00", *named)])
+    wrong = wrong_receipts(lives, OWNER, [receipt_of("5.00", *named)])
     assert wrong == ["the receipt does not name gpu-0, for which the account charged"] * (2 - named.count("gpu-0"))
 
 
 @pytest.mark.parametrize(
-    ("what", "notes"), [("ssh_key", f"microcluster test-{MARK}"), ("security_group", f"x-{MARK}: y")]
+    ("what", "notes"), [("ssh_key", f"microcluster test-{MARK}"), ("security_group", f"x {OWNER}: y")]
 )
 def test_an_unbilled_object_that_is_left_is_reported(what, notes):
     made = event(0, "made", what, domain=None, host=None, notes=notes)
@@ -69,10 +70,12 @@ def test_an_unbilled_object_that_is_left_is_reported(what, notes):
 
 def test_two_groups_of_one_name_are_a_duplicate():
     made = event(0, "made", "security_group", domain=None, host=None, notes=f"microcluster test-{MARK}: members")
-    assert len(judge([made, {**made, "id": 2}], MARK, frozenset()).duplicates) == 2
+    assert len(judge([made, {**made, "id": 2}], OWNER, frozenset()).duplicates) == 2
 
 
-@pytest.mark.parametrize("domain", ["example.com", f"test-{MARK}0.microcluster", "test-00000000.microcluster"])
+@pytest.mark.parametrize(
+    "domain", ["example.com", f"test-{MARK}0.microcluster", "test-00000000.microcluster", f"copy-{MARK}.microcluster"]
+)
 def test_what_is_somebody_elses_must_not_change(domain):
     history = [event(0, "made", domain=domain), event(1, "closed", domain=domain)]
     assert judge(history, **DESTROYED).orphans == ["somebody else's billing_item 1 was closed"]

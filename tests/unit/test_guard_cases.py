@@ -9,6 +9,7 @@ from played_guard import BEGAN, World, guard, look, ran, watch
 
 from microcluster.guard.decision import NEVER_S, Limits
 from microcluster.guard.records import Book
+from microcluster.guard.rental import Rental
 from microcluster.setup.errors import FAILED, UNKNOWN
 from providers.rental.account import Extension, Terms
 
@@ -35,6 +36,19 @@ def test_case_1_a_guard_that_is_killed_between_any_two_rungs_is_finished_by_anot
         world.pass_(60)
     watch(world, second, hours=1)
     assert (world.is_over, world.fetched, world.saved) == (True, True, True)
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_case_1_a_cancellation_that_was_not_finished_is_finished_though_nothing_is_billed(world, is_listed):
+    world.dies_in = "after cancel"
+    world.pass_(3 * 3600)
+    look(guard(world, LEASE))
+    assert world.is_over and not world.dies_in
+    if not is_listed:
+        world.rental = lambda: Rental(world.now)
+    second = guard(world, LEASE, "watch@desk")
+    assert [look(second).verdict.step for _ in range(2)] == ["over", "over"]
+    assert world.log.count("cancel") == 2
 
 
 def test_case_2_of_two_guards_one_sleeps_past_the_lease_and_the_other_acts_on_time(world):

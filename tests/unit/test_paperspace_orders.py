@@ -114,6 +114,16 @@ def test_another_computer_with_the_stacks_keys_adopts_the_machine_and_knows_its_
     assert len(team.names("machines")) == 1
 
 
+def test_a_machine_that_another_computer_has_ended_stays_on_the_receipt(home, team, renter):
+    net = network(team, renter)
+    machine = renter.create("Machine", networkId=net)
+    (home / "journal").rename(home / "kept")
+    renter.delete("Machine", machine, networkId=net)
+    (home / "kept").rename(home / "journal")
+    rows = [row for row in OpenedAccount(renter.market).charges(renter.owner) if row.host == "gpu-0"]
+    assert [(row.id, row.is_open) for row in rows if not row.is_part] == [(machine.resource_id, False)]
+
+
 def test_two_orders_of_one_host_name_have_different_host_keys(team, renter):
     net = network(team, renter)
     first = renter.create("Machine", networkId=net)

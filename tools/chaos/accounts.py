@@ -52,10 +52,16 @@ class Rented:
         """The file that says where the account is, and how to log in."""
         return self.folder / VENDORS[self.market.vendor].client_file
 
-    def stop_faults(self) -> None:
-        """Let nothing go wrong any more; lists that lag behind go on lagging."""
+    def stop_faults(self) -> FaultInjector:
+        """Let nothing go wrong any more; lists that lag behind go on lagging. Return what went wrong."""
         with self.account.lock:
-            self.account.fault_injector = _no_faults(self.account)
+            injector, self.account.fault_injector = self.account.fault_injector, _no_faults(self.account)
+        return injector
+
+    def inject(self, faults: FaultInjector) -> None:
+        """Let things go wrong from now on."""
+        with self.account.lock:
+            self.account.fault_injector = faults
 
     def pass_hours(self, hours: float) -> None:
         """Let the account's clock go on, so that a charge grows."""

@@ -9,7 +9,7 @@ from itertools import count, product
 from random import Random
 from typing import Any
 
-from tools.chaos import queue, workers
+from tools.chaos import guard, queue, workers
 from tools.chaos.checker import Verdict, billed
 from tools.chaos.engine import Outcome, Verb
 from tools.chaos.market import Market
@@ -22,11 +22,10 @@ from tools.chaos.workers import WORKERS, Theatre
 TLS_EVERY, BROKEN_SHARE = 5, 0.05
 SOFTER = tuple(blow for blow in Blow if blow is not Blow.KILL)
 """After these a provider may still write its state."""
-SLOW_S = 0.05
 BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")
 LONGEST_STORM = 3
 """Commands while faults are injected, before they end."""
-SIZES = {"command line": 5, "queue": 8, "kill": 110, "loss": 16, "faults": 40, "paperspace": 24}
+SIZES = {"command line": 5, "queue": 8, "guard": 12, "kill": 110, "loss": 16, "faults": 40, "paperspace": 24}
 """How many cases of each sweep a sample has; of the kills at least as many as it takes to strike everything once. Those that wait longest come first."""
 OF_A_SEED = 100_000
 MANY = 200
@@ -70,7 +69,7 @@ class Case:
             settings["list_lag_s"] = max(chance.uniform(-2, 1) * market.longest_lag_s, 0.0)
         if self.attack is None:
             settings["tls"] = self.seed % 2 == 1
-            settings["faults"] = _fault_rates(market, chance, is_tls=settings["tls"])
+            settings["faults"] = market.fault_rates(chance, is_tls=settings["tls"])
         elif self.seed % TLS_EVERY == 0:
             settings["tls"] = True
             settings["faults"] = {"broken_tls": BROKEN_SHARE}
@@ -110,14 +109,6 @@ class Case:
         lost = f"; its state {self.damage}" if self.damage else ""
         journal = " and its journal gone" if self.is_journal_lost else ""
         return f"{self.place}: {what}{lost}{journal}; then {self.then}; seed {self.seed}"
-
-
-def _fault_rates(market: Market, chance: Random, *, is_tls: bool) -> dict[str, float]:
-    """Mix the kinds of faults; half the accounts have TLS, which breaks too."""
-    kinds = (*market.fault_kinds, "broken_tls") if is_tls else market.fault_kinds
-    weights = {kind: chance.random() ** 2 for kind in kinds}
-    share = market.fault_share / sum(weights.values())
-    return {kind: share * weight for kind, weight in weights.items()} | {"slow_s": SLOW_S}
 
 
 def _storm(stage: Stage, chance: Random) -> int | None:
@@ -192,6 +183,7 @@ def laid_out(seed: int) -> Sweeps:
         "faults": [*storms(Place.SOFTLAYER, 500, seed)],
         "paperspace": [*kills(Place.PAPERSPACE, seed), *storms(Place.PAPERSPACE, 60, seed)],
         "queue": [*queue.cases(seed)],
+        "guard": [*guard.cases(seed)],
     }
     numbers = count(1)
     return {name: {next(numbers): case for case in cases} for name, cases in lists.items()}
@@ -208,7 +200,11 @@ def counted(seed: int, pool: ProcessPoolExecutor) -> Sweeps:
         for key, number in calls.items():
             fewest[key] = min(number, fewest.get(key, MANY))
 
+    of_guard = dict(zip(guard.MARKETS, pool.map(guard.count_calls, guard.MARKETS), strict=True))
+
     def is_made(case: workers.Case) -> bool:
+        if isinstance(case, guard.Case):
+            return case.number <= of_guard[case.vendor]
         attack = case.attack if isinstance(case, Case) else None
         return not attack or attack.number <= fewest[case.place, attack.verb]
 

@@ -14,6 +14,8 @@ from typing import Any
 
 Line = Mapping[str, Any]
 HOUR_S = 3600
+CENT = Decimal("0.01")
+"""Receipts are rounded to it."""
 CHANGED = ("cancelled", "closed", "removed")
 RECEIPT_TOTAL = re.compile(r"rented for ([0-9.]+) in all")
 RECEIPT_ROW = re.compile(r"^ *(\S+) +(?!its )\S.*: \d{4}-\d\d-\d\d [\d:]{8} to ", re.MULTILINE)
@@ -61,19 +63,20 @@ class Verdict:
             mine += [each for each in its if each not in mine]
 
 
-def judge(history: Iterable[Line], mark: str, names: frozenset[str], orders: int | None = None) -> Verdict:
+def judge(history: Iterable[Line], owner: str, names: frozenset[str], orders: int | None = None) -> Verdict:
     """Judge a history against what was wanted.
 
     Args:
+        owner: label and mark that everything of ours bears: what bears one of them is somebody else's.
         names: the machines that have to be billed at the end.
         orders: at most so many for each machine in all; None where a new one after a cancellation is right.
     """
     lines = list(history)
     verdict = Verdict()
-    ours = [each for each in billed(lines) if _belongs(each.name, mark)]
+    ours = [each for each in billed(lines) if _belongs(each.name, owner)]
     _count_orders(ours, orders, verdict)
     _count_open(ours, names, verdict)
-    there = left_over(lines, mark)
+    there = left_over(lines, owner)
     notes = Counter(there.values())
     for what, note in there.items():
         if not names:
@@ -82,19 +85,19 @@ def judge(history: Iterable[Line], mark: str, names: frozenset[str], orders: int
             verdict.duplicates.append(f"{what} is there twice")
     # Nobody but us acts on the account, so that it was we who changed what is not ours.
     for line in _events(lines):
-        owner = str(line.get("domain") or line.get("notes") or "")
-        if line["event"] in CHANGED and line["what"] != "vlan" and not _belongs(owner, mark):
+        name = str(line.get("domain") or line.get("notes") or "")
+        if line["event"] in CHANGED and line["what"] != "vlan" and not _belongs(name, owner):
             verdict.orphans.append(f"somebody else's {line['what']} {line['id']} was {line['event']}")
     return verdict
 
 
-def wrong_receipts(history: Iterable[Line], mark: str, said: Iterable[str]) -> list[str]:
+def wrong_receipts(history: Iterable[Line], owner: str, said: Iterable[str]) -> list[str]:
     """Compare the receipts in what a command has just said with the charges of a history that ends there.
 
     A receipt is written when nothing is open any more, so that its total is final. The hour by which it may be off is no machine:
     each that was charged for has a line of its own.
     """
-    ours = [each for each in billed(history) if _belongs(each.name, mark)]
+    ours = [each for each in billed(history) if _belongs(each.name, owner)]
     hosts = Counter(each.name.partition(".")[0] for each in ours)
     charged = sum((each.dollars for each in ours), Decimal(0))
     unit = max((each.per_hour for each in ours), default=Decimal(0))
@@ -105,9 +108,25 @@ def wrong_receipts(history: Iterable[Line], mark: str, said: Iterable[str]) -> l
             missing = hosts - Counter(RECEIPT_ROW.findall(text))
             wrong += [f"the receipt does not name {host}, for which the account charged" for host in missing.elements()]
         for total in totals:
-            if abs(Decimal(total) - charged) > unit:
+            if abs(Decimal(total) - charged) > unit + CENT:
                 wrong.append(f"the receipt says {total}, the account charged {charged}")
     return wrong
+
+
+def wrong_bill(history: Iterable[Line], owner: str, hours: tuple[float, float], shown: Mapping[str, Any]) -> list[str]:
+    """Compare `fab receipt --json` with the charges of a history, and each machine's hours with those that it may have been billed."""
+    ours = [each for each in billed(history) if _belongs(each.name, owner)]
+    charged = sum((each.dollars for each in ours), Decimal(0))
+    unit = max((each.per_hour for each in ours), default=Decimal(0))
+    hosts = Counter(each.name.partition(".")[0] for each in ours)
+    missing = hosts - Counter(row["host"] for row in shown["items"] if not row["is_part"])
+    wrong = [f"the receipt does not name {host}, for which the account charged" for host in missing.elements()]
+    if abs(Decimal(shown["total"]) - charged) > unit + CENT or shown["open"]:
+        wrong.append(f"the receipt says {shown['total']} and {shown['open']} open, the account charged {charged}")
+    lived = {each.name: each.dollars / each.per_hour for each in ours}
+    return wrong + [
+        f"{name} was billed for {lived[name]} h" for name in lived if not hours[0] <= lived[name] <= hours[1]
+    ]
 
 
 def billed(history: Iterable[Line]) -> list[Billed]:
@@ -123,13 +142,13 @@ def billed(history: Iterable[Line]) -> list[Billed]:
     return list(found.values())
 
 
-def left_over(history: Iterable[Line], mark: str) -> dict[str, str]:
-    """Collect the unbilled things under a mark that were made and never removed, each with its notes."""
+def left_over(history: Iterable[Line], owner: str) -> dict[str, str]:
+    """Collect the unbilled things of an owner that were made and never removed, each with its notes."""
     there: dict[str, str] = {}
     for line in _events(history, "ssh_key", "security_group"):
         notes = f"{line['what']} {line.get('notes')}"
         what = f"{line['what']} {line['id']}"
-        if line["event"] == "made" and _belongs(notes, mark):
+        if line["event"] == "made" and _belongs(notes, owner):
             there[what] = notes
         elif line["event"] == "removed":
             there.pop(what, None)
@@ -142,8 +161,8 @@ def _events(history: Iterable[Line], *whats: str) -> Iterator[Line]:
             yield line
 
 
-def _belongs(name: str, mark: str) -> bool:
-    return bool(re.search(rf"-{mark}(\.microcluster$|[ :]|$)", name))
+def _belongs(name: str, owner: str) -> bool:
+    return bool(re.search(rf"(^|[. ]){owner}(\.microcluster$|[ :]|$)", name))
 
 
 def _count_orders(ours: list[Billed], orders: int | None, verdict: Verdict) -> None:

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 PROVIDER = "providers.softlayer.__main__"
-IMPORTED_ONCE = [PROVIDER, "providers.paperspace.__main__", "emulator.cli", "tools.chaos.cases"]
+IMPORTED_ONCE = [PROVIDER, "providers.paperspace.__main__", "emulator.cli", "tools.chaos.cases", "tools.chaos.guard"]
 """Nothing of gRPC's may be made by an import, for its threads would not survive a fork."""
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(IMPORTED_ONCE)

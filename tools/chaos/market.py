@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from tools.chaos.provider import Resource
 
 HOSTNAMES = ("gpu-0", "gpu-1")
+LEASE_H = 6
+SLOW_S = 0.05
 Made = Mapping[str, Resource]
 Post = Callable[[str, Any], Any]
 """Sends a body to a path of the account, and returns the answer."""
@@ -52,3 +55,10 @@ class Market:
     only_machines_cost: bool = True
     in_checkers_words: Callable[[Line], Iterator[Line]] = lambda line: iter((line,))
     prepare: Callable[[Path], None] = lambda home: None
+
+    def fault_rates(self, chance: Random, *, is_tls: bool) -> dict[str, float]:
+        """Mix the kinds of faults; half the accounts have TLS, which breaks too."""
+        kinds = (*self.fault_kinds, "broken_tls") if is_tls else self.fault_kinds
+        weights = {kind: chance.random() ** 2 for kind in kinds}
+        share = self.fault_share / sum(weights.values())
+        return {kind: share * weight for kind, weight in weights.items()} | {"slow_s": SLOW_S}

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from core.home import owner_mark
-from tools.chaos.market import HOSTNAMES, Declared, Line, Made, Market, Post, Program
+from tools.chaos.market import HOSTNAMES, LEASE_H, Declared, Line, Made, Market, Post, Program
 from tools.chaos.provider import STACK
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -16,13 +16,19 @@ KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 PUBLIC_KEY = KEY.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 MARK = owner_mark(PUBLIC_KEY)
 DOMAIN = f"{STACK}-{MARK}.microcluster"
-OTHER_DOMAINS = (f"{STACK}-00000000.microcluster", "other-11111111.microcluster", "example.com")
+OTHER_DOMAINS = (
+    f"{STACK}-00000000.microcluster",
+    f"copy-{MARK}.microcluster",
+    "other-11111111.microcluster",
+    "example.com",
+)
 SIZE = {"region": "ny2", "machineType": "P4000x2", "templateId": "twnlo3zj", "diskGb": 50, "publicIpType": "static"}
 DRIVE_GB = 250
 
 
 def _cluster() -> Program:
     ledger = {"mark": MARK, **SIZE, "stack": STACK, "nodes": len(HOSTNAMES), "driveGb": DRIVE_GB}
+    ledger["leaseMinutes"] = LEASE_H * 60
     network = {"mark": MARK, "name": "net", "region": SIZE["region"]}
     drive = {"name": "data", "sizeGb": DRIVE_GB}
     return [
@@ -63,7 +69,7 @@ def _in_checkers_words(line: Line) -> Iterator[Line]:
         yield {**line, "host": host, "domain": domain}
     elif what in ("network", "drive", "script", "public_ip") and event in ("made", "removed"):
         # An address has no name, and other people have none here.
-        notes = name or f"address-{line['ref']}-{MARK}"
+        notes = name or f"address {line['ref']} of {STACK}-{MARK}"
         yield {**line, "what": "security_group", "notes": notes}
 
 

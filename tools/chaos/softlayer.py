@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from tools.chaos.market import HOSTNAMES, Declared, Made, Market, Post, Program
+from tools.chaos.market import HOSTNAMES, LEASE_H, Declared, Made, Market, Post, Program
 from tools.chaos.provider import STACK
 
 MARK = "1f3a9c42"
@@ -27,7 +27,7 @@ RULES = [
 
 def cluster(hostnames: tuple[str, ...] = HOSTNAMES) -> Program:
     """Declare a cluster."""
-    ledger = {"mark": MARK, "stack": STACK, "nodes": len(hostnames), **SIZE}
+    ledger = {"mark": MARK, "stack": STACK, "nodes": len(hostnames), "leaseMinutes": LEASE_H * 60, **SIZE}
     key = {"mark": MARK, "label": f"{STACK}-{MARK}", "publicKey": PUBLIC_KEY}
     members = {"mark": MARK, "name": f"{STACK}-{MARK}-members", "description": "members", "rules": RULES}
     return [
@@ -52,12 +52,12 @@ def _guest(hostname: str, made: Made) -> dict[str, Any]:
 
 
 def _settle(post: Post) -> None:
-    """Order a machine, a key and a group of another stack, and a stranger's machine."""
+    """Order a machine, a key and a group of another stack, and the machines of a copied folder of keys and of a stranger."""
 
     def ask(place: str, *arguments: Any) -> Any:
         return post(f"/rest/v3.1/SoftLayer_{place}.json", {"parameters": arguments})
 
-    for domain in (f"{STACK}-{OTHER_MARK}.microcluster", "example.com"):
+    for domain in (f"{STACK}-{OTHER_MARK}.microcluster", f"copy-{MARK}.microcluster", "example.com"):
         guest = ask("Virtual_Guest/createObject", _template(domain))
         ask(f"Virtual_Guest/{guest['id']}/setTags", ",".join(TAGS))
     notes = f"microcluster {STACK}-{OTHER_MARK}"

@@ -79,7 +79,7 @@ class Stage(ABC):
         self.rented = rented
         self.home = home
         self.domain = domain
-        self.mark = domain.removesuffix(".microcluster").rpartition("-")[2]
+        self.owner = domain.removesuffix(".microcluster")
         self.names = frozenset(f"{hostname}.{domain}" for hostname in HOSTNAMES)
         self.verdict = Verdict()
 
@@ -106,13 +106,13 @@ class Stage(ABC):
 
     def judge(self, names: frozenset[str], orders: int | None) -> None:
         """Judge what the account has lived through; ``names`` are the machines that have to be there."""
-        self.verdict.add(judge(self.rented.history(), self.mark, names, orders))
+        self.verdict.add(judge(self.rented.history(), self.owner, names, orders))
 
     def compare_receipts(self, said: list[str]) -> None:
         """Compare the receipts in what was said with the account's charges until now."""
         history = self.rented.history()
         if self.rented.market.only_machines_cost or any(each.name in self.names for each in billed(history)):
-            self.verdict.wrong_dollars += wrong_receipts(history, self.mark, said)
+            self.verdict.wrong_dollars += wrong_receipts(history, self.owner, said)
 
 
 class EngineStage(Stage):
