@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +40,8 @@ DUE_H, BILLED_H = LEASE_H - 0.2, (LEASE_H, LEASE_H + 3)
 """When guards look, and how many hours are billed: a busy computer loses some."""
 LIMIT_S = 180.0
 OVER, NOTHING_TO_TAKE_UP = 0, 2
+ENDED = (OVER, NOTHING_TO_TAKE_UP)
+"""The exit codes that may stand only where nothing is billed."""
 BAD_WORDS = ("Traceback", "mistake in the program")
 
 
@@ -149,7 +152,7 @@ class Guards:
         notes = (self.stage.home / "guard.log").read_text()
         text = f"a guard {'elsewhere' if elsewhere else 'here'} ended with {code} and said '{(said + notes)[-800:]}'"
         still = {each.name for each in billed(self.stage.rented.history()) if each.closed is None} & self.stage.names
-        if code in (OVER, NOTHING_TO_TAKE_UP) and still:
+        if code in ENDED and still:
             self.verdict.orphans.append(f"{', '.join(sorted(still))} is billed and {text}")
         if code is None or not (said + notes).strip() or any(words in notes for words in BAD_WORDS):
             self.verdict.prompts.append(text)
@@ -161,7 +164,7 @@ class Guards:
         codes = [self.look(elsewhere=elsewhere)]
         if elsewhere or codes != [OVER]:
             codes.append(self.look())
-        if codes[-1] != OVER:
+        if codes[-1] != OVER or (elsewhere and codes[0] not in ENDED):
             self.verdict.prompts.append(f"guards that nobody disturbed ended with {codes}")
         code, said = self._run(self.here, "receipt")
         shown = json.loads(said or '{"items": [], "total": "0", "open": -1}')
@@ -176,10 +179,8 @@ class Guards:
         self, home: Path, verb: str, mark: str = "", running: list[Process] | None = None
     ) -> tuple[int | None, str]:
         """Run a command; return its exit code, None for one that was killed or hangs, and what it printed."""
-        user, log = (
-            {"MICROCLUSTER_HOME": str(home), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
-            self.stage.home / "guard.log",
-        )
+        user = {"MICROCLUSTER_HOME": str(home), "HOME": str(home), "NO_PROXY": "127.0.0.1"}
+        log = self.stage.home / "guard.log"
         log.write_text("")
         process = fork(COMMANDS, [verb, mark], user, log)
         if running is not None:
@@ -196,11 +197,9 @@ class Guards:
 def cases(seed: int) -> Iterator[Case]:
     """List each call of a guard at each moment; then runs that meet faults."""
     chance = Random(seed)
-    calls = [(number, moment) for number in range(1, MOST_CALLS + 1) for moment in Moment] + [
-        (0, Moment.BEFORE)
-    ] * STORMS
+    strikes = list(product(range(1, MOST_CALLS + 1), Moment))
     for vendor in MARKETS:
-        for place, (number, moment) in enumerate(calls):
+        for place, (number, moment) in enumerate(strikes + [(0, Moment.BEFORE)] * STORMS):
             blow = chance.choice((Blow.KILL, Blow.KILL, Blow.TERM))
             yield Case(vendor, number, moment, blow, chance.random() < 0.4, seed * 1000 + place)
 
