@@ -3,6 +3,8 @@
 Only the standard library: setup runs before any package is installed.
 """
 
+import errno
+import os
 import re
 import sys
 from typing import Any, TextIO
@@ -18,6 +20,9 @@ CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200e\u200f\
 """C0 without tab and line ends, DEL, C1, and direction marks."""
 UNITS = ((172800, 86400, "days", 3600, "h"), (3600, 3600, "h", 60, "min"), (60, 60, "min", 1, "s"))
 """Lower limit in seconds; seconds and name of the unit, and of the next smaller one."""
+BY_TIMER = "MICROCLUSTER_GUARD"
+"""The variable with which a timer says that it is one: nobody reads at once what its command prints."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 SURROGATES = re.compile(r"[\ud800-\udfff]")
 """They cannot be encoded."""
 
@@ -46,8 +51,18 @@ def shown(value: Any) -> str:
 
 
 def say(text: str, out: TextIO | None = None, end: str = "\n") -> None:
-    """Print ``text`` without control characters and flush; to standard output by default."""
-    print(lines(text), file=out or sys.stdout, end=end, flush=True)
+    """Print ``text`` without control characters and flush; to standard output by default.
+
+    A full disk keeps a guard that a timer started from nothing: what it says then is lost, and so is every note.
+    """
+    out = out or sys.stdout
+    try:
+        print(lines(text), file=out, end=end, flush=True)
+    except OSError as error:
+        if error.errno not in NO_ROOM or not (out is sys.stderr or os.environ.get(BY_TIMER)):
+            raise
+        # Also for what is printed by others, and for what is still in the buffer.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def note(text: str) -> None:

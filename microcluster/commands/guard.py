@@ -12,7 +12,7 @@ from typing import Any
 from agent.supervise.guard import CAUSES
 from core.catalog.billing_rules import DOLLARS, money
 from core.home import Home, stack_of
-from core.plain_text import duration, note, say
+from core.plain_text import BY_TIMER, duration, note, say
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import account_and_owner, book_of, guarded_owner, place_of, take_up
 from microcluster.commands.command_line import (
@@ -35,8 +35,6 @@ from microcluster.lifecycle import account_opening, emulated_account, pulumi_sta
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
 from providers.rental.account import Extension
 
-BY_TIMER = "MICROCLUSTER_GUARD"
-"""The variable with which a timer says that it is one."""
 LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
 MOST_MORE = 100_000
 """Hours or dollars of one extension."""

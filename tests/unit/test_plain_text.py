@@ -2,6 +2,9 @@
 
 import ast
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +158,15 @@ def test_a_length_of_time_is_written_as_people_write_it(seconds: float, text: st
 def test_one_thing_is_counted_in_the_singular() -> None:
     assert [count(number, "line") for number in (0, 1, 2)] == ["0 lines", "1 line", "2 lines"]
     assert [count(number, "process", "processes") for number in (1, 2)] == ["1 process", "2 processes"]
+
+
+@pytest.mark.parametrize(("by_timer", "code"), [(True, 0), (False, 1)])
+def test_a_full_disk_loses_what_a_timers_guard_says_and_no_result_of_a_persons_command(
+    by_timer: bool, code: int
+) -> None:
+    """A guard that cron had started ended at its first note, before the cancellation."""
+    said = "from core.plain_text import note, say; note('a'); say('b'); say('c'); print('d', flush=True)"
+    environment = {**os.environ, "MICROCLUSTER_GUARD": "timer" if by_timer else ""}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", said], env=environment, cwd=ROOT, stdout=full, stderr=full)
+    assert done.returncode == code
