@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
 
 from agent.kill_run import RUN_VARIABLE
 from agent.supervise import health_rules, run_context
+from core.home import Home
 from core.polling import wait_until
 
 # No clock decides over a test: the machines that run them are slow and have other work.
@@ -18,6 +20,10 @@ settings.load_profile("no clock")
 
 # The programs of the machines run on this Python; another `python3` may be a script that takes ten times as long to start.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+# What the person who runs them has rented decides over none of them.
+HOME = tempfile.TemporaryDirectory(prefix="microcluster-unit-")
+os.environ |= {"MICROCLUSTER_CACHE": str(Home.of().cache), "MICROCLUSTER_HOME": HOME.name}
 
 TRAINING = Path(__file__).parents[2] / "images" / "training"
 

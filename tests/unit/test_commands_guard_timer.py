@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core import stack_keys
 from core.home import Home
 from microcluster.commands import guard
 from microcluster.config import stack as config
@@ -50,6 +51,8 @@ class Timer:
 @pytest.fixture
 def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
     made = Timer(Home(tmp_path, tmp_path))
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    stack_keys.ensure(tmp_path / "keys" / "v100", "v100")
     monkeypatch.setattr(guard.timer, "timer", lambda job: made)
     monkeypatch.setattr(guard, "limits_of", lambda stack: Limits())
     monkeypatch.setattr(guard.account_opening, "why_no_key", lambda *names, exported: None)
