@@ -179,18 +179,18 @@ def take_up(stack: str, mark: str) -> None:
     """Let this computer guard what another one has ordered under a mark, with the account's key alone.
 
     Raises:
-        UserMistake: the account shows nothing with the mark, or things of several stacks.
+        UserMistake: the account shows nothing with the mark that is the stack's.
     """
     home, settings = Home.of(), AccountSettings(DEFAULT)
     with suppress(config.ConfigError):
         settings = config.read_account(stack)
     account = open_account(settings.name, settings.config_file)
     found = {each.owner for each in account.everything() if each.owner and each.owner.mark == mark and each.is_alive}
-    owner = next((each for each in found if each.stack == stack or len(found) == 1), None)
+    owner = next((each for each in found if each.stack == stack), None)
     if owner is None:
         stacks = f"things of the stacks {', '.join(sorted(each.stack for each in found))}" if found else "nothing"
         raise UserMistake(
-            f"Guarding mark {mark}: account {account.identity().account_id} shows {stacks} with it. The mark stands in the domain of each machine; "
+            f"Guarding mark {mark}: account {account.identity().account_id} shows {stacks} with it. Stack and mark stand in the domain of each machine; "
             f"a stack of another account than {settings.name} needs its stack file here. Then: fab guard --stack STACK --mark MARK"
         )
     home.guarded.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)

@@ -12,7 +12,8 @@ from microcluster.commands import account_charges, command_line
 from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.planning.run_cost import Cost
-from providers.rental.account import Account, Extension, Identity
+from microcluster.setup.errors import UserMistake
+from providers.rental.account import Account, Extension, Identity, Resource
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
@@ -123,3 +124,17 @@ def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
 def test_the_bill_shows_when_the_next_hour_begins_and_what_it_costs():
     at = dataclasses.replace(COST, next_hour=datetime(2026, 11, 21, 18, 5, tzinfo=UTC))
     assert str(at) == "$1.50 so far, $8.99/hour, the next one begins at 18:05 UTC"
+
+
+def test_a_second_computer_takes_up_what_bears_both_the_stack_and_the_mark_and_nothing_else(monkeypatch, tmp_path):
+    """A copied folder of keys gives two stacks one mark."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    owners = [marks.Owner("v100", "1f3a9c42"), marks.Owner("copy", "1f3a9c42"), marks.Owner("v100", "0badcafe")]
+    account = opened()
+    monkeypatch.setattr(Failing, "resources", lambda *_: [Resource("guest", "7", "gpu-0", each) for each in owners])
+    monkeypatch.setattr(account_charges, "open_account", lambda name, key_file: account)
+    account_charges.take_up("v100", "1f3a9c42")
+    assert account_charges.guarded_owner("v100") == owners[0]
+    with pytest.raises(UserMistake, match="shows things of the stacks copy, v100 with it"):
+        account_charges.take_up("other", "1f3a9c42")
+    assert account_charges.guarded_owner("other") is None
