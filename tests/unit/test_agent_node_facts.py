@@ -52,11 +52,13 @@ def test_shared_memory_is_what_is_free(tmp_path, capsys):
     assert abs(facts["shm_free_bytes"] - room.f_bavail * room.f_frsize) < 1 << 28
 
 
-def test_the_answer_of_a_real_card_is_read(says):
-    recorded = json.loads((Path(__file__).parents[1] / "on_gpu" / "recorded" / "h200" / "nvidia_smi.json").read_text())[
-        "the agent's"
-    ]
-    assert recorded["argv"][1] == "--query-gpu=" + ",".join(node_facts.GPU_FIELDS)  # Asked as the agent asks today.
-    says(*recorded["said"].splitlines())
+@pytest.mark.parametrize(
+    ("card", "answer"),
+    [("h200", ["NVIDIA H200", 143771, "580.159.04", 0]), ("h100", ["NVIDIA H100 80GB HBM3", 81559, "580.159.04", 0])],
+)
+def test_the_answer_of_a_real_card_is_read(says, card, answer):
+    recorded = json.loads((Path(__file__).parents[1] / "on_gpu" / "recorded" / card / "nvidia_smi.json").read_text())
+    assert recorded["the agent's"]["argv"][1] == "--query-gpu=" + ",".join(node_facts.GPU_FIELDS)  # As asked today.
+    says(*recorded["the agent's"]["said"].splitlines())
     (gpu,) = node_facts.gpus()
-    assert list(gpu.values()) == ["NVIDIA H200", 143771, "580.159.04", 0]
+    assert list(gpu.values()) == answer
