@@ -16,6 +16,7 @@ from providers.paperspace import views
 from providers.rental.account import Claim, Extension, Market, Terms
 from providers.rental.api_calls import Wire
 from providers.rental.errors import ProviderError
+from providers.rental.resource import _check_budget
 from providers.softlayer.account import _claim_of, claim_notes
 
 OWNER = Owner("v100", "1f3a9c42")
@@ -92,3 +93,13 @@ def test_how_far_the_clocks_differ_is_read_from_every_answer(monkeypatch, date, 
     wire = PlayedWire(None)
     wire.heed({"Date": date})
     assert wire.clock_ahead_s == ahead_h * 3600
+
+
+def test_a_budget_that_does_not_carry_a_run_by_the_accounts_own_price_is_refused_with_the_least_that_does():
+    """Finding A18: it was compared with the catalog's price alone, and $30 were spent when the first look ended it."""
+    spec = SimpleNamespace(stack="v100", budget_cents=2600, least_hours=4)
+    price = {"pricePerHour": "15", "priceSource": "the account's own price"}
+    with pytest.raises(ProviderError, match=r"\$26.00 does not pay 4 started hours at \$15.00 .*at least 60.00"):
+        _check_budget(spec, price)
+    _check_budget(SimpleNamespace(stack="v100", budget_cents=6000, least_hours=4), price)
+    _check_budget(SimpleNamespace(stack="v100", budget_cents=None, least_hours=4), price)
