@@ -10,7 +10,8 @@ from typing import Any
 
 DISK_CATEGORIES = ("guest_disk0", "guest_disk1", "guest_disk2", "guest_disk3", "guest_disk4")
 CATALOG_FILE = Path(__file__).with_name("catalog.toml")
-LINKS = (("bcr", 0), ("fcr", 500))  # private and public routers; a router's id tells its datacenter and pod
+FRONTEND = 500  # from the id of a pod's private router to that of its public one
+LINKS = (("bcr", 0), ("fcr", FRONTEND))  # a router's id tells its datacenter and pod
 PODS_PER_DATACENTER = 2
 
 
@@ -32,6 +33,7 @@ class Datacenter:
 
     id: int
     name: str
+    long_name: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Flavor:
     key_name: str
     gpu_model: str
     gpu_count: int
+    cores: int
+    memory_gb: int
     boot_gb: int
     san: bool
     sold_in: frozenset[str]
@@ -83,11 +87,13 @@ class Catalog:
     currency: str
     hours_per_month: int
     package_id: int
+    package_key: str
     datacenters: tuple[Datacenter, ...]
     routers: tuple[Router, ...]
     flavors: tuple[Flavor, ...]
     images: tuple[Image, ...]
     systems: dict[str, Price]  # by each of the reference codes that mean one
+    software: dict[int, dict[str, str]]  # the description of a system, by the id of its price
     included: tuple[Price, ...]
     sized: dict[tuple[str, int], Price]  # disks and ports, by category and capacity
 
@@ -126,11 +132,13 @@ def load_catalog(price_factor: float = 1.0) -> Catalog:
         currency=raw["currency"],
         hours_per_month=raw["hours_per_month"],
         package_id=raw["package_id"],
+        package_key=raw["package_key"],
         datacenters=datacenters,
         routers=tuple(router for number, each in enumerate(datacenters, 1) for router in _routers(number, each)),
         flavors=tuple(_flavor(key, row, raw) for key, row in raw["flavors"].items()),
         images=tuple(Image(**row) for row in raw["images"]),
         systems={code: _price(row, "os") for row in raw["systems"] for code in row["codes"]},
+        software={row["price"]: _software(row) for row in raw["systems"]},
         included=tuple(_price(row, row["category"]) for row in raw["included"]),
         sized={(price.category, price.capacity): price for price in _sized(raw)},
     )
@@ -160,6 +168,8 @@ def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:
         key_name=key,
         gpu_model=gpu["model"],
         gpu_count=gpus,
+        cores=cores,
+        memory_gb=memory_gb,
         boot_gb=row["boot_gb"],
         san=row["storage"] == "SAN",
         sold_in=frozenset(gpu["sold_in"]),
@@ -169,6 +179,11 @@ def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:
             part(f"{cores} x 2.0 GHz or higher Cores", "guest_core", cores * core_fee),
         ),
     )
+
+
+def _software(row: dict[str, Any]) -> dict[str, str]:
+    own = {"manufacturer": row["manufacturer"], "name": row["manufacturer"], "version": row["version"]}
+    return {**own, "longDescription": row["description"], "referenceCode": row["codes"][0]}
 
 
 def _sized(raw: dict[str, Any]) -> Iterator[Price]:

@@ -28,7 +28,7 @@ def write_container(account: Account, order: GuestOrder) -> dict[str, Any]:
         "location": str(order.datacenter.id),
         "packageId": account.catalog.package_id,
         "presetId": order.flavor.id,
-        "prices": [_write_price(price) for price in prices_of(account, order)],
+        "prices": [write_price(account, price) for price in prices_of(account, order)],
         "quantity": 1,
         "sshKeys": [{"sshKeyIds": list(order.ssh_key_ids)}] if order.ssh_key_ids else [],
         "useHourlyPricing": order.hourly,
@@ -74,9 +74,17 @@ def write_verified(account: Account, container: dict[str, Any], orders: list[Gue
     return {**container, "currencyShortName": account.catalog.currency, **totals}
 
 
-def _write_price(price: Price) -> dict[str, Any]:
-    item = {"keyName": price.key_name, "description": price.description}
-    return {"id": price.id, "categories": [{"categoryCode": price.category}], "item": item}
+def write_price(account: Account, price: Price) -> dict[str, Any]:
+    """A price that everybody pays everywhere: in no location's group; fees are texts."""
+    monthly = account.catalog.monthly(price.hourly)
+    return {
+        "id": price.id,
+        "hourlyRecurringFee": f"{price.hourly.normalize():f}",
+        "recurringFee": f"{monthly.normalize():f}",
+        "locationGroupId": None,
+        "categories": [{"categoryCode": price.category}],
+        "item": {"keyName": price.key_name, "description": price.description},
+    }
 
 
 def _guest_order(

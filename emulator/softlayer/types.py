@@ -1,6 +1,7 @@
 """SoftLayer's types with their properties; the data are in ``types.txt``."""
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ class Type:
 def find(name: str | None) -> Type | None:
     """A type by its name, with or without SoftLayer_; None where the table has none."""
     return _load().get((name or "").removeprefix(PREFIX))
+
+
+def count_of(name: str) -> str:
+    """The property that counts a list of things: ``subnetCount`` counts ``subnets``."""
+    return f"{re.sub('ies$', 'y', name).removesuffix('s')}Count"
 
 
 def result_of(service: str, method: str) -> str | None:
@@ -46,8 +52,8 @@ def _load() -> Mapping[str, Type]:
             name, _, base = line.partition(" < ")
             own[name] = (base, {})
         else:
-            pairs = (word.partition(":") for word in line.split())
-            own[name][1].update((word, target) for word, _, target in pairs)
+            for word, _, target in (each.partition(":") for each in line.split()):
+                own[name][1].update({word: target, count_of(word): ""} if target else {word: target})
     return {name: Type(name, _inherited(name, own)) for name in own}
 
 

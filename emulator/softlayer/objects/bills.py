@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emulator.softlayer import billing, guests, users
-from emulator.softlayer.account import USER_ID, Account
+from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import DISK_CATEGORIES
 from emulator.softlayer.dates import iso
 from emulator.softlayer.queries import View
@@ -15,11 +15,17 @@ from emulator.softlayer.records import BillingItem, Fee, Order
 from emulator.softlayer.users import User
 
 
-def user(who: User) -> View:
+def user(account: Account, who: User) -> View:
     """A user of the account."""
+    local = {"id": who.id, "username": who.name, "displayName": who.name, "email": f"{who.name}@example.com"}
+    guests_seen = account.store.guests if who.sees_guests else ()
     return View(
-        {"id": USER_ID, "username": who.name, "isMasterUserFlag": False},
+        {**local, "isMasterUserFlag": False, "sslVpnAllowedFlag": False},
         {
+            "userStatus": lambda: {"keyName": "ACTIVE", "name": "Active"},
+            "virtualGuests": lambda: [View({"id": each}) for each in guests_seen],
+            "apiAuthenticationKeys": lambda: [View({})],
+            **dict.fromkeys(("hardware", "roles", "externalBindings"), list),
             "hasFullVirtualGuestAccessFlag": lambda: users.ALL_GUESTS in who.permissions,
             "permissions": lambda: [{"keyName": each} for each in sorted(who.permissions)],
         },
@@ -30,7 +36,8 @@ def order(account: Account, record: Order) -> View:
     """An order with its items: each names the guest that it was ordered for."""
     local = {"id": record.id, "createDate": iso(record.created), "status": guests.status_of(account, record)}
     items = [{"hostName": hostname, "domainName": domain} for hostname, domain in record.lines]
-    return View(local, {"items": lambda: items})
+    who = users.every(account).get(record.username or account.settings.username)
+    return View(local, {"items": lambda: items, "userRecord": lambda: user(account, who) if who else None})
 
 
 def billed(account: Account, item_id: int | None) -> View | None:
@@ -59,19 +66,32 @@ def item_view(account: Account, item: BillingItem) -> View:
             "preset": lambda: {"keyName": item.flavor} if item.flavor else None,
         },
     )
+    guest = account.store.guests.read(item.resource_id)
+    package = {"id": account.catalog.package_id, "keyName": account.catalog.package_key}
 
     def views(fees: list[Fee]) -> list[View]:
-        return [View({"id": fee.id, **_money(account, item, [fee])}) for fee in fees]
+        return [_part(account, item, fee) for fee in fees]
 
     return View(
         local,
         {
             "hourlyFlag": lambda: item.hourly,
+            "nextInvoiceTotalRecurringAmount": lambda: local["recurringFee"],
+            "package": lambda: package if item.flavor else None,
+            "location": lambda: {"name": guest.datacenter} if guest else None,
             "orderItem": lambda: order_item,
             "children": lambda: views(parts),
+            "nextInvoiceChildren": lambda: views(parts),
             "activeAssociatedGuestDiskBillingItems": lambda: views(disks if item.closed is None else []),
         },
     )
+
+
+def _part(account: Account, item: BillingItem, fee: Fee) -> View:
+    """A child of a billing item."""
+    money = _money(account, item, [fee])
+    local = {"id": fee.id, "description": fee.description, "categoryCode": fee.category, **money}
+    return View(local, {"nextInvoiceTotalRecurringAmount": lambda: money["recurringFee"]})
 
 
 def _money(account: Account, item: BillingItem, fees: Sequence[Fee]) -> dict[str, Any]:

@@ -5,38 +5,43 @@ from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, find, identifier
 from emulator.softlayer.create_template import find_image
 from emulator.softlayer.objects import bills, owned
-from emulator.softlayer.queries import Listing, View
+from emulator.softlayer.queries import Listing, View, getters
 
 
 def get_object(account: Account, call: Call) -> View:
-    """The account itself."""
-    return View({"id": account.id, "companyName": "microcluster emulator"})
-
-
-def get_virtual_guests(account: Account, call: Call) -> Listing:
-    """Every guest, also those that are being reclaimed."""
-    return Listing([owned.guest(account, each) for each in account.store.guests.values()], "virtualGuests")
-
-
-def get_ssh_keys(account: Account, call: Call) -> Listing:
-    """Every SSH key."""
-    return Listing([owned.ssh_key(each) for each in account.store.ssh_keys.values()], "sshKeys")
-
-
-def get_billing_items(account: Account, call: Call) -> Listing:
-    """Every top-level billing item; without a filter also the cancelled ones."""
-    every = account.store.billing_items.values()
-    return Listing([bills.item_view(account, each) for each in every], "allTopLevelBillingItems")
-
-
-def get_orders(account: Account, call: Call) -> Listing:
-    """Every order: the vendor leaves out upgrades, which the emulator does not sell."""
-    return Listing([bills.order(account, each) for each in account.store.orders.values()], "orders")
+    """The account itself, and all that it has: also guests that are being reclaimed, and cancelled billing items."""
+    store = account.store
+    return View(
+        {"id": account.id, "companyName": "microcluster emulator"},
+        {
+            "virtualGuests": lambda: [owned.guest(account, each) for each in store.guests.read_all()],
+            "sshKeys": lambda: [owned.ssh_key(each) for each in store.ssh_keys.read_all()],
+            "allTopLevelBillingItems": lambda: [
+                bills.item_view(account, each) for each in store.billing_items.read_all()
+            ],
+            "orders": lambda: [bills.order(account, each) for each in store.orders.read_all()],
+            "networkVlans": lambda: [owned.vlan(account, each) for each in store.vlans.read_all()],
+            "subnets": lambda: [owned.subnet(each) for each in store.vlans.read_all()],
+            "users": lambda: [bills.user(account, each) for each in users.every(account).values()],
+            "hardware": list,
+        },
+    )
 
 
 def get_current_user(account: Account, call: Call) -> View:
     """Who is calling, with rights and access to devices."""
-    return bills.user(users.of(account.settings, call.credentials))
+    return bills.user(account, users.of(account, call.credentials))
+
+
+def get_permissions(account: Account, call: Call) -> Listing:
+    """What users may be permitted."""
+    return Listing([View({"keyName": each}) for each in sorted(users.PERMISSIONS)])
+
+
+def add_permissions(account: Account, call: Call) -> bool:
+    """Permit a user more, until the account is reset."""
+    users.grant(account, identifier(call), [each["keyName"] for each in call.argument])
+    return True
 
 
 def get_billing_item(account: Account, call: Call) -> View:
@@ -68,7 +73,7 @@ def get_vlan(account: Account, call: Call) -> View:
 
 def get_pods(account: Account, call: Call) -> Listing:
     """Every pod of every datacenter."""
-    return Listing([owned.pod(router) for router in account.catalog.routers if router.private])
+    return Listing([owned.pod(account, router) for router in account.catalog.routers if router.private])
 
 
 def get_image(account: Account, call: Call) -> View:
@@ -84,12 +89,12 @@ def image_is_cloud_init(account: Account, call: Call) -> bool:
 SERVICES = {
     "SoftLayer_Account": {
         "getObject": get_object,
-        "getVirtualGuests": get_virtual_guests,
-        "getSshKeys": get_ssh_keys,
-        "getAllTopLevelBillingItems": get_billing_items,
-        "getOrders": get_orders,
         "getCurrentUser": get_current_user,
+        **getters(get_object, "virtualGuests", "sshKeys", "allTopLevelBillingItems", "orders"),
+        **getters(get_object, "networkVlans", "users", "hardware"),
     },
+    "SoftLayer_User_Customer": {"addBulkPortalPermission": add_permissions},
+    "SoftLayer_User_Permission_Action": {"getAllObjects": get_permissions},
     "SoftLayer_Billing_Item": {
         "getObject": get_billing_item,
         "cancelItem": cancel_item,

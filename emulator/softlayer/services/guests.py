@@ -11,14 +11,14 @@ from emulator.softlayer.faults import invalid_value, public
 from emulator.softlayer.host_names import read_name
 from emulator.softlayer.objects import owned
 from emulator.softlayer.order_container import read_container, write_container, write_verified
-from emulator.softlayer.queries import View
+from emulator.softlayer.queries import View, getters
 
 SPEEDS = (0, 10, 100, 1000)
 
 
 def create(account: Account, call: Call) -> View:
     """Order one guest."""
-    _, made = life.place(account, [read_template(account, call.argument)])
+    _, made = life.place(account, [read_template(account, call.argument)], call.credentials.username)
     return owned.guest(account, made[0])
 
 
@@ -84,8 +84,8 @@ def verify(account: Account, call: Call) -> dict[str, Any]:
 def place(account: Account, call: Call) -> dict[str, Any]:
     """Accept an order; the receipt names the guests it makes."""
     wanted = read_container(account, call.argument)
-    order, guests = life.place(account, wanted)
-    made = [{"id": each.id, "hostname": each.hostname, "domain": each.domain} for each in guests]
+    order, guests = life.place(account, wanted, call.credentials.username)
+    made = [owned.guest(account, each).local for each in guests]
     details = write_verified(account, call.argument, wanted) | {"virtualGuests": made}
     return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details}
 
@@ -108,6 +108,7 @@ SERVICES = {
         "setPublicNetworkInterfaceSpeed": set_public_speed,
         "setPrivateNetworkInterfaceSpeed": set_private_speed,
         "rebootDefault": reboot,
+        **getters(get, "blockDevices", "bandwidthAllotmentDetail", "billingCycleBandwidthUsage"),
     },
     "SoftLayer_Product_Order": {
         "verifyOrder": verify,

@@ -13,7 +13,7 @@ from emulator.softlayer.faults import invalid_value, missing, not_found, public
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
-from emulator.softlayer.queries import Listing, View
+from emulator.softlayer.queries import Listing, View, getters
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
@@ -174,6 +174,7 @@ def _read_rule(account: Account, wanted: dict[str, Any]) -> GroupRule:
         port_max=wanted.get("portRangeMax"),
         remote_ip=wanted.get("remoteIp") or None,
         remote_group_id=group_id or None,
+        created=account.now,
     )
     _check_rule(rule)
     return rule
@@ -227,5 +228,6 @@ SERVICES = {
         "removeRules": remove_rules,
         "attachNetworkComponents": attach,
         "detachNetworkComponents": detach,
+        **getters(get_group, "rules"),
     },
 }
