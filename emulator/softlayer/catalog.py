@@ -10,8 +10,7 @@ from typing import Any
 
 DISK_CATEGORIES = ("guest_disk0", "guest_disk1", "guest_disk2", "guest_disk3", "guest_disk4")
 CATALOG_FILE = Path(__file__).with_name("catalog.toml")
-FRONTEND = 500  # from the id of a pod's private router to that of its public one
-LINKS = (("bcr", 0), ("fcr", FRONTEND))  # a router's id tells its datacenter and pod
+LINKS = (("bcr", 0), ("fcr", 500))  # private and public routers; a router's id tells its datacenter and pod
 PODS_PER_DATACENTER = 2
 
 
@@ -43,7 +42,7 @@ class Router:
     id: int
     hostname: str
     datacenter: Datacenter
-    pod: int
+    pod: str
 
     @property
     def private(self) -> bool:
@@ -138,7 +137,13 @@ def load_catalog(price_factor: float = 1.0) -> Catalog:
         flavors=tuple(_flavor(key, row, raw) for key, row in raw["flavors"].items()),
         images=tuple(Image(**row) for row in raw["images"]),
         systems={code: _price(row, "os") for row in raw["systems"] for code in row["codes"]},
-        software={row["price"]: _software(row) for row in raw["systems"]},
+        software={
+            row["price"]: {
+                **{"manufacturer": row["manufacturer"], "name": row["manufacturer"], "version": row["version"]},
+                **{"longDescription": row["description"], "referenceCode": row["codes"][0]},
+            }
+            for row in raw["systems"]
+        },
         included=tuple(_price(row, row["category"]) for row in raw["included"]),
         sized={(price.category, price.capacity): price for price in _sized(raw)},
     )
@@ -156,7 +161,8 @@ def _with_fees(rows: Any, factor: Decimal) -> Any:
 def _routers(number: int, datacenter: Datacenter) -> Iterator[Router]:
     for kind, offset in LINKS:
         for pod in range(1, PODS_PER_DATACENTER + 1):
-            yield Router(1000 * number + offset + pod, f"{kind}{pod:02d}a.{datacenter.name}", datacenter, pod)
+            name = f"{datacenter.name}.pod{pod:02d}"
+            yield Router(1000 * number + offset + pod, f"{kind}{pod:02d}a.{datacenter.name}", datacenter, name)
 
 
 def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:
@@ -179,11 +185,6 @@ def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:
             part(f"{cores} x 2.0 GHz or higher Cores", "guest_core", cores * core_fee),
         ),
     )
-
-
-def _software(row: dict[str, Any]) -> dict[str, str]:
-    own = {"manufacturer": row["manufacturer"], "name": row["manufacturer"], "version": row["version"]}
-    return {**own, "longDescription": row["description"], "referenceCode": row["codes"][0]}
 
 
 def _sized(raw: dict[str, Any]) -> Iterator[Price]:

@@ -36,27 +36,11 @@ class Listing:
     root: str | None = None
 
 
-def getters(get: Callable[..., View], *relations: str) -> dict[str, Callable[..., Any]]:
-    """Methods for relations of an object, as the vendor has one for each; a list is filtered below the relation's name."""
-
-    def getter(name: str) -> Callable[..., Any]:
-        def read(*where: Any) -> Any:
-            found = get(*where).relations[name]()
-            return Listing(found, name) if isinstance(found, list) else found
-
-        read.__doc__ = f"Its `{name}`, as a mask of `getObject` shows them."
-        return read
-
-    return {f"get{name[0].upper()}{name[1:]}": getter(name) for name in relations}
-
-
 def read_mask(mask: str | None, declared: str | None) -> Mask:
     """Read ``mask[a,b[c],d.e]`` for an object of this type; a property that the type has not is a fault."""
     text = mask or ""
     cast = CAST.match(text)
-    if cast and cast[1].startswith(
-        f"{types.PREFIX}{declared}"
-    ):  # the name of a type begins with the one that it extends
+    if cast and cast[1].startswith(f"{types.PREFIX}{declared}"):  # A type that extends this one has a longer name.
         text, declared = f"mask{text[cast.end() :]}", cast[1]
     if UNREADABLE.search(text) or text.count("[") != text.count("]"):
         raise faults.public(f"Unable to parse object mask '{text}'.")

@@ -1,7 +1,6 @@
 """Users: what each may do, and which part of the account each sees."""
 
 import hmac
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from emulator.softlayer.account import USER_ID, Account
@@ -26,7 +25,7 @@ NEEDED = {
 }
 """What a method needs, or whatever changes something of a service; by the descriptions in the vendor's list of permissions, as the
 official client has it (softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py), and so for all that follows."""
-GRANTED = "granted_permissions"
+GRANTED = "granted_to_"
 PERMISSIONS = frozenset({ALL_GUESTS, VIEW, BILLING}.union(*NEEDED.values()))
 
 
@@ -46,12 +45,14 @@ class User:
 
 def every(account: Account) -> dict[str, User]:
     """The users by name; all but the restricted one may do everything."""
-    settings = account.settings
-    found = {settings.username: User(USER_ID, settings.username, PERMISSIONS)}
+    settings, facts = account.settings, account.store.facts
+    permitted = {settings.username: PERMISSIONS}
     if settings.restricted_user:
-        permitted = {*settings.restricted_permissions, *account.store.facts.get(GRANTED, "").split()}
-        found[settings.restricted_user] = User(USER_ID + 1, settings.restricted_user, frozenset(permitted))
-    return found
+        permitted[settings.restricted_user] = frozenset(settings.restricted_permissions)
+    return {
+        name: User(number, name, permitted[name].union(facts.get(f"{GRANTED}{number}", "").split()))
+        for number, name in enumerate(permitted, USER_ID)
+    }
 
 
 def of(account: Account, credentials: Credentials) -> User:
@@ -60,15 +61,6 @@ def of(account: Account, credentials: Credentials) -> User:
     if user is None or not hmac.compare_digest(credentials.api_key.encode(), account.settings.api_key.encode()):
         raise unauthorized()
     return user
-
-
-def grant(account: Account, user_id: int, wanted: Iterable[str]) -> None:
-    """Permit a user more, until the account is reset."""
-    if user_id not in {user.id for user in every(account).values()}:
-        raise not_found(user_id)
-    if user_id != USER_ID:  # who may do everything already
-        granted = account.store.facts.get(GRANTED, "").split()
-        account.store.facts[GRANTED] = " ".join(sorted({*granted, *wanted}))
 
 
 def check(user: User, call: Call) -> None:

@@ -17,13 +17,18 @@ from emulator.softlayer.users import User
 
 def user(account: Account, who: User) -> View:
     """A user of the account."""
-    local = {"id": who.id, "username": who.name, "displayName": who.name, "email": f"{who.name}@example.com"}
-    guests_seen = account.store.guests if who.sees_guests else ()
     return View(
-        {**local, "isMasterUserFlag": False, "sslVpnAllowedFlag": False},
+        {
+            "id": who.id,
+            "username": who.name,
+            "displayName": who.name,
+            "email": f"{who.name}@example.com",
+            "isMasterUserFlag": False,
+            "sslVpnAllowedFlag": False,
+        },
         {
             "userStatus": lambda: {"keyName": "ACTIVE", "name": "Active"},
-            "virtualGuests": lambda: [View({"id": each}) for each in guests_seen],
+            "virtualGuests": lambda: [View({"id": each}) for each in account.store.guests if who.sees_guests],
             "apiAuthenticationKeys": lambda: [View({})],
             **dict.fromkeys(("hardware", "roles", "externalBindings"), list),
             "hasFullVirtualGuestAccessFlag": lambda: users.ALL_GUESTS in who.permissions,
@@ -50,7 +55,6 @@ def item_view(account: Account, item: BillingItem) -> View:
     """A top-level billing item."""
     top = next(fee for fee in item.fees if fee.category == item.category)
     parts = [fee for fee in item.fees if fee is not top]
-    disks = [fee for fee in parts if fee.category in DISK_CATEGORIES[1:]]
     local = _money(account, item, item.fees) | {
         "id": item.id,
         "description": top.description,
@@ -69,9 +73,6 @@ def item_view(account: Account, item: BillingItem) -> View:
     guest = account.store.guests.read(item.resource_id)
     package = {"id": account.catalog.package_id, "keyName": account.catalog.package_key}
 
-    def views(fees: list[Fee]) -> list[View]:
-        return [_part(account, item, fee) for fee in fees]
-
     return View(
         local,
         {
@@ -80,9 +81,13 @@ def item_view(account: Account, item: BillingItem) -> View:
             "package": lambda: package if item.flavor else None,
             "location": lambda: {"name": guest.datacenter} if guest else None,
             "orderItem": lambda: order_item,
-            "children": lambda: views(parts),
-            "nextInvoiceChildren": lambda: views(parts),
-            "activeAssociatedGuestDiskBillingItems": lambda: views(disks if item.closed is None else []),
+            "children": lambda: [_part(account, item, fee) for fee in parts],
+            "nextInvoiceChildren": lambda: [_part(account, item, fee) for fee in parts],
+            "activeAssociatedGuestDiskBillingItems": lambda: [
+                _part(account, item, fee)
+                for fee in parts
+                if fee.category in DISK_CATEGORIES[1:] and item.closed is None
+            ],
         },
     )
 

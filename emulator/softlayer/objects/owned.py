@@ -1,13 +1,13 @@
 """What the account has and may order as the API shows it: guests, networks, keys, security groups and images."""
 
 from ipaddress import IPv4Network
-from typing import Any
 from uuid import NAMESPACE_OID, uuid5
+from zlib import crc32
 
 from emulator.machines.spec import Disk
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
-from emulator.softlayer.catalog import FRONTEND, Datacenter, Image, Router
+from emulator.softlayer.catalog import Datacenter, Image, Router
 from emulator.softlayer.dates import iso
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import bills
@@ -68,7 +68,10 @@ def guest(account: Account, record: Guest) -> View:
             "blockDeviceTemplateGroup": lambda: image(template) if template else None,
             "operatingSystem": lambda: systems[0] if systems else None,
             "softwareComponents": lambda: systems,
-            "tagReferences": lambda: [tag_reference(name) for name in record.tags],
+            "tagReferences": lambda: [
+                {"id": 10 * record.id + place, "tag": {"id": crc32(name.encode()), "name": name}}
+                for place, name in enumerate(record.tags)
+            ],
             "userData": lambda: [{"value": record.user_data}] if record.user_data else [],
             "bandwidthAllotmentDetail": lambda: None,
             "billingCycleBandwidthUsage": list,
@@ -79,19 +82,13 @@ def guest(account: Account, record: Guest) -> View:
     )
 
 
-def tag_reference(name: str) -> View:
-    """A tag of a guest; its id follows from its name."""
-    number = int.from_bytes(name.encode()) % 10**8
-    return View({"id": number}, {"tag": lambda: {"id": number, "name": name}})
-
-
 def operating_system(account: Account, record: Guest) -> View:
     """The system that a guest was ordered with; its password is known when it is built."""
-    password = {"username": "root", "password": record.password, "notes": ""}
+    passwords = [{"username": "root", "password": record.password, "notes": ""}] if record.provisioned else []
     return View(
         {"id": record.id},
         {
-            "passwords": lambda: [password] if record.provisioned else [],
+            "passwords": lambda: passwords,
             "softwareLicense": lambda: {"softwareDescription": account.catalog.software[record.system_id]},
         },
     )
@@ -138,17 +135,18 @@ def block_devices(record: Guest) -> list[View]:
                 "mountType": "Disk",
                 "bootableFlag": int(each.device == 0),
             },
-            {"diskImage": lambda each=each: disk_image(record, each)},
+            {
+                "diskImage": lambda each=each: {
+                    "id": 10 * record.id + each.device,
+                    "capacity": each.capacity_gb,
+                    "units": "GB",
+                    "name": f"{record.name} {each.device}",
+                    "description": f"{record.name} {'SWAP' if each == SWAP else each.device}",
+                }
+            },
         )
         for each in disks
     ]
-
-
-def disk_image(record: Guest, disk: Disk) -> dict[str, Any]:
-    """The volume behind a device."""
-    name = f"{record.name} {'SWAP' if disk == SWAP else disk.device}"
-    number = 10 * record.id + disk.device
-    return {"id": number, "capacity": disk.capacity_gb, "units": "GB", "name": name, "description": name}
 
 
 def transaction(account: Account, record: Transaction) -> View:
@@ -178,7 +176,7 @@ def vlan(account: Account, record: Vlan) -> View:
         {
             "networkSpace": lambda: space,
             "fullyQualifiedName": lambda: f"{device.datacenter.name}.{device.hostname.split('.')[0]}.{number}",
-            "podName": lambda: pod_name(device),
+            "podName": lambda: device.pod,
             "primaryRouter": lambda: router(device),
             "datacenter": lambda: datacenter(device.datacenter),
             "subnets": lambda: [subnet(record)],
@@ -223,17 +221,12 @@ def router(device: Router) -> View:
     return View(local, {"datacenter": lambda: datacenter(device.datacenter)})
 
 
-def pod_name(device: Router) -> str:
-    """The name of a router's pod."""
-    return f"{device.datacenter.name}.pod{device.pod:02d}"
-
-
 def pod(account: Account, device: Router) -> View:
     """The pod of a backend router."""
-    frontend = account.catalog.router(device.id + FRONTEND)
+    frontend = next(each for each in account.catalog.routers if each.pod == device.pod and not each.private)
     return View(
         {
-            "name": pod_name(device),
+            "name": device.pod,
             "datacenterId": device.datacenter.id,
             "datacenterName": device.datacenter.name,
             "datacenterLongName": device.datacenter.long_name,
@@ -251,7 +244,7 @@ def image(record: Image) -> View:
     return View({"id": record.id, "globalIdentifier": record.guid, "name": record.name})
 
 
-def ssh_key(record: SshKey) -> View:
+def ssh_key(account: Account, record: SshKey) -> View:
     """A public key."""
     return View(
         {

@@ -1,11 +1,15 @@
 """What the account has and what it costs: its lists, billing items, orders, networks and images."""
 
+from functools import partial
+
 from emulator.softlayer import cancellation, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, find, identifier
 from emulator.softlayer.create_template import find_image
+from emulator.softlayer.faults import not_found
 from emulator.softlayer.objects import bills, owned
-from emulator.softlayer.queries import Listing, View, getters
+from emulator.softlayer.queries import Listing, View
+from emulator.softlayer.services.reading import one, relations
 
 
 def get_object(account: Account, call: Call) -> View:
@@ -15,7 +19,7 @@ def get_object(account: Account, call: Call) -> View:
         {"id": account.id, "companyName": "microcluster emulator"},
         {
             "virtualGuests": lambda: [owned.guest(account, each) for each in store.guests.read_all()],
-            "sshKeys": lambda: [owned.ssh_key(each) for each in store.ssh_keys.read_all()],
+            "sshKeys": lambda: [owned.ssh_key(account, each) for each in store.ssh_keys.read_all()],
             "allTopLevelBillingItems": lambda: [
                 bills.item_view(account, each) for each in store.billing_items.read_all()
             ],
@@ -40,13 +44,12 @@ def get_permissions(account: Account, call: Call) -> Listing:
 
 def add_permissions(account: Account, call: Call) -> bool:
     """Permit a user more, until the account is reset."""
-    users.grant(account, identifier(call), [each["keyName"] for each in call.argument])
+    number, facts = identifier(call), account.store.facts
+    if number not in {user.id for user in users.every(account).values()}:
+        raise not_found(number)
+    fact = f"{users.GRANTED}{number}"
+    facts[fact] = " ".join([facts.get(fact, ""), *(each["keyName"] for each in call.argument)])
     return True
-
-
-def get_billing_item(account: Account, call: Call) -> View:
-    """A billing item, open or closed; the parts of one are not found."""
-    return bills.item_view(account, find(account.store.billing_items, call))
 
 
 def cancel_item(account: Account, call: Call) -> bool:
@@ -59,16 +62,6 @@ def cancel_service(account: Account, call: Call) -> bool:
     """Cancel at once."""
     cancellation.cancel(account, find(account.store.billing_items, call), immediate=True)
     return True
-
-
-def get_order(account: Account, call: Call) -> View:
-    """An order."""
-    return bills.order(account, find(account.store.orders, call))
-
-
-def get_vlan(account: Account, call: Call) -> View:
-    """A VLAN."""
-    return owned.vlan(account, find(account.store.vlans, call))
 
 
 def get_pods(account: Account, call: Call) -> Listing:
@@ -90,19 +83,19 @@ SERVICES = {
     "SoftLayer_Account": {
         "getObject": get_object,
         "getCurrentUser": get_current_user,
-        **getters(get_object, "virtualGuests", "sshKeys", "allTopLevelBillingItems", "orders"),
-        **getters(get_object, "networkVlans", "users", "hardware"),
+        **relations(get_object, "virtualGuests", "sshKeys", "allTopLevelBillingItems", "orders"),
+        **relations(get_object, "networkVlans", "users", "hardware"),
     },
     "SoftLayer_User_Customer": {"addBulkPortalPermission": add_permissions},
     "SoftLayer_User_Permission_Action": {"getAllObjects": get_permissions},
     "SoftLayer_Billing_Item": {
-        "getObject": get_billing_item,
+        "getObject": partial(one, bills.item_view, "billing_items"),
         "cancelItem": cancel_item,
         "cancelService": cancel_service,
     },
-    "SoftLayer_Billing_Order": {"getObject": get_order},
+    "SoftLayer_Billing_Order": {"getObject": partial(one, bills.order, "orders")},
     "SoftLayer_Network_Pod": {"getAllObjects": get_pods},
-    "SoftLayer_Network_Vlan": {"getObject": get_vlan},
+    "SoftLayer_Network_Vlan": {"getObject": partial(one, owned.vlan, "vlans")},
     "SoftLayer_Virtual_Guest_Block_Device_Template_Group": {
         "getObject": get_image,
         "isCloudInit": image_is_cloud_init,

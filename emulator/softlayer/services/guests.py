@@ -1,5 +1,6 @@
 """SoftLayer_Virtual_Guest and SoftLayer_Product_Order: ordering, reading, changing and cancelling guests."""
 
+from functools import partial
 from typing import Any
 
 from emulator.softlayer import guests as life
@@ -11,7 +12,8 @@ from emulator.softlayer.faults import invalid_value, public
 from emulator.softlayer.host_names import read_name
 from emulator.softlayer.objects import owned
 from emulator.softlayer.order_container import read_container, write_container, write_verified
-from emulator.softlayer.queries import View, getters
+from emulator.softlayer.queries import View
+from emulator.softlayer.services.reading import one, relations
 
 SPEEDS = (0, 10, 100, 1000)
 
@@ -25,11 +27,6 @@ def create(account: Account, call: Call) -> View:
 def generate_order_template(account: Account, call: Call) -> dict[str, Any]:
     """The order container for a create template; nothing is ordered."""
     return write_container(account, read_template(account, call.argument))
-
-
-def get(account: Account, call: Call) -> View:
-    """A guest."""
-    return owned.guest(account, find(account.store.guests, call))
 
 
 def delete(account: Account, call: Call) -> bool:
@@ -97,18 +94,19 @@ def _speed(call: Call) -> int:
     return speed
 
 
+GUEST = partial(one, owned.guest, "guests")
 SERVICES = {
     "SoftLayer_Virtual_Guest": {
         "createObject": create,
         "generateOrderTemplate": generate_order_template,
-        "getObject": get,
+        "getObject": GUEST,
         "editObject": edit,
         "deleteObject": delete,
         "setTags": set_tags,
         "setPublicNetworkInterfaceSpeed": set_public_speed,
         "setPrivateNetworkInterfaceSpeed": set_private_speed,
         "rebootDefault": reboot,
-        **getters(get, "blockDevices", "bandwidthAllotmentDetail", "billingCycleBandwidthUsage"),
+        **relations(GUEST, "blockDevices", "bandwidthAllotmentDetail", "billingCycleBandwidthUsage"),
     },
     "SoftLayer_Product_Order": {
         "verifyOrder": verify,

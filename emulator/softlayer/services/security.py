@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
@@ -13,8 +14,9 @@ from emulator.softlayer.faults import invalid_value, missing, not_found, public
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
-from emulator.softlayer.queries import Listing, View, getters
+from emulator.softlayer.queries import Listing, View
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
+from emulator.softlayer.services.reading import one, relations
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
@@ -34,12 +36,7 @@ def create_key(account: Account, call: Call) -> View:
         account.next_id(), wanted["label"], wanted["key"].strip(), mark, wanted.get("notes") or "", account.now
     )
     account.store.ssh_keys[record.id] = record
-    return owned.ssh_key(record)
-
-
-def get_key(account: Account, call: Call) -> View:
-    """A public key."""
-    return owned.ssh_key(find(account.store.ssh_keys, call))
+    return owned.ssh_key(account, record)
 
 
 def edit_key(account: Account, call: Call) -> bool:
@@ -69,11 +66,6 @@ def fingerprint(key: str) -> str:
 def get_groups(account: Account, call: Call) -> Listing:
     """Every group."""
     return Listing([owned.group(account, each) for each in account.store.security_groups.values()])
-
-
-def get_group(account: Account, call: Call) -> View:
-    """A group."""
-    return owned.group(account, find(account.store.security_groups, call))
 
 
 def create_group(account: Account, call: Call) -> View:
@@ -211,16 +203,17 @@ def _check_limits(account: Account, record: SecurityGroup) -> None:
             raise public(f"At most {RULES_NAMING_A_GROUP} rules may name security group {group_id} as remote group.")
 
 
+GROUP = partial(one, owned.group, "security_groups")
 SERVICES = {
     "SoftLayer_Security_Ssh_Key": {
         "createObject": create_key,
-        "getObject": get_key,
+        "getObject": partial(one, owned.ssh_key, "ssh_keys"),
         "editObject": edit_key,
         "deleteObject": delete_key,
     },
     "SoftLayer_Network_SecurityGroup": {
         "getAllObjects": get_groups,
-        "getObject": get_group,
+        "getObject": GROUP,
         "createObject": create_group,
         "editObject": edit_group,
         "deleteObject": delete_group,
@@ -228,6 +221,6 @@ SERVICES = {
         "removeRules": remove_rules,
         "attachNetworkComponents": attach,
         "detachNetworkComponents": detach,
-        **getters(get_group, "rules"),
+        **relations(GROUP, "rules"),
     },
 }
