@@ -16,6 +16,7 @@ from emulator.softlayer.create_template import (
 from emulator.softlayer.faults import ORDER_INVALID, Fault, lacks
 from emulator.softlayer.host_names import read_name
 from emulator.softlayer.orders import FIRST_DATA_DEVICE, GuestOrder, check, cost, prices_of
+from emulator.softlayer.queries import View
 
 GUEST_ORDER = "SoftLayer_Container_Product_Order_Virtual_Guest"
 
@@ -85,6 +86,14 @@ def write_price(account: Account, price: Price) -> dict[str, Any]:
         "categories": [{"categoryCode": price.category}],
         "item": {"keyName": price.key_name, "description": price.description},
     }
+
+
+def price_view(account: Account, price: Price) -> View:
+    """A price as the catalog shows it."""
+    return View(
+        {name: value for name, value in write_price(account, price).items() if name not in {"categories", "item"}},
+        {"categories": lambda: [{"categoryCode": price.category}]},
+    )
 
 
 def _guest_order(

@@ -9,6 +9,7 @@ from pathlib import Path
 DATA = Path(__file__).with_name("types.txt")
 PREFIX = "SoftLayer_"
 OF_THE_SERVICE = ("getObject", "getAllObjects", "createObject")
+OF_OTHERS = {"getCurrentUser": "User_Customer", "getDatacenters": "Location"}
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ def result_of(service: str, method: str) -> str | None:
     own = service.removeprefix(PREFIX)
     if method in OF_THE_SERVICE:
         return own
-    if method == "getCurrentUser":
-        return "User_Customer"
+    if method in OF_OTHERS:
+        return OF_OTHERS[method]
     of_service, name = find(own), method.removeprefix("get")
     return of_service.properties.get(name[:1].lower() + name[1:]) if of_service else None
 

@@ -94,9 +94,8 @@ def item_view(account: Account, item: BillingItem) -> View:
 
 def _part(account: Account, item: BillingItem, fee: Fee) -> View:
     """A child of a billing item."""
-    money = _money(account, item, [fee])
-    local = {"id": fee.id, "description": fee.description, "categoryCode": fee.category, **money}
-    return View(local, {"nextInvoiceTotalRecurringAmount": lambda: money["recurringFee"]})
+    local = {"id": fee.id, "description": fee.description, "categoryCode": fee.category, **_money(account, item, [fee])}
+    return View(local, {"nextInvoiceTotalRecurringAmount": lambda: local["recurringFee"]})
 
 
 def _money(account: Account, item: BillingItem, fees: Sequence[Fee]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from emulator.softlayer.calls import Call, find, identifier
 from emulator.softlayer.create_template import find_image
 from emulator.softlayer.faults import not_found
 from emulator.softlayer.objects import bills, owned
-from emulator.softlayer.queries import Listing, View
-from emulator.softlayer.services.reading import one, relations
+from emulator.softlayer.queries import View
+from emulator.softlayer.services.reading import every, one, relations
 
 
 def get_object(account: Account, call: Call) -> View:
@@ -37,11 +37,6 @@ def get_current_user(account: Account, call: Call) -> View:
     return bills.user(account, users.of(account, call.credentials))
 
 
-def get_permissions(account: Account, call: Call) -> Listing:
-    """What users may be permitted."""
-    return Listing([View({"keyName": each}) for each in sorted(users.PERMISSIONS)])
-
-
 def add_permissions(account: Account, call: Call) -> bool:
     """Permit a user more, until the account is reset."""
     number, facts = identifier(call), account.store.facts
@@ -64,11 +59,6 @@ def cancel_service(account: Account, call: Call) -> bool:
     return True
 
 
-def get_pods(account: Account, call: Call) -> Listing:
-    """Every pod of every datacenter."""
-    return Listing([owned.pod(account, router) for router in account.catalog.routers if router.private])
-
-
 def get_image(account: Account, call: Call) -> View:
     """An image template group."""
     return owned.image(find_image(account, identifier(call)))
@@ -87,14 +77,25 @@ SERVICES = {
         **relations(get_object, "networkVlans", "users", "hardware"),
     },
     "SoftLayer_User_Customer": {"addBulkPortalPermission": add_permissions},
-    "SoftLayer_User_Permission_Action": {"getAllObjects": get_permissions},
+    "SoftLayer_User_Permission_Action": {
+        "getAllObjects": partial(every, lambda _: [View({"keyName": each}) for each in sorted(users.PERMISSIONS)])
+    },
     "SoftLayer_Billing_Item": {
         "getObject": partial(one, bills.item_view, "billing_items"),
         "cancelItem": cancel_item,
         "cancelService": cancel_service,
     },
     "SoftLayer_Billing_Order": {"getObject": partial(one, bills.order, "orders")},
-    "SoftLayer_Network_Pod": {"getAllObjects": get_pods},
+    "SoftLayer_Location": {
+        "getDatacenters": partial(
+            every, lambda account: [owned.datacenter(each) for each in account.catalog.datacenters]
+        )
+    },
+    "SoftLayer_Network_Pod": {
+        "getAllObjects": partial(
+            every, lambda account: [owned.pod(account, each) for each in account.catalog.routers if each.private]
+        )
+    },
     "SoftLayer_Network_Vlan": {"getObject": partial(one, owned.vlan, "vlans")},
     "SoftLayer_Virtual_Guest_Block_Device_Template_Group": {
         "getObject": get_image,

@@ -1,4 +1,4 @@
-"""SoftLayer_Virtual_Guest and SoftLayer_Product_Order: ordering, reading, changing and cancelling guests."""
+"""What is sold, and guests: ordering, reading, changing and cancelling them."""
 
 from functools import partial
 from typing import Any
@@ -6,14 +6,15 @@ from typing import Any
 from emulator.softlayer import guests as life
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, apply_edit, find
+from emulator.softlayer.catalog import Price
 from emulator.softlayer.create_template import number, read_template
 from emulator.softlayer.dates import iso
 from emulator.softlayer.faults import invalid_value, public
 from emulator.softlayer.host_names import read_name
 from emulator.softlayer.objects import owned
-from emulator.softlayer.order_container import read_container, write_container, write_verified
+from emulator.softlayer.order_container import price_view, read_container, write_container, write_verified
 from emulator.softlayer.queries import View
-from emulator.softlayer.services.reading import one, relations
+from emulator.softlayer.services.reading import every, one, relations
 
 SPEEDS = (0, 10, 100, 1000)
 
@@ -73,6 +74,11 @@ def reboot(account: Account, call: Call) -> bool:
     return True
 
 
+def get_package(account: Account, call: Call) -> View:
+    """The one package that is sold."""
+    return _package(find({account.catalog.package_id: account}, call))
+
+
 def verify(account: Account, call: Call) -> dict[str, Any]:
     """Check an order and echo it with its totals; nothing changes."""
     return write_verified(account, call.argument, read_container(account, call.argument))
@@ -85,6 +91,59 @@ def place(account: Account, call: Call) -> dict[str, Any]:
     made = [owned.guest(account, each).local for each in guests]
     details = write_verified(account, call.argument, wanted) | {"virtualGuests": made}
     return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details}
+
+
+def _package(account: Account) -> View:
+    """The package with its items, presets and regions; none is for this account alone."""
+    catalog, sold = account.catalog, account.catalog.prices.values()
+    return View(
+        {"id": catalog.package_id, "keyName": catalog.package_key},
+        {
+            "accountRestrictedActivePresets": list,
+            "activePresets": lambda: [
+                View(
+                    {
+                        "id": each.id,
+                        "keyName": each.key_name,
+                        "description": ", ".join(p.description for p in each.prices),
+                    },
+                    {"prices": lambda each=each: [price_view(account, price) for price in each.prices]},
+                )
+                for each in catalog.flavors
+            ],
+            "items": lambda: [
+                _item(account, [each for each in sold if each.key_name == key])
+                for key in dict.fromkeys(each.key_name for each in sold)
+            ],
+            "regions": lambda: [
+                View(
+                    {"keyname": each.name.upper(), "description": f"{each.name.upper()} - {each.long_name}"},
+                    {"location": lambda each=each: View({}, {"location": lambda: owned.datacenter(each)})},
+                )
+                for each in catalog.datacenters
+                if any(each.name in flavor.sold_in for flavor in catalog.flavors)
+            ],
+        },
+    )
+
+
+def _item(account: Account, prices: list[Price]) -> View:
+    """What is sold at these prices: a disk has one for each of its places in a guest."""
+    first = prices[0]
+    return View(
+        {
+            "id": first.id,
+            "keyName": first.key_name,
+            "description": first.description,
+            "capacity": str(first.capacity or 0),
+        },
+        {
+            "itemCategory": lambda: {"categoryCode": first.category},
+            "softwareDescription": lambda: account.catalog.software.get(first.id),
+            "attributes": list,
+            "prices": lambda: [price_view(account, each) for each in prices],
+        },
+    )
 
 
 def _speed(call: Call) -> int:
@@ -107,6 +166,10 @@ SERVICES = {
         "setPrivateNetworkInterfaceSpeed": set_private_speed,
         "rebootDefault": reboot,
         **relations(GUEST, "blockDevices", "bandwidthAllotmentDetail", "billingCycleBandwidthUsage"),
+    },
+    "SoftLayer_Product_Package": {
+        "getAllObjects": partial(every, lambda account: [_package(account)]),
+        **relations(get_package, "items", "activePresets", "accountRestrictedActivePresets", "regions"),
     },
     "SoftLayer_Product_Order": {
         "verifyOrder": verify,

@@ -1,4 +1,4 @@
-"""Methods that only read: an object by its id, and each of its relations."""
+"""Methods that only read: all objects, one by its id, and each of its relations."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,6 +7,11 @@ from typing import Any
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, find
 from emulator.softlayer.queries import Listing, View
+
+
+def every(rows: Callable[[Account], list[View]], account: Account, call: Call) -> Listing:
+    """All of them."""
+    return Listing(rows(account))
 
 
 def one(view: Callable[[Account, Any], View], table: str, account: Account, call: Call) -> View:

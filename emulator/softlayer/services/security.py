@@ -14,9 +14,9 @@ from emulator.softlayer.faults import invalid_value, missing, not_found, public
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
-from emulator.softlayer.queries import Listing, View
+from emulator.softlayer.queries import View
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
-from emulator.softlayer.services.reading import one, relations
+from emulator.softlayer.services.reading import every, one, relations
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
@@ -61,11 +61,6 @@ def fingerprint(key: str) -> str:
     if fields[0] not in KEY_TYPES or not blob:
         raise invalid_value("key", f"'{fields[0]}' is not a type of public key.")
     return hashlib.sha256(blob).digest().hex(":")
-
-
-def get_groups(account: Account, call: Call) -> Listing:
-    """Every group."""
-    return Listing([owned.group(account, each) for each in account.store.security_groups.values()])
 
 
 def create_group(account: Account, call: Call) -> View:
@@ -212,7 +207,9 @@ SERVICES = {
         "deleteObject": delete_key,
     },
     "SoftLayer_Network_SecurityGroup": {
-        "getAllObjects": get_groups,
+        "getAllObjects": partial(
+            every, lambda account: [owned.group(account, each) for each in account.store.security_groups.read_all()]
+        ),
         "getObject": GROUP,
         "createObject": create_group,
         "editObject": edit_group,
