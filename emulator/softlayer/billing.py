@@ -79,6 +79,16 @@ def per_month(fee: Fee) -> Decimal:
     return load_catalog().monthly(Decimal(fee.hourly))
 
 
+def due_next(account: Account) -> Decimal:
+    """The dollars of the next invoice: what was charged since the account's last billing day."""
+    now, items = account.now, account.store.billing_items.read_all()
+    first = float(account.store.facts.get(BILLED_SINCE, now))
+    months = anniversaries_before(first, now)
+    begun = anniversary(first, months) if months else first
+    before = sum((charged(item, begun) for item in items if item.opened < begun), Decimal())
+    return (sum((charged(item, now) for item in items), Decimal()) - before).quantize(CENT)
+
+
 def bill(account: Account) -> Decimal:
     """What the account has to pay in all up to now, rounded to cents."""
     now = account.now

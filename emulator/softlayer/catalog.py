@@ -93,6 +93,7 @@ class Catalog:
     images: tuple[Image, ...]
     systems: dict[str, Price]  # by each of the reference codes that mean one
     software: dict[int, dict[str, str]]  # the description of a system, by the id of its price
+    categories: dict[str, dict[str, Any]]  # by their codes
     included: tuple[Price, ...]
     sized: dict[tuple[str, int], Price]  # disks and ports, by category and capacity
 
@@ -144,6 +145,7 @@ def load_catalog(price_factor: float = 1.0) -> Catalog:
             }
             for row in raw["systems"]
         },
+        categories={code: {"categoryCode": code, **row} for code, row in raw["categories"].items()},
         included=tuple(_price(row, row["category"]) for row in raw["included"]),
         sized={(price.category, price.capacity): price for price in _sized(raw)},
     )

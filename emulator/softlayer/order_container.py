@@ -83,7 +83,7 @@ def write_price(account: Account, price: Price) -> dict[str, Any]:
         "hourlyRecurringFee": f"{price.hourly.normalize():f}",
         "recurringFee": f"{monthly.normalize():f}",
         "locationGroupId": None,
-        "categories": [{"categoryCode": price.category}],
+        "categories": [account.catalog.categories[price.category]],
         "item": {"keyName": price.key_name, "description": price.description},
     }
 
@@ -92,7 +92,7 @@ def price_view(account: Account, price: Price) -> View:
     """A price as the catalog shows it."""
     return View(
         {name: value for name, value in write_price(account, price).items() if name not in {"categories", "item"}},
-        {"categories": lambda: [{"categoryCode": price.category}]},
+        {"categories": lambda: [account.catalog.categories[price.category]]},
     )
 
 

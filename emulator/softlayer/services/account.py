@@ -2,12 +2,13 @@
 
 from functools import partial
 
-from emulator.softlayer import cancellation, users
+from emulator.softlayer import billing, cancellation, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, find, identifier
 from emulator.softlayer.create_template import find_image
 from emulator.softlayer.faults import not_found
 from emulator.softlayer.objects import bills, owned
+from emulator.softlayer.portal import OFFERS, VOLUME
 from emulator.softlayer.queries import View
 from emulator.softlayer.services.reading import every, one, relations
 
@@ -27,7 +28,15 @@ def get_object(account: Account, call: Call) -> View:
             "networkVlans": lambda: [owned.vlan(account, each) for each in store.vlans.read_all()],
             "subnets": lambda: [owned.subnet(each) for each in store.vlans.read_all()],
             "users": lambda: [bills.user(account, each) for each in users.every(account).values()],
-            "hardware": list,
+            **dict.fromkeys(("dedicatedHosts", "domains", "hardware", "openTickets"), list),
+            "blockDeviceTemplateGroups": lambda: [
+                owned.image(each) for each in account.catalog.images if not each.foreign
+            ],
+            "networkStorage": lambda: [
+                {"id": each.resource_id} for each in store.billing_items.living() if each.category == OFFERS[VOLUME][0]
+            ],
+            "nextInvoiceTotalAmount": lambda: str(billing.due_next(account)),
+            "pendingInvoice": lambda: {"invoiceTotalAmount": str(billing.due_next(account))},
         },
     )
 

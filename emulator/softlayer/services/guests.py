@@ -105,7 +105,7 @@ def _package(account: Account) -> View:
                     {
                         "id": each.id,
                         "keyName": each.key_name,
-                        "description": ", ".join(p.description for p in each.prices),
+                        "description": ", ".join(part.description for part in each.prices),
                     },
                     {"prices": lambda each=each: [price_view(account, price) for price in each.prices]},
                 )
@@ -138,7 +138,7 @@ def _item(account: Account, prices: list[Price]) -> View:
             "capacity": str(first.capacity or 0),
         },
         {
-            "itemCategory": lambda: {"categoryCode": first.category},
+            "itemCategory": lambda: account.catalog.categories[first.category],
             "softwareDescription": lambda: account.catalog.software.get(first.id),
             "attributes": list,
             "prices": lambda: [price_view(account, each) for each in prices],
