@@ -30,11 +30,10 @@ def fees_of(account: Account, prices: Iterable[Price]) -> list[Fee]:
     return [Fee(account.next_id(), each.category, each.description, str(each.hourly)) for each in prices]
 
 
-def period_start(account: Account, item: BillingItem) -> float:
-    """The start of the billing period that an item shows: the current one, or a closed item's last."""
-    until = account.now if item.closed is None else min(item.closed, account.now)
+def period_start(account: Account, item: BillingItem, moment: float) -> float:
+    """When an item's part of the billing period that contains ``moment`` began."""
     first = float(account.store.facts[BILLED_SINCE])
-    months = anniversaries_before(first, until)
+    months = anniversaries_before(first, moment)
     return max(item.opened, anniversary(first, months)) if months else item.opened
 
 
@@ -59,6 +58,13 @@ def periods(item: BillingItem, until: float) -> int:
     return 1 + anniversaries_before(item.opened, until)
 
 
+def recent_periods(account: Account, item: BillingItem, moment: float) -> int:
+    """Hours, or months, that are charged in the billing period that contains ``moment``; earlier ones are on their invoices."""
+    begun = period_start(account, item, moment)
+    earlier = periods(item, begun) if begun > item.opened else 0
+    return periods(item, moment) - earlier
+
+
 def rate(item: BillingItem, fees: Iterable[Fee]) -> Decimal:
     """The dollars for parts of an item in each of its periods."""
     return per_hour(fees) if item.hourly else sum(map(per_month, fees), Decimal())
@@ -80,13 +86,10 @@ def per_month(fee: Fee) -> Decimal:
 
 
 def due_next(account: Account) -> Decimal:
-    """The dollars of the next invoice: what was charged since the account's last billing day."""
-    now, items = account.now, account.store.billing_items.read_all()
-    first = float(account.store.facts.get(BILLED_SINCE, now))
-    months = anniversaries_before(first, now)
-    begun = anniversary(first, months) if months else first
-    before = sum((charged(item, begun) for item in items if item.opened < begun), Decimal())
-    return (sum((charged(item, now) for item in items), Decimal()) - before).quantize(CENT)
+    """The dollars of the next invoice up to now."""
+    items = account.store.billing_items.read_all()
+    charges = (rate(item, item.fees) * recent_periods(account, item, account.now) for item in items)
+    return sum(charges, Decimal()).quantize(CENT)
 
 
 def bill(account: Account) -> Decimal:

@@ -92,7 +92,7 @@ class Catalog:
     flavors: tuple[Flavor, ...]
     images: tuple[Image, ...]
     systems: dict[str, Price]  # by each of the reference codes that mean one
-    software: dict[int, dict[str, str]]  # the description of a system, by the id of its price
+    software: dict[int, dict[str, Any]]  # the description of a system, by the id of its price
     categories: dict[str, dict[str, Any]]  # by their codes
     included: tuple[Price, ...]
     sized: dict[tuple[str, int], Price]  # disks and ports, by category and capacity
@@ -141,7 +141,7 @@ def load_catalog(price_factor: float = 1.0) -> Catalog:
         software={
             row["price"]: {
                 **{"manufacturer": row["manufacturer"], "name": row["manufacturer"], "version": row["version"]},
-                **{"longDescription": row["description"], "referenceCode": row["codes"][0]},
+                **{"id": row["price"], "longDescription": row["description"], "referenceCode": row["codes"][0]},
             }
             for row in raw["systems"]
         },

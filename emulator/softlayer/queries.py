@@ -153,7 +153,7 @@ def _read(view: View, name: str, declared: str | None) -> Any:
     if isinstance(counted, list):
         return len(counted)
     if name not in view.relations:
-        raise faults.lacks(f"property '{name}' of SoftLayer_{str(declared).removeprefix(types.PREFIX)}")
+        raise faults.lacks(f"property '{name}' of SoftLayer_{(declared or 'Entity').removeprefix(types.PREFIX)}")
     return view.relations[name]()
 
 

@@ -99,15 +99,13 @@ def _part(account: Account, item: BillingItem, fee: Fee) -> View:
 
 
 def _money(account: Account, item: BillingItem, fees: Sequence[Fee]) -> dict[str, Any]:
-    """What parts of an item cost, and since when: charges and hours are those of the billing period that is shown."""
-    begun, rate = billing.period_start(account, item), billing.rate(item, fees)
-    count = billing.periods(item, account.now)
-    if begun > item.opened:  # Earlier periods are on their invoices.
-        count -= billing.periods(item, begun)
+    """What parts of an item cost, and since when: charges and hours of this billing period, or of a closed item's last."""
+    until = account.now if item.closed is None else min(item.closed, account.now)
+    rate, count = billing.rate(item, fees), billing.recent_periods(account, item, until)
     charge = rate * count
     return {
         "createDate": iso(item.opened),
-        "cycleStartDate": iso(begun),
+        "cycleStartDate": iso(billing.period_start(account, item, until)),
         "cancellationDate": iso(billing.ended(item)),
         "hourlyRecurringFee": float(rate if item.hourly else 0),
         "recurringFee": float(charge if item.hourly else rate),

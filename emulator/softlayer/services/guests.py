@@ -53,15 +53,12 @@ def set_tags(account: Account, call: Call) -> bool:
     return True
 
 
-def set_public_speed(account: Account, call: Call) -> bool:
-    """Set the speed of the public interface; 0 disables it."""
-    find(account.store.guests, call).public.max_speed = _speed(call)
-    return True
-
-
-def set_private_speed(account: Account, call: Call) -> bool:
-    """Set the speed of the private interface; 0 disables it."""
-    find(account.store.guests, call).private.max_speed = _speed(call)
+def set_speed(port: int, account: Account, call: Call) -> bool:
+    """Set the speed of the interface; 0 disables it."""
+    speed = number(call.argument, "speed")
+    if speed not in SPEEDS:
+        raise invalid_value("speed", f"{speed} is not one of 0, 10, 100, 1000.")
+    find(account.store.guests, call).components[port].max_speed = speed
     return True
 
 
@@ -146,13 +143,6 @@ def _item(account: Account, prices: list[Price]) -> View:
     )
 
 
-def _speed(call: Call) -> int:
-    speed = number(call.argument, "speed")
-    if speed not in SPEEDS:
-        raise invalid_value("speed", f"{speed} is not one of 0, 10, 100, 1000.")
-    return speed
-
-
 GUEST = partial(one, owned.guest, "guests")
 SERVICES = {
     "SoftLayer_Virtual_Guest": {
@@ -162,8 +152,8 @@ SERVICES = {
         "editObject": edit,
         "deleteObject": delete,
         "setTags": set_tags,
-        "setPublicNetworkInterfaceSpeed": set_public_speed,
-        "setPrivateNetworkInterfaceSpeed": set_private_speed,
+        "setPublicNetworkInterfaceSpeed": partial(set_speed, 1),
+        "setPrivateNetworkInterfaceSpeed": partial(set_speed, 0),
         "rebootDefault": reboot,
         **relations(GUEST, "blockDevices", "bandwidthAllotmentDetail", "billingCycleBandwidthUsage"),
     },

@@ -39,9 +39,9 @@ def create_key(account: Account, call: Call) -> View:
     return owned.ssh_key(account, record)
 
 
-def edit_key(account: Account, call: Call) -> bool:
-    """Change label or notes."""
-    apply_edit(find(account.store.ssh_keys, call), call, "label", "notes")
+def edit(table: str, editable: tuple[str, ...], account: Account, call: Call) -> bool:
+    """Change name or label, notes or description."""
+    apply_edit(find(getattr(account.store, table), call), call, *editable)
     return True
 
 
@@ -73,12 +73,6 @@ def create_group(account: Account, call: Call) -> View:
     record = SecurityGroup(account.next_id(), wanted["name"], wanted.get("description") or "", account.now)
     account.store.security_groups[record.id] = record
     return owned.group(account, record)
-
-
-def edit_group(account: Account, call: Call) -> bool:
-    """Change name or description."""
-    apply_edit(find(account.store.security_groups, call), call, "name", "description")
-    return True
 
 
 def delete_group(account: Account, call: Call) -> bool:
@@ -203,7 +197,7 @@ SERVICES = {
     "SoftLayer_Security_Ssh_Key": {
         "createObject": create_key,
         "getObject": partial(one, owned.ssh_key, "ssh_keys"),
-        "editObject": edit_key,
+        "editObject": partial(edit, "ssh_keys", ("label", "notes")),
         "deleteObject": delete_key,
     },
     "SoftLayer_Network_SecurityGroup": {
@@ -212,7 +206,7 @@ SERVICES = {
         ),
         "getObject": GROUP,
         "createObject": create_group,
-        "editObject": edit_group,
+        "editObject": partial(edit, "security_groups", ("name", "description")),
         "deleteObject": delete_group,
         "addRules": add_rules,
         "removeRules": remove_rules,
