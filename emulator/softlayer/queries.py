@@ -17,7 +17,7 @@ TOKEN = re.compile(r"\w+|[\[\],.]")
 UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts to what is not listed among it
 CAST = re.compile(r"^mask\((\w+)\)")
 BY_TEXT = {"_=": str.__eq__, "^=": str.startswith, "$=": str.endswith, "*=": str.__contains__}  # whatever the case
-NO_VALUE = re.compile(r"[!<>~]|not null$")  # how operations begin that are not emulated
+NO_VALUE = re.compile(r"[!<>~]|(not null|orderBy)$")  # how operations begin that are not emulated
 
 
 @dataclass(frozen=True)

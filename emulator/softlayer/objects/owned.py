@@ -69,7 +69,7 @@ def guest(account: Account, record: Guest) -> View:
             "operatingSystem": lambda: systems[0] if systems else None,
             "softwareComponents": lambda: systems,
             "tagReferences": lambda: [
-                {"id": 10 * record.id + place, "tag": {"id": crc32(name.encode()), "name": name}}
+                {"id": 10 * record.id + place, "tag": {"id": crc32(name.encode()) >> 1, "name": name}}
                 for place, name in enumerate(record.tags)
             ],
             "userData": lambda: [{"value": record.user_data}] if record.user_data else [],

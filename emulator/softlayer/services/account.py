@@ -20,6 +20,12 @@ def get_object(account: Account, call: Call) -> View:
         {"id": account.id, "companyName": "microcluster emulator"},
         {
             "virtualGuests": lambda: [owned.guest(account, each) for each in store.guests.read_all()],
+            "hourlyVirtualGuests": lambda: [
+                owned.guest(account, each) for each in store.guests.read_all() if each.hourly
+            ],
+            "monthlyVirtualGuests": lambda: [
+                owned.guest(account, each) for each in store.guests.read_all() if not each.hourly
+            ],
             "sshKeys": lambda: [owned.ssh_key(account, each) for each in store.ssh_keys.read_all()],
             "allTopLevelBillingItems": lambda: [
                 bills.item_view(account, each) for each in store.billing_items.read_all()
@@ -82,7 +88,15 @@ SERVICES = {
     "SoftLayer_Account": {
         "getObject": get_object,
         "getCurrentUser": get_current_user,
-        **relations(get_object, "virtualGuests", "sshKeys", "allTopLevelBillingItems", "orders"),
+        **relations(
+            get_object,
+            "virtualGuests",
+            "hourlyVirtualGuests",
+            "monthlyVirtualGuests",
+            "sshKeys",
+            "allTopLevelBillingItems",
+            "orders",
+        ),
         **relations(get_object, "networkVlans", "users", "hardware"),
     },
     "SoftLayer_User_Customer": {"addBulkPortalPermission": add_permissions},
