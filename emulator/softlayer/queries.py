@@ -14,7 +14,7 @@ Mask = dict[str, "Mask"]
 Filter = dict[str, Any]
 Path = tuple[str, ...]
 TOKEN = re.compile(r"\w+|[\[\],.]")
-UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts to what is not listed among it
+UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts to other types among it
 CAST = re.compile(r"^mask\((\w+)\)")
 BY_TEXT = {"_=": str.__eq__, "^=": str.startswith, "$=": str.endswith, "*=": str.__contains__}  # whatever the case
 NO_VALUE = re.compile(r"[!<>~]|(not null|orderBy)$")  # how operations begin that are not emulated
@@ -40,7 +40,7 @@ def read_mask(mask: str | None, declared: str | None) -> Mask:
     """Read ``mask[a,b[c],d.e]`` for an object of this type; a property that the type has not is a fault."""
     text = mask or ""
     cast = CAST.match(text)
-    if cast and cast[1].startswith(f"{types.PREFIX}{declared}"):  # A type that extends this one has a longer name.
+    if cast and types.extends(cast[1], declared):
         text, declared = f"mask{text[cast.end() :]}", cast[1]
     if UNREADABLE.search(text) or text.count("[") != text.count("]"):
         raise faults.public(f"Unable to parse object mask '{text}'.")

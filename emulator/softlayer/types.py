@@ -26,6 +26,12 @@ def find(name: str | None) -> Type | None:
     return _load().get((name or "").removeprefix(PREFIX))
 
 
+def extends(name: str, base: str | None) -> bool:
+    """Whether a type has all properties of another one."""
+    own, inherited = find(name), find(base)
+    return bool(own and inherited and own.properties.items() >= inherited.properties.items())
+
+
 def count_of(name: str) -> str:
     """The property that counts a list of things: ``subnetCount`` counts ``subnets``."""
     return f"{re.sub('ies$', 'y', name).removesuffix('s')}Count"

@@ -83,10 +83,16 @@ def test_a_count_of_what_is_no_list_is_refused():
         read_mask("mask[id,hostnameCount]", TYPE)
 
 
-def test_a_cast_is_read_to_a_type_that_extends_what_is_listed_and_to_no_other():
-    assert read_mask("mask(SoftLayer_Hardware_Router)[id,datacenter.name]", "Hardware")["datacenter"] == {"name": {}}
-    with pytest.raises(Fault, match="Unable to parse object mask"):
-        read_mask("mask(SoftLayer_Hardware_Router)[id]", TYPE)
+def test_a_mask_is_read_with_a_cast_to_a_type_that_extends_what_is_listed():
+    assert read_mask("mask(SoftLayer_Hardware_Server)[id,datacenter.name]", "Hardware")["datacenter"] == {"name": {}}
+    with pytest.raises(Fault, match="Property 'colour' not valid for 'SoftLayer_Hardware_Server'"):
+        read_mask("mask(SoftLayer_Hardware_Server)[colour]", "Hardware")
+
+
+@pytest.mark.parametrize("cast", ["SoftLayer_Hardware_Server", "SoftLayer_Virtual_Guest_Block_Device", "Nonsense"])
+def test_a_cast_to_another_type_is_refused(cast):
+    with pytest.raises(Fault, match=f"Unable to parse object mask 'mask\\({cast}\\)"):
+        read_mask(f"mask({cast})[id]", TYPE)
 
 
 def test_a_filter_by_what_no_such_object_has_is_refused_under_the_right_root_alone():

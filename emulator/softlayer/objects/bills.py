@@ -71,6 +71,7 @@ def item_view(account: Account, item: BillingItem) -> View:
         },
     )
     guest = account.store.guests.read(item.resource_id)
+    place = account.catalog.datacenter(guest.datacenter) if guest else None
     package = {"id": account.catalog.package_id, "keyName": account.catalog.package_key}
 
     return View(
@@ -79,7 +80,7 @@ def item_view(account: Account, item: BillingItem) -> View:
             "hourlyFlag": lambda: item.hourly,
             "nextInvoiceTotalRecurringAmount": lambda: local["recurringFee"],
             "package": lambda: package if item.flavor else None,
-            "location": lambda: {"name": guest.datacenter} if guest else None,
+            "location": lambda: {"id": place.id, "name": place.name, "longName": place.long_name} if place else None,
             "orderItem": lambda: order_item,
             "children": lambda: [_part(account, item, fee) for fee in parts],
             "nextInvoiceChildren": lambda: [_part(account, item, fee) for fee in parts],

@@ -42,7 +42,9 @@ def get_object(account: Account, call: Call) -> View:
                 {"id": each.resource_id} for each in store.billing_items.living() if each.category == OFFERS[VOLUME][0]
             ],
             "nextInvoiceTotalAmount": lambda: str(billing.due_next(account)),
-            "pendingInvoice": lambda: {"invoiceTotalAmount": str(billing.due_next(account))},
+            "pendingInvoice": lambda: View(
+                {"startingBalance": "0"}, {"invoiceTotalAmount": lambda: str(billing.due_next(account))}
+            ),
         },
     )
 
