@@ -61,8 +61,7 @@ def periods(item: BillingItem, until: float) -> int:
 def recent_periods(account: Account, item: BillingItem, moment: float) -> int:
     """Hours, or months, that are charged in the billing period that contains ``moment``; earlier ones are on their invoices."""
     begun = period_start(account, item, moment)
-    earlier = periods(item, begun) if begun > item.opened else 0
-    return periods(item, moment) - earlier
+    return periods(item, moment) - (periods(item, begun) if begun > item.opened else 0)
 
 
 def rate(item: BillingItem, fees: Iterable[Fee]) -> Decimal:
@@ -87,8 +86,10 @@ def per_month(fee: Fee) -> Decimal:
 
 def due_next(account: Account) -> Decimal:
     """The dollars of the next invoice up to now."""
-    items = account.store.billing_items.read_all()
-    charges = (rate(item, item.fees) * recent_periods(account, item, account.now) for item in items)
+    now = account.now
+    charges = (
+        rate(each, each.fees) * recent_periods(account, each, now) for each in account.store.billing_items.read_all()
+    )
     return sum(charges, Decimal()).quantize(CENT)
 
 

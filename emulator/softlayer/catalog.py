@@ -76,6 +76,7 @@ class Image:
     virtualization: str
     cloud_init: bool
     boot_gb: int
+    system: int  # the price of its operating system
     foreign: bool = False
 
 
@@ -163,8 +164,12 @@ def _with_fees(rows: Any, factor: Decimal) -> Any:
 def _routers(number: int, datacenter: Datacenter) -> Iterator[Router]:
     for kind, offset in LINKS:
         for pod in range(1, PODS_PER_DATACENTER + 1):
-            name = f"{datacenter.name}.pod{pod:02d}"
-            yield Router(1000 * number + offset + pod, f"{kind}{pod:02d}a.{datacenter.name}", datacenter, name)
+            yield Router(
+                id=1000 * number + offset + pod,
+                hostname=f"{kind}{pod:02d}a.{datacenter.name}",
+                datacenter=datacenter,
+                pod=f"{datacenter.name}.pod{pod:02d}",
+            )
 
 
 def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:

@@ -99,7 +99,7 @@ def _ordered(account: Account, order: GuestOrder, record: Order) -> Guest:
         disks=[Disk(0, order.flavor.boot_gb), *order.disks],
         hourly=order.hourly,
         image_id=order.image.id if order.image else None,
-        system_id=order.system.id if order.system else None,
+        system_id=order.system.id if order.system else order.image.system,
         ssh_keys=[account.store.ssh_keys[key_id].key for key_id in order.ssh_key_ids],
         user_data=order.user_data,
         password=account.token()[:8],

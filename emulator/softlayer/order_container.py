@@ -77,11 +77,10 @@ def write_verified(account: Account, container: dict[str, Any], orders: list[Gue
 
 def write_price(account: Account, price: Price) -> dict[str, Any]:
     """A price that everybody pays everywhere: in no location's group; fees are texts."""
-    monthly = account.catalog.monthly(price.hourly)
     return {
         "id": price.id,
         "hourlyRecurringFee": f"{price.hourly.normalize():f}",
-        "recurringFee": f"{monthly.normalize():f}",
+        "recurringFee": f"{account.catalog.monthly(price.hourly).normalize():f}",
         "locationGroupId": None,
         "categories": [account.catalog.categories[price.category]],
         "item": {"keyName": price.key_name, "description": price.description},

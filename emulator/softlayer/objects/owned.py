@@ -15,8 +15,6 @@ from emulator.softlayer.queries import View
 from emulator.softlayer.records import Component, GroupRule, Guest, SecurityGroup, SshKey, Transaction, Vlan
 
 SWAP, METADATA = Disk(1, 2), Disk(7, 1)  # beside the disks of the order
-ACTIVE = {"keyName": "ACTIVE", "name": "Active"}
-RUNNING = {"keyName": "RUNNING", "name": "Running"}
 
 
 def guest(account: Account, record: Guest) -> View:
@@ -51,10 +49,9 @@ def guest(account: Account, record: Guest) -> View:
             "hourlyBillingFlag": lambda: record.hourly,
             "localDiskFlag": lambda: not flavor.san,
             "transientGuestFlag": lambda: False,
-            "status": lambda: ACTIVE,
+            "status": lambda: {"keyName": "ACTIVE", "name": "Active"},
             "deviceStatus": lambda: {"name": "Active"},
-            "powerState": lambda: RUNNING,
-            "lastKnownPowerState": lambda: RUNNING,
+            **dict.fromkeys(("powerState", "lastKnownPowerState"), lambda: {"keyName": "RUNNING", "name": "Running"}),
             "datacenter": lambda: datacenter(account.catalog.datacenter(record.datacenter)),
             "activeTransaction": lambda: transaction(account, pending) if pending else None,
             "lastTransaction": lambda: transaction(account, last) if last else None,

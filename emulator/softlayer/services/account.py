@@ -90,16 +90,8 @@ SERVICES = {
     "SoftLayer_Account": {
         "getObject": get_object,
         "getCurrentUser": get_current_user,
-        **relations(
-            get_object,
-            "virtualGuests",
-            "hourlyVirtualGuests",
-            "monthlyVirtualGuests",
-            "sshKeys",
-            "allTopLevelBillingItems",
-            "orders",
-        ),
-        **relations(get_object, "networkVlans", "users", "hardware"),
+        **relations(get_object, "virtualGuests", "hourlyVirtualGuests", "monthlyVirtualGuests", "hardware", "sshKeys"),
+        **relations(get_object, "networkVlans", "allTopLevelBillingItems", "orders", "users"),
     },
     "SoftLayer_User_Customer": {"addBulkPortalPermission": add_permissions},
     "SoftLayer_User_Permission_Action": {
