@@ -31,7 +31,7 @@ def fees_of(account: Account, prices: Iterable[Price]) -> list[Fee]:
 
 
 def period_start(account: Account, item: BillingItem, moment: float) -> float:
-    """When an item's part of the billing period that contains ``moment`` began."""
+    """Start of the billing period that contains ``moment``, or of the item where that is later."""
     first = float(account.store.facts[BILLED_SINCE])
     months = anniversaries_before(first, moment)
     return max(item.opened, anniversary(first, months)) if months else item.opened

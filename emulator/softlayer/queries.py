@@ -149,12 +149,12 @@ def _read(view: View, name: str, declared: str | None) -> Any:
     """A property of an object, or the count of a list; None where a relation is not there."""
     if name in view.local:
         return view.local[name]
+    if name in view.relations:
+        return view.relations[name]()
     counted = next((view.relations[each]() for each in view.relations if types.count_of(each) == name), None)
     if isinstance(counted, list):
         return len(counted)
-    if name not in view.relations:
-        raise faults.lacks(f"property '{name}' of SoftLayer_{(declared or 'Entity').removeprefix(types.PREFIX)}")
-    return view.relations[name]()
+    raise faults.lacks(f"property '{name}' of SoftLayer_{(declared or 'Entity').removeprefix(types.PREFIX)}")
 
 
 def _type_of(declared: str | None, name: str) -> str | None:

@@ -100,7 +100,7 @@ def _part(account: Account, item: BillingItem, fee: Fee) -> View:
 
 
 def _money(account: Account, item: BillingItem, fees: Sequence[Fee]) -> dict[str, Any]:
-    """What parts of an item cost, and since when: charges and hours of this billing period, or of a closed item's last."""
+    """Costs of parts of an item: charges and hours of this billing period, or of a closed item's last."""
     until = account.now if item.closed is None else min(item.closed, account.now)
     rate, count = billing.rate(item, fees), billing.recent_periods(account, item, until)
     charge = rate * count

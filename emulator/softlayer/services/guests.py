@@ -1,4 +1,4 @@
-"""What is sold, and guests: ordering, reading, changing and cancelling them."""
+"""Guests: ordering, reading, changing and cancelling them; and the package that is sold."""
 
 from functools import partial
 from typing import Any
@@ -125,7 +125,7 @@ def _package(account: Account) -> View:
 
 
 def _item(account: Account, prices: list[Price]) -> View:
-    """What is sold at these prices: a disk has one for each of its places in a guest."""
+    """An item with its prices: a disk has one for each of its places in a guest."""
     first = prices[0]
     return View(
         {
