@@ -92,7 +92,7 @@ def test_a_mask_is_read_with_a_cast_to_a_type_that_extends_what_is_listed():
 @pytest.mark.parametrize("cast", ["SoftLayer_Hardware_Server", "SoftLayer_Virtual_Guest_Block_Device", "Nonsense"])
 def test_a_cast_to_another_type_is_refused(cast):
     with pytest.raises(Fault, match=f"Unable to parse object mask 'mask\\({cast}\\)"):
-        read_mask(f"mask({cast})[id]", TYPE)
+        read_mask(f"mask({cast})[id]", "Virtual_Guest")
 
 
 def test_a_filter_by_what_no_such_object_has_is_refused_under_the_right_root_alone():
