@@ -94,7 +94,7 @@ def test_the_parts_of_a_node_that_was_replaced_stay_and_are_given_back(nodes, re
     if resumed:
         gather(here)
         give(here, *of(200))
-    gather(here, 300)
+    gather(here, 200)
     assert names(here) == of(100) + of(200)
     assert names(there) == (of(200) if resumed else [])
 
