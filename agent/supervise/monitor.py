@@ -205,8 +205,9 @@ class Monitor:
         return self.run.name_of(self.run.spec.addresses[nodes[0]]) if nodes else "no machine of this run"
 
     def lines(self, cause=None):
-        """Return the lines that matter: those of the rank that died, else the last ones of the first speaker."""
-        found = self.last_lines.get(self.dead if cause == health_rules.RANK_DIED else 0) or self.last_lines.get(None)
+        """Return the lines that matter: those of the rank that died where its end is explained, else the last ones of the first speaker."""
+        of_dead = self.dead is not None and cause in health_rules.SAID + [health_rules.RANK_DIED]
+        found = self.last_lines.get(self.dead if of_dead else 0) or self.last_lines.get(None)
         return list(found or next(iter(self.last_lines.values()), []))
 
     def _look_on(self):
@@ -244,7 +245,7 @@ class Monitor:
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
         if health_rules.is_full(error):
-            self.verdict = (health_rules.DISK_FULL, "the launcher could not write: " + str(error), [])
+            self.verdict = health_rules.could_not_write(error).args[:2] + ([],)
         elif passes(error) and for_s < PASSES_S:
             with self.lock:
                 self.rules.pause(time.monotonic())
