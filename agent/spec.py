@@ -43,7 +43,7 @@ FIELDS = (
     "container",  # Of the runtime "container".
     "environment",  # Of the runtime "host": the folder of the programs that the run has made for itself,
     "make_environment",  # and what makes it, on the machine as it is.
-    "imports",  # What imports the script's own imports, by its interpreter; empty where none can be missing.
+    "imports",  # What looks for the script's own imports, by its interpreter; empty where it is no script.
     "program_folder",
     "files",
     "image",

@@ -49,15 +49,17 @@ def preflight(run):
     """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
     began = time.monotonic()
     found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": []}
+    noted = [row(*words, note=True) for words in run.notes]
     if run.spec.preflight_skipped:
-        keep(run, found, [row("preflight", "every node", "skipped", run.spec.preflight_skipped, note=True)], began)
+        skipped = row("preflight", "every node", "skipped", run.spec.preflight_skipped, note=True)
+        keep(run, found, noted + [skipped], began)
         return
     found["mesh"] = mesh(run)
     if not any(pair["said"] for pair in found["mesh"]):
         found["nodes"] = nodes(run)
         if all(facts and facts["address"] for facts in found["nodes"].values()):
             found["bandwidth"] = network(run)
-    rows = judge(found, run.spec)
+    rows = noted + judge(found, run.spec)
     if found["bandwidth"] and run.spec.meeting_port:
         rows.append(meeting(run))
     keep(run, found, rows, began)

@@ -43,6 +43,7 @@ class Run:
         self.writing, self.not_summed = threading.Lock(), 0
         self.doing, self.stuck = "preparing", None
         self.resumed = self.resumed_from = None
+        self.notes = []  # Of the preparation, for the preflight's table: what was looked at, where, what was found, and what was wanted.
         self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
 
     @property

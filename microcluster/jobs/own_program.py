@@ -296,7 +296,7 @@ class OwnProgram(Section):
         return ("sh", "-c", script)
 
     def _imports(self, world: World, program: Program, command: Argv) -> Argv:
-        """Return what imports the script's own imports by the program's interpreter; nothing for a program that is no script."""
+        """Return what looks for the script's imports by the program's interpreter; nothing for a program that is no script."""
         script = next(filter(SCRIPT_WORD.fullmatch, command), None)
         if script is None:
             return ()

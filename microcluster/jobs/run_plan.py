@@ -139,7 +139,7 @@ class Plan:
             the report.
         ranks: the address of each process that computes, in the order of their numbers; empty where every slot has one.
         make_environment: the argv that makes the run's own environment on a machine without containers.
-        imports: the argv that imports what the program imports, where another program than ours trains.
+        imports: the argv that looks for what the program imports, where another program than ours trains.
         data: None for a program that brings its own.
         unit: what one of the run's steps is: "step" (an update), or "epoch".
         result: the metric that a good run ends with; None where its last checkpoint is enough.
