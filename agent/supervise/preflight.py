@@ -143,7 +143,7 @@ def ask_links(run, node, *words):
 
 def meeting(run):
     """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
-    host, port, others = run.spec.addresses[0], run.spec.meeting_port, run.spec.addresses[1:]
+    host, port, others = run.spec.addresses[0], run.free_port(), run.spec.addresses[1:]
 
     def ask(address):
         if address == host:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from agent import spec
 from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
 from microcluster.jobs.image import is_ours, named_image, pythons
@@ -239,12 +240,12 @@ class OwnProgram(Section):
         Args:
             title: what is trained, in a few words.
             line: the program's words; a first word ``python`` is the interpreter that job.python names.
-            places: what is filled in beside ``{logdir}`` and ``{maxSteps}``.
+            places: what is filled in beside ``{logdir}`` and ``{maxSteps}``, by name.
         """
         python = "python"
         if world.image and self.python:  # On a machine it is the one of the run's own environment.
             python = self.python
-        places = {"{logdir}": world.logdir, "{maxSteps}": str(self.max_steps or ""), **(places or {})}
+        places = {"logdir": world.logdir, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
@@ -252,8 +253,7 @@ class OwnProgram(Section):
         words = (*_tracked(world), *command) if tracks else command
         program = Program(
             words,
-            # ``{checkpoint}`` and ``{step}`` are left for the agent, which knows the newest one.
-            resumed=words + _filled(self.resume or "", places),
+            resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
             python=python,
             config_file=CONFIG_FILE,
             variables={name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()},
@@ -326,19 +326,18 @@ class OwnScript(OwnProgram):
         Words, Field(description="`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in")
     ] = ""
 
-    def program(self, world: World) -> tuple[Plan, Program]:
-        """Return the plan without what starts the ranks, and the script that they run."""
+    def program(self, world: World, places: Mapping[str, str] | None = None) -> tuple[Plan, Program]:
+        """Return the plan without what starts the ranks, and the script that they run; ``places`` are as in `decided`."""
         script = shlex.quote(f"{self.folder(world)}/{self.script}")
         title = f"{self.script} {self.arguments}".rstrip()
-        return self.decided(world, title, f"python {script} {self.arguments}")
+        return self.decided(world, title, f"python {script} {self.arguments}", places)
 
 
 def _filled(text: str, places: Mapping[str, str]) -> Argv:
-    """Return the words of a text, in which each place is filled in."""
-    words = shlex.split(text)
-    for place, value in places.items():
-        words = [word.replace(place, value) for word in words]
-    return tuple(words)
+    """Return the words of a text in which each ``{place}`` is filled in; ``{{place}}`` is the way to write one that is left alone."""
+    names = "|".join(places)
+    place = re.compile(rf"\{{(\{{(?:{names})\}})\}}|\{{({names})\}}")
+    return tuple(place.sub(lambda found: found[1] or places[found[2]], word) for word in shlex.split(text))
 
 
 def _tracked(world: World) -> Argv:

@@ -9,6 +9,7 @@ import pytest
 from launching import OWNER, launched, on_gpus, run_id
 from test_analysis_run_state import seen
 
+from agent import spec
 from components.cluster import facts_of
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
@@ -70,6 +71,15 @@ def own_program(**job: object) -> config.Stack:
     return on_gpus(HOROVOD | job, "training", ordering=True)
 
 
+def test_braces_of_a_program_reach_it_unchanged_where_they_are_not_ours():
+    words = "--filename '{epoch}-{step}' --json '{\"a\": {\"b\": 1}}' --steps {maxSteps} --literally {{maxSteps}} --at {checkpoint}"
+    plan = launched(own_program(arguments=words, resume="--from {step} {{step}} {}")).plan
+    own = ("--filename", "{epoch}-{step}", "--json", '{"a": {"b": 1}}', "--steps", "100", "--literally", "{maxSteps}")
+    again = (*own, "--at", "{checkpoint}", "--from", spec.STEP, "{step}", "{}")
+    assert plan.processes[0].argv[-len(again) + 4 :] == again[:-4]
+    assert plan.resume_processes[0].argv[-len(again) :] == again
+
+
 def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:
     folder = launched(
         own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
@@ -78,7 +88,7 @@ def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank
     (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
-    assert again.argv[-2:] == ("--resume", "{checkpoint}"), "the agent knows which"
+    assert again.argv[-2:] == ("--resume", spec.CHECKPOINT), "the agent knows which"
 
 
 @pytest.mark.parametrize("stack", config.stacks())
