@@ -1,5 +1,6 @@
 """A site with a queue: nodes that it grants for a time, to a person's own account on its login host; nothing is sold."""
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from microcluster.jobs.cluster_facts import Queue
 
 AS_OF = "2018-05"
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
+CARD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,14}")
 SHORTEST_S = 120
 """A run needs a minute to start, and the last one to end in order."""
 
@@ -47,6 +49,18 @@ def _walltime(value: str) -> str:
     return value
 
 
+def _card(value: str) -> str:
+    """Accept a network card as Linux names them, or the network that its address belongs to."""
+    if CARD.fullmatch(value):
+        return value
+    try:
+        return str(ipaddress.IPv4Network(value))
+    except ValueError as error:
+        raise ValueError(
+            f"{shown(value)} is neither a network card nor an IPv4 network; for example ib0 or 10.10.0.0/16"
+        ) from error
+
+
 Word = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,30}$")]
 Module = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,80}$")]
 
@@ -78,7 +92,9 @@ class Cluster(ClusterSection):
         Field(max_length=30, description="environment modules, loaded on the login host and in the job"),
     ] = ()
     interface: Annotated[
-        StrictStr, Field(pattern=r"^[a-z][a-z0-9.]{0,14}$", description="network card between the nodes")
+        StrictStr,
+        AfterValidator(_card),
+        Field(description="network card between the nodes; where its name differs, the network: `10.10.0.0/16`"),
     ] = "eth0"
 
     @property

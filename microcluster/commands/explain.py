@@ -5,12 +5,16 @@ from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.config import stack as config
 from microcluster.display.console import show_table
 
+PULUMIS = "stack file, for Pulumi's service: what it resolves to is known when the engine runs, and none of microcluster's keys"
+
 
 @command
 def explain(stack: str = STACK, as_json: bool = False) -> int:
     """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
-    origins = known.origins
+    origins, environment = known.origins, config.environment_of(stack)
+    if environment:
+        origins = (*origins, ("environment", environment, PULUMIS))
     if known.forecast and known.forecast.warning:
         note(known.forecast.warning)
     if as_json:

@@ -22,7 +22,7 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Plan, World
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
-NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep"}
+NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret"}
 """Keys that may change while a run stays the same one."""
 LEFT_OUT = {
     "max_steps": "no progress bar and no time left; the program's own end is the run's",
@@ -36,18 +36,19 @@ ENVIRONMENT = "environment"
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
-LONGEST = 1000
+LONGEST, LONGEST_WORDS = 1000, 8000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")
+INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(
-    r"(.*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?)|(.*_)?(PAT|PASS|PWD|DSN))(_.*)?",
+    r"(.*PASSWORD|(.*_)?((API|ACCESS)?KEY|TOKEN|SECRET|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?|PAT|PASS|PWD|DSN))(_.*)?",
     re.IGNORECASE,
 )
-"""As a word of the name: TOKENIZERS_PARALLELISM holds no secret."""
+"""As a whole word of the name: TOKENIZERS_PARALLELISM and MONKEY hold no secret."""
 SETTING = re.compile(r"(?i)(?!.*(PASSWORD|PASSWD|PASSPHRASE)=)\w+=(-?\d{1,9}|true|false)")
 """No secret whatever its name, as MAX_TOKEN=4096; but a password may be a number."""
 SECRET_VALUE = re.compile(
@@ -56,7 +57,7 @@ SECRET_VALUE = re.compile(
 """An address with a login in it, a private key, and keys that show whose they are."""
 SECRET_HINT = (
     "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
-    "program reads; WANDB_API_KEY is taken from your own environment"
+    "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
@@ -110,6 +111,15 @@ def pattern_or(*words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _index(value: str) -> str:
+    """Accept a package index; what is refused is not repeated, because it may hold a password."""
+    if not INDEX.fullmatch(value):
+        raise ValueError(
+            "is no https address without login, password and query; for example https://download.pytorch.org/whl/cu118"
+        )
+    return value
+
+
 def _variables(found: Any) -> Any:
     """Take whole numbers as texts; a yes or no, or a fraction, is one thing in YAML and another to a program."""
     if not isinstance(found, dict):
@@ -137,7 +147,7 @@ def _is_secret(name: Any, value: Any) -> bool:
     return bool(is_named_so or SECRET_VALUE.search(str(value)[:LONGEST]))
 
 
-Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
+Words = Annotated[StrictStr, Field(max_length=LONGEST_WORDS), AfterValidator(_words)]
 Requirement = Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")]
 
 
@@ -155,6 +165,10 @@ class OwnProgram(Section):
         Field(description="40 hex digits; with a repository only"),
     ] = None
     requirements: Annotated[tuple[Requirement, ...], Field(description="`name==version` each")] = ()
+    extra_index: Annotated[
+        Annotated[StrictStr, AfterValidator(_index)] | None,
+        Field(description="https address of one more package index, beside the usual one, for `requirements`"),
+    ] = None
     progress: Annotated[
         StrictStr,
         Field(
@@ -184,6 +198,10 @@ class OwnProgram(Section):
         BeforeValidator(_variables),
         Field(default_factory=dict, description="variables of every rank; secrets stay in files"),
     ]
+    not_secret: Annotated[
+        tuple[StrictStr, ...] | None,
+        Field(description="names of `environment` that look like a secret, and hold none"),
+    ] = None
 
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
@@ -203,9 +221,9 @@ class OwnProgram(Section):
         # Here and not as types: a run of before these rules has to be read.
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
-        found += [
-            f"job/environment: {printable(str(name))} {SECRET_HINT}" for name, value in named if _is_secret(name, value)
-        ]
+        open_ones = job.get("notSecret") if isinstance(job.get("notSecret"), list) else ()
+        secret = [name for name, value in named if _is_secret(name, value) and name not in open_ones]
+        found += [f"job/environment: {printable(str(name))} {SECRET_HINT}" for name in secret]
         if LONG_NAME.search(str(job.get("progress"))):
             found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
         python, named = str(job.get("python", "")), named_image(sections)
@@ -285,6 +303,8 @@ class OwnProgram(Section):
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
+        if not self.extra_index:  # A run of before there was such a key keeps its id.
+            left_out = {*left_out, "extra_index"}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"

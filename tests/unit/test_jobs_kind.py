@@ -193,7 +193,7 @@ NO_SECRETS = {
     **{"MAX_TOKEN": 4096, "MAX_TOKENS": "4096", "KEYBOARD": "us", "PWD_LEN": 8, "N_PASS": "3", "USE_KEY": "false"},
     **{"TOKENIZERS_PARALLELISM": "false", "COMPASS": "north", "MONGO_URL": "mongodb://db.test/x", "PATIENCE": "5"},
     **{"DATABASE_URL": "sqlite:///data/x", "PROXY": "http://h:3128/a@b", "MODEL": "hf_internal_testing_tiny_model"},
-    "PASSWORD_LENGTH": 12,
+    **{"PASSWORD_LENGTH": 12, "MONKEY": "capuchin", "HOTKEYS": "on", "BETOKEN": "x"},
 }
 
 
@@ -212,6 +212,43 @@ def test_a_run_of_before_with_a_refused_variable_can_still_be_read() -> None:
 
 def test_settings_that_only_sound_like_a_secret_pass() -> None:
     assert launched(own_program(environment=NO_SECRETS)).plan.processes
+
+
+def test_a_name_that_only_looks_like_a_secret_is_taken_once_it_is_said_to_hold_none() -> None:
+    named = {"PAD_TOKEN": "<pad>", "LABEL_KEY": "label"}
+    with pytest.raises(config.ConfigError, match=r"LABEL_KEY looks like .* list its name in job\.notSecret"):
+        own_program(environment=named, notSecret=["PAD_TOKEN"])
+    taken = own_program(environment=named, notSecret=list(named))
+    assert taken.job.environment == named
+    assert run_id(launched(taken)) == run_id(launched(own_program(environment=named, notSecret=[*named, "OTHER"])))
+
+
+def test_a_published_command_line_of_8000_characters_is_taken_and_no_longer_one() -> None:
+    assert own_program(arguments="x" * 8000).job.arguments == "x" * 8000
+    with pytest.raises(config.ConfigError, match="at most 8000 characters"):
+        own_program(arguments="x" * 8001)
+
+
+INDEX = "https://download.pytorch.org/whl/cu118"
+
+
+def test_one_more_index_reaches_pip_on_every_machine_and_makes_another_run() -> None:
+    known = own_program(requirements=["torch==2.4.1+cu118"])
+    more = own_program(requirements=["torch==2.4.1+cu118"], extraIndex=INDEX)
+    words = f"--extra-index-url {INDEX} torch==2.4.1+cu118"
+    assert words in launched(more).facts.container.dockerfile
+    assert words in launched(more, on_machines=True).plan.make_environment[2]
+    assert run_id(launched(more)) != run_id(launched(known))
+    assert "extraIndex" not in launched(known).texts()["program.json"], "a run of before there was the key keeps its id"
+
+
+@pytest.mark.parametrize(
+    "index", ["http://x.test/simple", "https://me:pw@x.test/simple", "https://x.test/a?b", "x.test"]
+)
+def test_an_index_is_an_https_address_without_a_login(index: str) -> None:
+    with pytest.raises(config.ConfigError, match="job/extraIndex: is no https address without login") as refused:
+        own_program(requirements=["torch==2.4.1+cu118"], extraIndex=index)
+    assert index not in str(refused.value), "it may hold a password"
 
 
 def test_a_pattern_names_no_metric_that_is_too_long() -> None:
