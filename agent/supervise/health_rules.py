@@ -5,6 +5,7 @@ gone, no sign of life. What may be on purpose or may pass only raises an alarm: 
 """
 
 import errno
+import os
 
 from agent.readers.failure_lines import DISK_FULL, LAUNCHER_LOST, SENTENCES, cause_in, sentence
 
@@ -96,9 +97,8 @@ class HealthRules:
             self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
         if kind == "train":
             self.step, self.waited_for = event["step"], []
-            self.said.pop(
-                RANK_DIED, None
-            )  # Of a launcher that the program had started itself: ours ends with its first rank.
+            # What says so is a launcher that the program has started itself: ours ends with its first rank.
+            self.said.pop(RANK_DIED, None)
         if kind == NODE_LOST:
             self.final[kind] = event["text"]
 
@@ -274,15 +274,19 @@ def is_full(error):
 
 def could_not_write(error):
     """Return the failure of the launcher's own writing, by the error and its path."""
-    cause, _ = cause_in(str(error)) or (DISK_FULL, "")
-    return Failed(cause, "the launcher could not write: " + str(error))
+    said = os.strerror(error.errno) + ": " + str(error.filename or "")
+    return Failed(cause_of([said], DISK_FULL), "the launcher could not write: " + str(error))
 
 
 def step_failed(usual, what, code, lines):
     """Return the failure of a step before the training, by the cause that a line names; its last line is the reason."""
-    causes = [found[0] for found in map(cause_in, lines) if found]
     text = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
-    return Failed((causes or [usual])[-1], text, code, lines[-20:])
+    return Failed(cause_of(lines, usual), text, code, lines[-20:])
+
+
+def cause_of(lines, usual):
+    """Return the cause that the last of the lines names that name one, else the usual one."""
+    return next((found[0] for found in map(cause_in, reversed(lines)) if found), usual)
 
 
 def median(values):

@@ -14,7 +14,7 @@ from agent.kill_run import last_line
 from agent.launch.probe import MARK
 from agent.machine import parallel
 from agent.nodes import node_facts
-from agent.supervise.health_rules import Failed
+from agent.supervise.health_rules import Failed, cause_of
 from agent.supervise.processes import run_all
 
 STREAMS = 8
@@ -166,7 +166,7 @@ def together(run):
         why = "ended with exit code {}".format(code)
         if code in TIMED_OUT:
             why = NOT_TOGETHER.format(TOGETHER_TIMEOUT_S, run.spec.interface)
-        raise Failed("preflight", "reaching all ranks " + why, 1, lines[-20:])
+        raise Failed(cause_of(lines, "preflight"), "reaching all ranks " + why, 1, lines[-20:])
     ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
     return sorted(ranks, key=lambda rank: rank["rank"])
 

@@ -217,10 +217,17 @@ def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed
     assert end_run(folder)["ended"] == 0
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_disk_that_takes_no_sample_ends_the_run_as_full(trained, short_of, code):
+@pytest.mark.parametrize(("code", "cause"), [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "quota-exceeded")])
+def test_a_disk_that_takes_no_sample_ends_the_run_by_its_error(trained, short_of, code, cause):
     short_of(OSError(code, "no room"))
-    assert trained()[0] == "disk-full"
+    assert trained()[0] == cause
+
+
+def test_a_full_shared_memory_is_not_called_a_full_disk(monitor):
+    said = "[1,2]<stderr>:gpu-1:9:9 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device"
+    cause, why, shown = judged(monitor, said, "  Process name: [[3,1],2]", "  Exit code:    1")
+    assert (cause, why) == ("shared-memory-full", "no space is left in shared memory (/dev/shm)")
+    assert shown == [said], "the lines of the rank that died"
 
 
 def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):
