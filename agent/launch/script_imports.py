@@ -20,15 +20,20 @@ def main(script):
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     with open(script, "rb") as file:
         try:
-            statements = ast.parse(file.read()).body
+            missing = sorted(name for name in imported(ast.parse(file.read())) if not is_found(name))
+            what = missing and "does not find " + ", ".join(missing)
         except SyntaxError as error:
-            tell(script, "cannot read it ({})".format(error.msg))
-            return
-    named = [one.name for statement in statements if isinstance(statement, ast.Import) for one in statement.names]
-    named += [one.module for one in statements if isinstance(one, ast.ImportFrom) and not one.level]
-    missing = sorted(set(name.partition(".")[0] for name in named if not is_found(name.partition(".")[0])))
-    if missing:
-        tell(script, "does not find " + ", ".join(missing))
+            what = "cannot read it ({})".format(error.msg)
+    if what:
+        version = ".".join(map(str, sys.version_info[:2]))
+        print("{}Python {} {} of {}".format(MARK, version, what, os.path.basename(script)))
+
+
+def imported(tree):
+    """Return the names, without those of their parts, of the modules that the top level imports."""
+    named = [one.name for statement in tree.body if isinstance(statement, ast.Import) for one in statement.names]
+    named += [one.module for one in tree.body if isinstance(one, ast.ImportFrom) and not one.level]
+    return set(name.partition(".")[0] for name in named)
 
 
 def is_found(module):
@@ -36,11 +41,6 @@ def is_found(module):
         return module in sys.modules or importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # What a finder of the environment's own raises is no answer.
         return True
-
-
-def tell(script, what):
-    version = ".".join(map(str, sys.version_info[:2]))
-    print("{}Python {} {} of {}".format(MARK, version, what, os.path.basename(script)))
 
 
 if __name__ == "__main__":

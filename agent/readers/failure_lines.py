@@ -110,10 +110,8 @@ CAUSES = [
 def cause_in(line):
     """Return (cause, what it is about or an empty text) of a line, or None."""
     line = line[:LONGEST]
-    lowered = line.lower()
-    looked_at = CAUSES if any(sign in lowered for sign in SIGNS) else ()
-    for cause, pattern in looked_at:
-        found = pattern.search(line)
+    signs = any(map(line.lower().count, SIGNS))
+    for cause, found in ((cause, pattern.search(line)) for cause, pattern in CAUSES if signs):
         if found:
             paths = PATH.findall(line) if cause in (DISK_FULL, QUOTA, SHARED_MEMORY) else []
             return cause, found.groupdict().get("named") or "".join(paths[-1:])

@@ -78,10 +78,8 @@ class HealthRules:
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
                 self.longest = max(self.longest, now - self.progressed)
             self.progressed = self.lived = now
-        if kind in SENTENCES:
-            self.said[kind] = (now, sentence(kind, event["named"]))
-        if kind == RANK_DIED:
-            self.said[kind] = (now, event["text"])
+        if kind in SENTENCES or kind == RANK_DIED:
+            self.said[kind] = (now, event["text"] if kind == RANK_DIED else sentence(kind, event["named"]))
         if kind == WAITED_FOR:
             self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
@@ -137,6 +135,8 @@ class HealthRules:
     def active(self, now, ended=False):
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         rules = {
+            DISK_FULL: self._full(),
+            RANK_DIED: self._dead(now),
             NODE_LOST: self._lost(now),
             DRIVE_LOST: self._cut_off(now),
             STALLED: self._stalled(now),
@@ -146,10 +146,8 @@ class HealthRules:
             SLOW: self._slow() or self._overdue(now - self.progressed),
             NOT_COPIED: self.not_copied,
         }
-        rules.update((cause, text) for cause, (at, text) in self.said.items() if ended and now - at < SAID_EXPLAINS_S)
-        rules[DISK_FULL] = self._full() or rules.get(DISK_FULL)
-        rules[RANK_DIED] = rules.get(RANK_DIED) or self._dead(now)
-        found = dict((cause, text) for cause, text in rules.items() if text)
+        found = dict((cause, text) for cause, (at, text) in self.said.items() if ended and now - at < SAID_EXPLAINS_S)
+        found.update((cause, text) for cause, text in rules.items() if text)
         return dict(found, **self.final)
 
     def _lost(self, now):

@@ -1,6 +1,5 @@
 """A site with a queue: nodes that it grants for a time, to a person's own account on its login host; nothing is sold."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +10,12 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 from core.plain_text import shown
 from microcluster.accounts.cluster_section import Account, ClusterSection, Hardware, KeySetting, Nodes, choice
 from microcluster.jobs.cluster_facts import Queue
+from microcluster.jobs.job_section import matching
 
 AS_OF = "2018-05"
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
-CARD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,14}")
+OCTET = r"(25[0-5]|2[0-4]\d|1?\d?\d)"
+CARD = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,14}}|({OCTET}\.){{3}}{OCTET}/([12]?\d|3[0-2])")
 SHORTEST_S = 120
 """A run needs a minute to start, and the last one to end in order."""
 
@@ -49,18 +50,6 @@ def _walltime(value: str) -> str:
     return value
 
 
-def _card(value: str) -> str:
-    """Accept a network card as Linux names them, or the network that its address belongs to."""
-    if CARD.fullmatch(value):
-        return value
-    try:
-        return str(ipaddress.IPv4Network(value))
-    except ValueError as error:
-        raise ValueError(
-            f"{shown(value)} is neither a network card nor an IPv4 network; for example ib0 or 10.10.0.0/16"
-        ) from error
-
-
 Word = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,30}$")]
 Module = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,80}$")]
 
@@ -93,7 +82,7 @@ class Cluster(ClusterSection):
     ] = ()
     interface: Annotated[
         StrictStr,
-        AfterValidator(_card),
+        matching(CARD, "a network card or an IPv4 network; for example ib0 or 10.10.0.0/16"),
         Field(description="network card between the nodes; where its name differs, the network: `10.10.0.0/16`"),
     ] = "eth0"
 

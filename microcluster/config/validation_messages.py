@@ -35,10 +35,7 @@ def sentence(error: Any, file: type[StackFile]) -> str:
     if error["type"] == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
         field = fields.get(location[-1])
         quoted = field.examples[0] if field and field.examples else f"'{value}'"
-        why = "; without them YAML reads 48:00:00 as 172800" if ":" in quoted else ""
-        return (
-            f"{path}: {shown(value)} is a number, and a text is wanted; write it in quotes, for example {quoted}{why}"
-        )
+        return f"{path}: {shown(value)} is a number, and a text is wanted; write it in quotes, for example {quoted}"
     return f"{path}: {shown(value)} {error['msg'].replace('Input should be', 'should be')}"
 
 
