@@ -17,8 +17,7 @@ SENTENCES = {
     LAUNCHER_LOST: "what starts the ranks could not start or reach its own process on another node",
 }
 """Each cause, the one that explains most first."""
-LONGEST = 4000
-"""Characters of a line that are looked at."""
+LONGEST = 4000  # Characters of a line that are looked at.
 SIGNS = [
     "space",
     "memory",

@@ -272,8 +272,8 @@ def is_full(error):
 
 def could_not_write(error):
     """Return the failure of the launcher's own writing, by the error and its path."""
-    said = os.strerror(error.errno) + ": " + str(error.filename or "")
-    return Failed(cause_of([said], DISK_FULL), "the launcher could not write: " + str(error))
+    cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
+    return Failed(cause, "the launcher could not write: " + str(error))
 
 
 def step_failed(usual, what, code, lines):

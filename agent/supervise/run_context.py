@@ -24,8 +24,7 @@ ASK_TRIES, ASK_PAUSE_S = 4, 10
 TAKE_IN, HAND_TIMEOUT_S = 'cat > "$0.new" && mv -f "$0.new" "$0"', 120
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
-MEETING_PORTS = 8000
-"""How many there are to choose from; the system gives none of them away, because it begins at 32768."""
+MEETING_PORTS = 8000  # From the run's first one on; from 32768 on the system gives ports away.
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
 """Starts words in a folder, with the programs of an environment before those of the machine."""
 
@@ -63,8 +62,8 @@ class Run:
 
         Each attempt begins its search at another one, so that runs that start at once on one machine do not choose the same.
         """
-        begin, first = zlib.crc32(self.attempt.encode()), self.spec.meeting_port
-        ports = (first + (begin + number) % MEETING_PORTS for number in range(MEETING_PORTS)) if first else ()
+        first, begin = self.spec.meeting_port, zlib.crc32(self.attempt.encode())
+        ports = (first + number % MEETING_PORTS for number in range(begin, begin + MEETING_PORTS) if first)
         return next((port for port in ports if not node_facts.why_not_free("", port)), first)
 
     def path(self, *names):

@@ -5,8 +5,6 @@ from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.config import stack as config
 from microcluster.display.console import show_table
 
-PULUMIS = "stack file, for Pulumi's service: what it resolves to is known when the engine runs, and none of microcluster's keys"
-
 
 @command
 def explain(stack: str = STACK, as_json: bool = False) -> int:
@@ -14,7 +12,14 @@ def explain(stack: str = STACK, as_json: bool = False) -> int:
     known = config.read_file(stack)
     origins, environment = known.origins, config.environment_of(stack)
     if environment:
-        origins = (*origins, ("environment", environment, PULUMIS))
+        origins = (
+            *origins,
+            (
+                "environment",
+                environment,
+                "stack file, for Pulumi's service; resolved when the engine runs, not known here",
+            ),
+        )
     if known.forecast and known.forecast.warning:
         note(known.forecast.warning)
     if as_json:

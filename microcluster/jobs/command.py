@@ -15,7 +15,6 @@ from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
 ROLE = "rank"
 NODE = "{microcluster:node}"
-"""In the words of a process: the number of its node."""
 IN_FOLDER = 'cd "$0" && exec "$@"'
 """What another node is told by ssh starts in a home."""
 

@@ -26,7 +26,6 @@ FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
 GPUS = "{microcluster:gpus}"
-"""In the words of a worker: its own GPUs."""
 EXAMPLE = "--network"
 """What every one of MXNet's image-classification examples is given."""
 DATA = ("--data-train", "--data-val")

@@ -222,8 +222,11 @@ class OwnProgram(Section):
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
         open_ones = job.get("notSecret") if isinstance(job.get("notSecret"), list) else ()
-        secret = [name for name, value in named if _is_secret(name, value) and name not in open_ones]
-        found += [f"job/environment: {printable(str(name))} {SECRET_HINT}" for name in secret]
+        found += [
+            f"job/environment: {printable(str(name))} {SECRET_HINT}"
+            for name, value in named
+            if _is_secret(name, value) and name not in open_ones
+        ]
         if LONG_NAME.search(str(job.get("progress"))):
             found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
         python, named = str(job.get("python", "")), named_image(sections)

@@ -219,7 +219,7 @@ def test_an_environment_of_pulumis_own_is_taken_and_explained_as_what_it_is(tmp_
     monkeypatch.setattr(config, "STACKS", tmp_path)
     assert explain.explain.code(stack="dev", as_json=True) == 0
     found = json.loads(capsys.readouterr().out)["environment"]
-    assert found["value"] == '["team/aws-login"]' and "known when the engine runs" in found["source"]
+    assert found["value"] == '["team/aws-login"]' and "resolved when the engine runs" in found["source"]
 
 
 def test_stopping_names_the_machine_that_does_not_answer_or_was_not_looked_at(monkeypatch):

@@ -49,10 +49,10 @@ def parsed(**changed: object) -> config.Stack:
             "cluster/walltime: 172800 is a number, and a text is wanted; write it in quotes, for example '02:00:00'",
         ),
         (
-            {"interface": "10.0.0.5/16"},
-            "cluster/interface: '10.0.0.5/16' is neither a network card nor an IPv4 network",
+            {"interface": "10.0.0.256/16"},
+            "cluster/interface: '10.0.0.256/16' is not a network card or an IPv4 network",
         ),
-        ({"interface": "eth0,eth1"}, "cluster/interface: 'eth0,eth1' is neither a network card"),
+        ({"interface": "eth0,eth1"}, "cluster/interface: 'eth0,eth1' is not a network card"),
         ({"walltime": "00:01:00"}, "cluster/walltime: '00:01:00' is too short"),
         ({"site": "seawolf"}, "cluster/site: 'seawolf' is not a site in the catalog; did you mean 'seawulf'?"),
         ({"folder": "~/runs"}, "cluster/folder"),
