@@ -33,7 +33,7 @@ def test_what_is_not_found_is_said_with_the_interpreter(tmp_path: Path, text: st
 
 
 def test_nothing_of_the_program_is_executed(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("open('executed', 'w')\nimport no_such_package\n")
+    (tmp_path / "beside.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
     own_way = "import sys\nsys.path.append('lib')\nimport beside\nfrom beside import nothing\nfrom . import sibling\n"
     assert tried(tmp_path / "train.py", own_way) == (0, "")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["beside.py", "train.py"]
