@@ -17,8 +17,8 @@ HUNG = "hung"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
 SAID = [cause for cause in SENTENCES if cause != LAUNCHER_LOST]
-"""Causes that a line of a rank names; where a machine is lost, its launcher's process is too."""
-ENDING = [NOT_FINITE] + SAID + [NODE_LOST, DRIVE_LOST, LAUNCHER_LOST, RANK_DIED, STALLED]
+"""Causes that a line of a rank names; where a machine or a rank is lost, its launcher's process is too."""
+ENDING = [NOT_FINITE] + SAID + [NODE_LOST, DRIVE_LOST, RANK_DIED, LAUNCHER_LOST, STALLED]
 """What ends a run, what explains the others first."""
 
 STALL_GAPS = 5.0

@@ -11,6 +11,7 @@ from agent import kill_run
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.machine import read_json
+from agent.readers.failure_lines import LAUNCHER_LOST
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
@@ -38,8 +39,10 @@ def train(run, processes):
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
-    if code and not verdict:
-        verdict = monitor.silent() or monitor.read_exit_notes()
+    if code and (
+        not verdict or verdict[0] == LAUNCHER_LOST
+    ):  # The others' launchers say so also when a rank has died, as torchrun's.
+        verdict = monitor.silent() or monitor.read_exit_notes() or verdict
     if code or verdict:
         end_all(run)
     if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():

@@ -146,7 +146,7 @@ def test_a_printed_sentence_about_a_full_disk_ends_no_living_run_whose_disks_hav
     assert ending(rules.active(600.0, ended=True)) is None
 
 
-@pytest.mark.parametrize("cause", [one for one in SENTENCES if one != "disk-full"])
+@pytest.mark.parametrize("cause", [one for one in SENTENCES if one not in ("disk-full", "launcher-lost")])
 def test_a_cause_that_a_rank_names_explains_the_end_soon_after_and_nothing_else(cause):
     rules = watched()
     rules.observe({"event": cause, "named": "/dev/shm/x"}, 1.0)

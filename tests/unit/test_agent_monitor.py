@@ -138,6 +138,16 @@ def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names
     assert end_run(folder)["ended"] == 0
 
 
+def test_a_rank_that_died_explains_that_the_other_nodes_launcher_lost_its_store(folder, trained):
+    (folder / "ended-10.0.0.1").write_text(json.dumps({"rank": 2, "signal": 9, "t": 1.0}) + "\n")
+    lost = "RendezvousConnectionError: The connection to the C10d store has failed."
+    assert trained(lost, then="exit 1")[:2] == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
+
+
+def test_a_launcher_that_lost_its_own_process_is_the_cause_where_no_rank_died(trained):
+    assert trained("ORTE was unable to reliably start one or more daemons.", then="exit 1")[0] == "launcher-lost"
+
+
 V100 = {"predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365285376, "per_hour": 13.0}
 
 
