@@ -96,7 +96,8 @@ def rentals(charges: Iterable[Charge], read_at: datetime, names: Mapping[str, st
     """
     found: list[list[Charge]] = []
     held_until, name = FOR_EVER, ""
-    for row in sorted(charges, key=lambda row: (row.is_kept, row.opened)):
+    # What is open with a name may be older than rentals that have ended since.
+    for row in sorted(charges, key=lambda row: (row.is_kept, row.is_open and row.id in names, row.opened)):
         if row.is_kept and found:
             found[-1].append(row)
             continue

@@ -277,7 +277,8 @@ def _name_rental(op: Operation, market: Market, claim: Claim, owner: Owner) -> N
     terms = replace(op.session.limits, first_order=rental_began(market, owner, claim.terms, asked_at))
     if terms != claim.terms:
         newest = market.claim(owner, key_ids=[claim.object_id]) or claim
-        market.write_claim(replace(newest, terms=terms), owner)
+        extended = newest.extended if terms.first_order < asked_at else ""  # That of the last rental ended with it.
+        market.write_claim(replace(newest, terms=terms, extended=extended), owner)
     op.session.named[owner] = terms.rental_id(market.whoami().account_id, owner)
 
 

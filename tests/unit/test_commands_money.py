@@ -50,6 +50,13 @@ def test_the_last_rental_begins_where_the_mark_last_held_nothing(rows: list[Char
     assert not any(rental.open for rental in found[:-1]), "what is open is always in the last one"
 
 
+def test_an_open_charge_of_before_is_in_the_last_rental_where_rentals_have_names() -> None:
+    rows = [charge("stuck", 0, None), charge("a", 1, 2), charge("b", 50, 60)]
+    *earlier, last = rentals(rows, DAY, {"stuck": "1-1f3a9c42-9", "b": "1-1f3a9c42-9"})
+    assert ([row.id for row in last.open], last.id) == (["stuck"], "1-1f3a9c42-9")
+    assert [[row.id for row in rental.rows] for rental in earlier] == [["a"]], "what is of another is not added"
+
+
 def test_a_drive_that_is_kept_between_two_rentals_does_not_make_them_one() -> None:
     drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
     before, now = charge("a", 0, 1), charge("b", 50, None)
