@@ -35,6 +35,8 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     named = config.read_account(stack)
     account = open_account(named.name, named.config_file)
     found = orphaned(account.everything(), living_marks(Home.of()))
+    if not found:
+        account.check_sees_all("looking for what is left over")
     if as_json:
         print_json([_facts(each) for each in found])
         return FAILED if found else 0

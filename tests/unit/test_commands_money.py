@@ -3,18 +3,22 @@
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
 from core.catalog.billing_rules import Rate
 from core.home import Owner
-from microcluster.commands.command_line import UserMistake
+from microcluster.commands import sweep as sweeping
+from microcluster.commands.command_line import UNKNOWN, UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
 from microcluster.guard.rental import Rental, last_rental, rentals
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
-from providers.rental.account import Resource
+from providers.rental.account import Identity, Resource
+from providers.rental.errors import AccountError
+from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -116,3 +120,18 @@ def test_only_what_is_named_is_chosen() -> None:
     for ids, mark in ((["1"], ""), (["77"], ""), ([], "ffffffff")):
         with pytest.raises(UserMistake, match="fab sweep"):
             choose(found, ids, mark)
+
+
+def test_the_sweep_calls_nothing_left_over_that_its_user_may_not_see(monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    account = SimpleNamespace(
+        whoami=lambda: Identity("1", "", "somebody", "https://api.test"),
+        resources=lambda: [],
+        check_sees_all=lambda doing: (_ for _ in ()).throw(AccountError(f"{doing}: some may be billed unseen")),
+    )
+    monkeypatch.setattr(sweeping, "open_account", lambda *_: OpenedAccount(account))
+    assert sweeping.sweep.code(stack="v100") == UNKNOWN
+    shown = capsys.readouterr()
+    assert "nothing is left over" not in shown.out
+    assert "some may be billed unseen" in shown.err
+    assert sweeping.sweep.code(stack="v100", as_json=True) == UNKNOWN
