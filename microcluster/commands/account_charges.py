@@ -171,8 +171,11 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
 
 def guarded_owner(stack: str) -> Owner | None:
     """Return what the stack's things bear where this computer only guards what another one has ordered."""
-    file = Home.of().guarded / stack
-    return owner_in_word(file.read_text(errors="replace").strip()) if file.is_file() else None
+    home, rents = Home.of(), False
+    with suppress(BrokenStateError):
+        rents = bool(pulumi_state.read(stack, home).held)
+    file = home.guarded / stack
+    return None if rents or not file.is_file() else owner_in_word(file.read_text(errors="replace").strip())
 
 
 def take_up(stack: str, mark: str) -> None:

@@ -11,7 +11,7 @@ from command_samples import CLUSTER
 
 from core import stack_keys
 from core.home import Home, Owner, mark_of
-from microcluster.commands import stack_outputs, sweep
+from microcluster.commands import account_charges, stack_outputs, sweep
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -55,6 +55,15 @@ def rename(home: Home, old: str, new: str) -> None:
 
 def labels(home: Home, *stacks: str) -> list[str]:
     return [home.label_of(stack) for stack in stacks]
+
+
+def test_a_stack_that_this_computer_rents_itself_is_no_longer_guarded_for_another(home):
+    """Its guard neither stopped the program nor fetched, and heeded no idle time."""
+    home.guarded.mkdir()
+    (home.guarded / "v100").write_text("v100-0badcafe\n")
+    assert account_charges.guarded_owner("v100") is None
+    holds(home, "v100", None)
+    assert account_charges.guarded_owner("v100") == Owner("v100", "0badcafe")
 
 
 def test_a_renamed_stack_keeps_its_owner_and_one_line_says_so(home, capsys):
