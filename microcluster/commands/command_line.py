@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any
 
 import invoke
@@ -186,11 +185,7 @@ def interrupt_at_end_of_session() -> None:
     """Let a closed terminal and a `kill` end a command as Ctrl-C does."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
+            signal.signal(number, signal.default_int_handler)
 
 
 def each_with_its_option(words: Sequence[str]) -> list[str]:

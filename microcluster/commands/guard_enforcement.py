@@ -115,10 +115,7 @@ class StackHands:
             # What closed before an order that waits belongs to another rental.
             rental = replace(rental, rows=() if to_come and not rental.id else rental.rows, is_coming=bool(to_come))
             return rental, terms, Extension()
-        known = limits.held_by(terms)
-        whole = Terms(
-            terms.first_order if terms else int(rental.began.timestamp()), known.lease_minutes, known.budget_cents
-        )
+        whole = limits.held_by(terms).terms(terms.first_order if terms else int(rental.began.timestamp()))
         if whole != terms:
             with suppress(ProviderError):  # It counts in any case; another computer does not see it.
                 account.terms(owner, whole)

@@ -55,13 +55,12 @@ class Limits:
         """Return those of whoever has the account's key alone: what the account holds, and nothing that only machines could say."""
         return cls(cancels_done=False, keep_failed_s=NEVER_S)
 
-    @property
-    def lease_minutes(self) -> int | None:
-        return None if self.lease_h is None else round(self.lease_h * 60)
-
-    @property
-    def budget_cents(self) -> int | None:
-        return None if self.budget is None else round(self.budget * 100)
+    def terms(self, first_order: int) -> Terms:
+        """Return lease and budget as the account holds them."""
+        lease, budget = (
+            None if each is None else round(each * unit) for each, unit in ((self.lease_h, 60), (self.budget, 100))
+        )
+        return Terms(first_order, lease, budget)
 
     @property
     def ask_machines(self) -> bool:
