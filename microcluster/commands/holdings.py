@@ -50,10 +50,8 @@ def compare(found: Iterable[Resource], state: Snapshot) -> Compared:
 
 def known_machines(stack: str, home: Home) -> set[str]:
     """Return the ids of the machines in the state, if it can be read: the account's lists may not show them yet."""
-    try:
-        return pulumi_state.read(stack, home).machines
-    except BrokenStateError:
-        return set()
+    state = pulumi_state.readable(stack, home)
+    return state.machines if state else set()
 
 
 def with_state(found: Iterable[Resource], stack: str, home: Home) -> Compared:

@@ -95,6 +95,13 @@ def read(stack: str, home: Home) -> Snapshot:
         return NOTHING
 
 
+def readable(stack: str, home: Home) -> Snapshot | None:
+    """Return a stack's state; None where it cannot be read, which is no reason to leave the account alone."""
+    with suppress(OSError, BrokenStateError):
+        return read(stack, home)
+    return None
+
+
 def known(stack: str, home: Home) -> Snapshot:
     """Return a stack's state; an empty one if the stack does not exist.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from core.home import Owner
 from providers.rental.errors import AccountError, CallError, ProviderError
+from providers.rental.journal import Journal
 from providers.rental.receipt import Charge
 
 EXTENSION = r"(?P<minutes>[0-9]{1,9})m-(?P<cents>[0-9]{1,12})c"
@@ -297,6 +298,10 @@ class Account(ABC):
         Raises:
             CallError: it was refused.
         """
+
+    def journal(self, owner: Owner) -> Journal:
+        """Return this computer's journal of what a stack orders here."""
+        return Journal(owner.stack, owner.mark, self.whoami().account_id)
 
     @property
     def clock_ahead_s(self) -> float:

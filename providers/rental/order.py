@@ -117,7 +117,7 @@ class Operation:
 
     def journal(self, owner: Owner) -> Journal:
         """Return the journal of an owner in this account."""
-        return Journal(owner.stack, owner.mark, self.session.market().whoami().account_id)
+        return self.session.market().journal(owner)
 
     def scaled(self, seconds: float) -> float:
         """Turn seconds of the account's time into seconds on the clock."""

@@ -241,7 +241,8 @@ def test_the_provider_finds_the_owner_of_what_has_no_domain_by_its_mark(home, is
 
 def test_the_journal_goes_on_under_the_label(home):
     owner = Owner("v100", mark_of(home.keys / "v100"))
-    session = SimpleNamespace(market=lambda: SimpleNamespace(whoami=lambda: SimpleNamespace(account_id="1")))
+    market = SimpleNamespace(journal=lambda owner: Journal(owner.stack, owner.mark, "1"))
+    session = SimpleNamespace(market=lambda: market)
     op = Operation("urn:pulumi:big::microcluster::x::gpu-0", session, None, 60)
     op.journal(owner).intend(Intent("gpu-0", "guest"))
     assert [each.name for each in Journal("v100", owner.mark, "1").unresolved()] == ["gpu-0"]
