@@ -13,6 +13,8 @@ from providers.rental.receipt import Charge
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 CLOCKS_AGREE_S = 120
 """Two clocks that differ by less may both be right."""
+SAME_RENTAL_S = 3600
+"""A rental's network and drive may be ordered so long before its first machine; another one begins only after a longer gap."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,14 @@ class Rental:
     Attributes:
         is_coming: something was ordered that is not billed yet.
         id: its name, which no other rental has; empty where the account does not say when it began.
+        since: what was opened before then, and is still open, is left of another rental: it goes on costing, and is not its beginning.
     """
 
     read_at: datetime
     rows: tuple[Charge, ...] = ()
     is_coming: bool = False
     id: str = ""
+    since: datetime | None = None
 
     @property
     def open(self) -> list[Charge]:
@@ -42,7 +46,9 @@ class Rental:
     @property
     def began(self) -> datetime | None:
         """When the first of it was ordered; what is kept may be older."""
-        return min((row.opened for row in self.rows if not row.is_kept), default=None)
+        opened = [row.opened for row in self.rows if not row.is_kept]
+        own = [moment for moment in opened if self.since is None or moment >= self.since]
+        return min(own or opened, default=None)
 
     @property
     def currency(self) -> str:
@@ -70,7 +76,7 @@ class Rental:
         began = self.began
         if began is None:
             return Decimal(0)
-        before = (row.price.cost(row.opened, began) for row in self.rows if row.is_kept and row.opened < began)
+        before = (row.price.cost(row.opened, began) for row in self.rows if row.opened < began)
         return self.cost - sum(before, Decimal(0))
 
     def goes_on_from(self, before: "Rental") -> bool:
@@ -122,7 +128,8 @@ def named_rental(
         return Rental(read_at, tuple(row for row in charges if row.id in last))
     began = terms.first_order - CLOCKS_AGREE_S
     rows = (row for row in charges if row.is_open or row.opened.timestamp() >= began)
-    return Rental(read_at, tuple(rows), id=terms.rental_id(account_id, owner))
+    since = datetime.fromtimestamp(terms.first_order - SAME_RENTAL_S, UTC)
+    return Rental(read_at, tuple(rows), id=terms.rental_id(account_id, owner), since=since)
 
 
 def last_rental(charges: Iterable[Charge], read_at: datetime) -> Rental:

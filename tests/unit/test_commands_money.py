@@ -14,9 +14,9 @@ from microcluster.commands.command_line import UNKNOWN, UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
-from microcluster.guard.rental import Rental, last_rental, rentals
+from microcluster.guard.rental import Rental, last_rental, named_rental, rentals
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
-from providers.rental.account import Identity, Resource
+from providers.rental.account import Identity, Resource, Terms
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
@@ -59,6 +59,15 @@ def test_an_open_charge_of_before_is_in_the_last_rental_where_rentals_have_names
     *earlier, last = rentals(rows, DAY, {"stuck": "1-1f3a9c42-9", "b": "1-1f3a9c42-9"})
     assert ([row.id for row in last.open], last.id) == (["stuck"], "1-1f3a9c42-9")
     assert [[row.id for row in rental.rows] for rental in earlier] == [["a"]], "what is of another is not added"
+
+
+def test_a_charge_that_is_stuck_open_from_an_earlier_rental_shortens_no_lease_and_takes_no_budget() -> None:
+    first = DAY + timedelta(hours=50)
+    stuck = dataclasses.replace(charge("stuck", 0, None), so_far=Rate(Decimal(3)).cost(DAY, first + timedelta(hours=2)))
+    rows = [stuck, charge("b", 50, None)]
+    found = named_rental(rows, first + timedelta(hours=2), Terms(int(first.timestamp())), "1", MINE)
+    assert [row.id for row in found.open] == ["stuck", "b"]
+    assert (found.began, found.spent) == (first, 6 + 2 * 3)
 
 
 def test_a_drive_that_is_kept_between_two_rentals_does_not_make_them_one() -> None:
