@@ -46,7 +46,7 @@ class Statement:
 
     @property
     def rentals(self) -> list[Rental]:
-        """What was rented, oldest first."""
+        """All rentals, oldest first."""
         return rentals(self.charges, self.read, self.names)
 
 

@@ -41,7 +41,7 @@ class Paid(Rental):
 
     @property
     def closed(self) -> datetime | None:
-        """When the last of it ended; None while anything is open."""
+        """End of its last charge; None while anything is open."""
         ends = [row.closed for row in self.rows]
         return None if None in ends else max(ends)
 

@@ -39,7 +39,7 @@ LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
 MOST_MORE = 100_000
 """Hours or dollars of one extension."""
 UNSEEN = ("idle", "hung")
-"""What whoever watches the run does not take for its end."""
+"""Ends that a watching command does not see by itself."""
 WEEKEND_H = 63
 """From Friday 18:00 to Monday 9:00."""
 

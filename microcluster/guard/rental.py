@@ -19,7 +19,7 @@ SAME_RENTAL_S = 3600
 
 @dataclass(frozen=True)
 class Rental:
-    """What one mark held without a gap, as its account billed it at ``read_at``.
+    """Charges that belong together, as their account billed them at ``read_at``.
 
     Attributes:
         is_coming: something was ordered that is not billed yet.
@@ -35,44 +35,43 @@ class Rental:
 
     @property
     def open(self) -> list[Charge]:
-        """What goes on, and ends with the rental."""
+        """Open charges that end with the rental."""
         return [row for row in self.rows if row.is_open and not row.is_kept]
 
     @property
     def kept(self) -> list[Charge]:
-        """What goes on after it, because a person wants that."""
+        """Open charges that stay after it, because a person wants that."""
         return [row for row in self.rows if row.is_open and row.is_kept]
 
     @property
     def began(self) -> datetime | None:
-        """When the first of it was ordered; what is kept may be older."""
+        """Opening of its first charge; what is kept may be older."""
         opened = [row.opened for row in self.rows if not row.is_kept]
         own = [moment for moment in opened if self.since is None or moment >= self.since]
         return min(own or opened, default=None)
 
     @property
     def currency(self) -> str:
-        """In what it is counted: all of one account in the same."""
+        """Currency of all charges; one account has only one."""
         return self.rows[0].currency if self.rows else DOLLARS
 
     @property
     def per_hour(self) -> Decimal:
-        """What goes on costing, without what is kept."""
+        """Price of an hour, without what is kept."""
         return sum((row.per_hour for row in self.open), Decimal(0))
 
     @property
     def billed_per_hour(self) -> Decimal:
-        """What goes on costing, with what is kept."""
+        """Price of an hour, with what is kept."""
         return sum((row.per_hour for row in self.rows if row.is_open), Decimal(0))
 
     @property
     def cost(self) -> Decimal:
-        """What all of it has cost."""
         return sum((row.so_far for row in self.rows), Decimal(0))
 
     @property
     def spent(self) -> Decimal:
-        """What it has cost since it began."""
+        """Cost since it began."""
         began = self.began
         if began is None:
             return Decimal(0)

@@ -1,4 +1,4 @@
-"""What recorded runs tell: the kinds of link with the band of a step on each, and the samples to a loss. Pure.
+"""Forecasts from recorded runs: the band of a step on each kind of link, and the samples to a loss. Pure.
 
 The rows are in `recorded_runs.toml`; the kinds follow from them by the back-test in the tests, which writes `link_kinds.toml`. The law is
 that of `agent.step_time_model`: with the line rate that fits a kind of link, it gives the seconds of a step on other cards, other ranks
@@ -21,7 +21,7 @@ from microcluster.planning.run_cost import Span
 RUNS = Path(__file__).with_suffix(".toml")
 KINDS = RUNS.with_name("link_kinds.toml")
 EFFICIENCY = {1: 1.0, 2: 0.965}
-"""By the GPUs of a node: the published scaling is 1.93 on two."""
+"""Scaling efficiency by the GPUs of a node; published is a speed-up of 1.93 on two."""
 SAME_LINK = 1.3
 """A link is of a kind whose line rate it misses by less than this factor; recorded ones of a kind miss theirs by up to 1.24."""
 

@@ -18,7 +18,7 @@ from providers.rental.order import Log, Operation
 from providers.rental.receipt import Receipt, receipt
 
 LIMIT_S = 90 * 60.0
-"""Of all that one command ends."""
+"""Time limit of one command for all that it ends."""
 
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
