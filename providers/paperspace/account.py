@@ -183,11 +183,6 @@ class Paperspace(Market):
             journal.lost(attempt)
             raise
 
-    @property
-    def clock_ahead_s(self) -> float:
-        """By the date in its newest answer."""
-        return self.api.clock_ahead_s
-
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""
         return bills.charges(self, owner, known)

@@ -342,6 +342,8 @@ class Account(ABC):
 class Market(Account):
     """An account that sells."""
 
+    api: Any
+    """The vendor's API, whose answers bear a date."""
     lists_lag_s: float
     """Longest lag of the lists behind an accepted order or cancellation."""
     settled_s: float
@@ -386,6 +388,11 @@ class Market(Account):
         Raises:
             ProviderError: the account would refuse the order.
         """
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """Clock difference by the date in its newest answer."""
+        return self.api.clock_ahead_s
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> Sequence[OrderStatus]:
         """List the orders of a stack, oldest first."""
