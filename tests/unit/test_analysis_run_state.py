@@ -8,7 +8,7 @@ import sample_spec
 
 from agent import spec
 from agent.batch import job as queue_job
-from agent.readers import pattern
+from agent.readers import json_lines
 from agent.supervise import guard, health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome, judge
@@ -257,7 +257,7 @@ def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, fi
 OF_ALARMS = (
     *health_rules.ENDING,
     *(health_rules.TOLD_TO_END, health_rules.DISK_LOW, health_rules.GPUS_AT_REST, health_rules.HUNG),
-    *(pattern.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
+    *(json_lines.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
 )
 OF_SUPERVISORS = (
     *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),
