@@ -40,9 +40,8 @@ def train(run, processes):
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
-    if code and (
-        not verdict or verdict[0] == LAUNCHER_LOST
-    ):  # The others' launchers say so also when a rank has died, as torchrun's.
+    # Where a rank has died, the launchers of other nodes may say that they lost its own, as torchrun's do.
+    if code and (not verdict or verdict[0] == LAUNCHER_LOST):
         verdict = monitor.silent() or monitor.read_exit_notes() or verdict
     if code or verdict:
         end_all(run)
