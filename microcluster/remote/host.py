@@ -57,6 +57,9 @@ PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat >
 class Host:
     """A machine, reached with the stack's own key, and only if it shows the pinned host key."""
 
+    RETRIED = (UnreachableError, LoginRefusedError)
+    """The errors of a machine that boots."""
+
     def __init__(  # noqa: PLR0913
         self,
         facts: cluster_facts.Host,
@@ -268,7 +271,7 @@ class Host:
         channel.settimeout(REQUEST_TIMEOUT_S)
         with answered(self._connection.transport, 2 * REQUEST_TIMEOUT_S):
             _take(channel, channel.recv_stderr, said, PIECE_BYTES)
-            code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
+            code = channel.recv_exit_status()
         if code == NO_FILE:
             raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
         if code == NO_EXIT_CODE:
@@ -323,7 +326,7 @@ def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: flo
     def probe() -> bool:
         try:
             host.connect()
-        except (UnreachableError, LoginRefusedError) as error:
+        except host.RETRIED as error:
             last[:] = [error]
             return False
         return True
