@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import shlex
-import signal
 import socket
 import subprocess
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 from core.home import PRIVATE_DIR, Home
 from core.plain_text import printable
 from microcluster.jobs import cluster_facts
-from microcluster.remote.connection import command_bytes, known_name
+from microcluster.remote.connection import known_name
 from microcluster.remote.errors import Completed, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import NO_EXIT_CODE, Host
 
@@ -34,6 +33,8 @@ NO_QUESTIONS = {"SSH_ASKPASS_REQUIRE": "never"}
 READ_TIMEOUT_S, LOGIN_TIMEOUT_S, CLOSE_TIMEOUT_S = 30.0, 60.0, 10.0
 NO_RESULT = 255
 """Exit code of ssh when it failed itself, or when a signal ended the command."""
+LONGEST_SOCKET = 90
+"""What the system takes, less what ssh appends while it connects."""
 WORDS_BYTES, WORDS_LINES, WORDS_CHARACTERS = 1 << 16, 3, 500
 OF_ITS_OWN = Path("~/.ssh/config")
 """The file that ssh reads, with the computer's, where none is named."""
@@ -61,10 +62,10 @@ class NamedHost(Host):
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """What ssh makes of the person's files. To know it, it runs the commands of `Match exec` there."""
+        """What ssh makes of the person's files. To know it, ssh runs the commands of `Match exec` in them."""
         done = _ask((*self.argv, "-G", "--", self.facts.name), READ_TIMEOUT_S)
         if done.exit_code:
-            raise self._failed(done)
+            raise RemoteError(f"reading the files of ssh for {self}: {_words(done)}. This has to work: {self._by_hand}")
         return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
 
     @property
@@ -79,10 +80,15 @@ class NamedHost(Host):
         """Connect and log in, unless connected."""
         if self._connection and self._connection.is_connected:
             return
-        master = Master()
+        doing, master = f"connecting to {self} ({self.user} at {self.address})", Master()
         done = _ask((*self.argv, *MASTER, "-S", master.path, "--", self.facts.name), LOGIN_TIMEOUT_S)
+        if "Host key verification failed" in done.stderr:
+            raise RemoteError(
+                f"{doing}: {_words(done)}. Log in once by hand, and compare the key's fingerprint with the site's page: {self._by_hand}"
+            )
         if done.exit_code:
-            raise self._failed(done)
+            kind = LoginRefusedError if "Permission denied" in done.stderr else UnreachableError
+            raise kind(f"{doing}: {_words(done)}. This has to work without a question: {self._by_hand}")
         self._connection = master
         weakref.finalize(self, master.close)
 
@@ -93,16 +99,6 @@ class NamedHost(Host):
     def _by_hand(self) -> str:
         return shlex.join((*self.argv, self.facts.name))
 
-    def _failed(self, done: Completed) -> RemoteError:
-        words = " ".join(done.stderr.splitlines()[-WORDS_LINES:]) or f"exit code {done.exit_code}"
-        why = f"connecting to {self}: {printable(words.rstrip('.'), WORDS_CHARACTERS)}."
-        if "Host key verification failed" in words:
-            return RemoteError(
-                f"{why} Nothing was sent to it. Log in once by hand, and compare the key's fingerprint with the site's page: {self._by_hand}"
-            )
-        kind = LoginRefusedError if "Permission denied" in words else UnreachableError
-        return kind(f"{why} This has to work without a question: {self._by_hand} -o BatchMode=yes")
-
 
 class Master:
     """A connection that OpenSSH holds, with what Host uses of one of Fabric's."""
@@ -110,7 +106,9 @@ class Master:
     def __init__(self) -> None:
         folder = Home.of().root / "ssh"
         folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        self.path = str(folder / secrets.token_hex(4))  # The system takes about 90 characters.
+        self.path = str(folder / secrets.token_hex(4))
+        if len(os.fsencode(self.path)) > LONGEST_SOCKET:
+            raise RemoteError(f"{self.path} is too long for a socket. Set MICROCLUSTER_HOME to a shorter path.")
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
     @property
@@ -175,14 +173,18 @@ class Session:
             end.close()
 
 
+def _words(done: Completed) -> str:
+    """Return the end of what ssh says of its failure."""
+    last = " ".join(done.stderr.splitlines()[-WORDS_LINES:]).rstrip(".")
+    return printable(last, WORDS_CHARACTERS) or f"exit code {done.exit_code}"
+
+
 def _ask(argv: Sequence[str], limit_s: float) -> Completed:
     """Run ssh without a terminal; its words go to files, as some releases keep them open for the whole connection."""
     options = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **NO_QUESTIONS}, "start_new_session": True}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         try:
-            code = subprocess.run(
-                argv, stdout=out, stderr=errors, timeout=limit_s, check=False, **options
-            ).returncode
+            code = subprocess.run(argv, stdout=out, stderr=errors, timeout=limit_s, check=False, **options).returncode
         except FileNotFoundError as missing:
             raise RemoteError(
                 "There is no ssh on this computer. Install openssh-client, then run the same command again."

@@ -19,9 +19,8 @@ from ssh_server import Server, SshServer
 
 from core.polling import wait_until
 from microcluster.jobs import cluster_facts
-from microcluster.remote import connection
+from microcluster.remote import connection, openssh
 from microcluster.remote import host as hosts
-from microcluster.remote import openssh
 from microcluster.remote import parallel as on_all_hosts
 from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import Host
