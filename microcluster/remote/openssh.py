@@ -29,11 +29,12 @@ MASTER = shlex.split("""-M -N -f -o ControlPersist=60 -o BatchMode=yes -o Strict
 OVER_MASTER = shlex.split("ssh -F /dev/null -o LogLevel=ERROR -o ProxyCommand=false -T -S")
 """One command over the connection: no file is read again, and no other connection is made."""
 FAILURES = {
-    "Host key verification failed": RemoteError,
-    "too long": RemoteError,
     "Permission denied": LoginRefusedError,
+    **dict.fromkeys(
+        ("Host key verification failed", "bad configuration option", "for Unix domain socket"), RemoteError
+    ),
 }
-"""What ssh says when it does not help to try again. It makes a socket's path longer, of which the system takes 108 characters."""
+"""What ssh says when trying again does not help; a socket's path has at most 90 characters."""
 READ_TIMEOUT_S, LOGIN_TIMEOUT_S, CLOSE_TIMEOUT_S = 30.0, 60.0, 10.0
 WORDS_BYTES, WORDS_LINES, WORDS_CHARACTERS = 1 << 16, 3, 500
 KEYWORD = re.compile(r"^[ \t]*(host|proxyjump|proxycommand)[ \t=]+(.+)$", re.IGNORECASE | re.MULTILINE)

@@ -131,7 +131,7 @@ def test_the_persons_own_file_is_read_with_that_of_the_computer(tmp_path, monkey
 
 def test_a_line_that_ssh_cannot_read_is_named_at_once(site):
     with pytest.raises(RemoteError, match="config: line 10: Bad configuration option: nonsense"):
-        wait_for_ssh(site("Nonsense yes"))
+        wait_for_ssh(site("Nonsense yes"), timeout_s=5)
 
 
 def test_a_home_that_is_too_long_for_a_socket_is_named(site, tmp_path, monkeypatch):
@@ -169,7 +169,7 @@ def test_a_login_that_is_refused_is_tried_once(site, served):
     strict = served(allowed="other")
     host = site(port=strict.port)
     with pytest.raises(LoginRefusedError, match="Permission denied.*without a question.*: ssh -F .* site"):
-        wait_for_ssh(host, every_s=0.01)
+        wait_for_ssh(host, timeout_s=5, every_s=0.01)
     assert len(strict.tries) == 1
 
 
