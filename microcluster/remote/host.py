@@ -159,14 +159,15 @@ class Host:
                 taking.join()
                 code = channel.recv_exit_status()
         except KeyboardInterrupt as pressed:
-            self.close()
+            self._disconnect()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         if max(len(out), len(errors)) > answer_bytes:
             raise self._too_long(argv, answer_bytes)
         if code == NO_EXIT_CODE and time.monotonic() - began >= timeout_s:
             raise self._late(argv[0], timeout_s)
         if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
-            raise self._lost(doing, "it ended without an exit code")
+            last = printable(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
+            raise self._lost(doing, f"it ended without an exit code ({last or 'and without a word'})")
         completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
@@ -227,7 +228,7 @@ class Host:
         return shlex.join((*self._before, *argv))
 
     def _too_long(self, argv: Sequence[str], most: int) -> RemoteError:
-        self.close()
+        self._disconnect()
         return RemoteError(
             f"running `{shown(argv)}` on {self}: its answer is longer than {most:,} bytes and was not read. "
             f"Look at the machine: fab ssh {self.facts.name}"
@@ -281,16 +282,19 @@ class Host:
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
-        self.close()
+        self._disconnect()
         return UnreachableError(
             f"{doing}: {why}. Check the machine and the network (fab status), then run the same command again."
         )
 
     def _late(self, command: str, limit_s: float | None) -> UnreachableError:
-        self.close()  # The connection may be dead; the next command makes a new one.
+        self._disconnect()  # The connection may be dead; the next command makes a new one.
         return UnreachableError(f"running `{command}` on {self}: no answer after {limit_s} s.")
 
     def close(self) -> None:
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection:
             self._connection.close()
             self._connection = None

@@ -1,5 +1,6 @@
 """OpenSSH on this computer: hosts that a person names, which it finds and reaches, and the argv of its client."""
 
+import atexit
 import contextlib
 import os
 import re
@@ -8,9 +9,10 @@ import shlex
 import socket
 import subprocess
 import tempfile
+import threading
 import weakref
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from core.home import PRIVATE_DIR, Home
@@ -74,12 +76,15 @@ class NamedHost(Host):
         return self.settings["hostname"]
 
     def connect(self) -> None:
-        """Connect and log in, unless connected."""
-        if not (self._connection and self._connection.is_connected):
-            made = Master()
-            self._ask((*MASTER, made.path), LOGIN_TIMEOUT_S, UnreachableError)
-            self._connection = made
-            weakref.finalize(self, made.close)
+        """Connect and log in, unless this process has a connection to the host."""
+        made = _master((*self.argv, self.facts.name))
+        with made.lock:
+            if not made.is_connected:
+                self._ask((*MASTER, made.path), LOGIN_TIMEOUT_S, UnreachableError)
+        self._connection = made
+
+    def close(self) -> None:
+        """Leave the connection to whoever asks next; it ends with this process, or after a minute without commands."""
 
     def shown_key(self) -> str:
         raise RemoteError(f"The host keys of {self} are those that ssh knows. To add one, log in once: {self._by_hand}")
@@ -120,8 +125,9 @@ class Master:
     def __init__(self) -> None:
         folder = Home.of().root / "ssh"
         folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        self.path, self.transport = str(folder / secrets.token_hex(4)), self
+        self.path, self.transport, self.lock = str(folder / secrets.token_hex(4)), self, threading.Lock()
         self._commands: weakref.WeakSet[Session] = weakref.WeakSet()
+        atexit.register(self.close)
 
     @property
     def is_connected(self) -> bool:
@@ -138,6 +144,13 @@ class Master:
             argv = (*OVER_MASTER, self.path, "-O", "exit", "--", "master")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 subprocess.run(argv, capture_output=True, timeout=CLOSE_TIMEOUT_S, check=False)
+            Path(self.path).unlink(missing_ok=True)
+
+
+@cache
+def _master(argv: tuple[str, ...]) -> Master:
+    """Return the one connection of this process for this argv, made or not."""
+    return Master()
 
 
 class Session:

@@ -95,7 +95,7 @@ class SshServer:
     ) -> None:
         """Take options of Server; ``greet`` is called with each connection instead of any talk of ssh."""
         self.host_key, self.allowed, self.greet, self.options = host_key, allowed, greet, options
-        self.is_jump, self.forwarded = is_jump, 0
+        self.is_jump, self.forwarded, self.logins = is_jump, 0, []
         self.tries: list[str] = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
@@ -112,6 +112,7 @@ class SshServer:
                 continue
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.host_key)
+            self.logins.append(connection)
             server = Server(self.allowed, self.tries, **self.options)
             if self.is_jump:
                 server.forward = functools.partial(self._forward, transport)

@@ -303,6 +303,7 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
         monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 0.5)
     monkeypatch.setattr(connection, "SILENT_S", 0.5)
     monkeypatch.setattr(openssh, "MASTER", [*openssh.MASTER[:3], *SOON_GIVEN_UP, *openssh.MASTER[3:]])
+    host._disconnect()
     vanishing = another(host)
     vanishing.run(("true",))
     over, execute = threading.Event(), ssh_server.execute
@@ -318,7 +319,7 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
         assert time.monotonic() - began < 20
     finally:
         over.set()
-        vanishing.close()
+        vanishing._disconnect()
 
 
 def test_a_quiet_peer_is_asked_and_given_up_within_two_minutes(pinned):

@@ -1,16 +1,15 @@
 """Hosts that a person names, against the real ssh of this computer and an ssh server on loopback."""
 
-import contextlib
 import getpass
 import subprocess
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import paramiko
 import pytest
 from ssh_server import SshServer
 
-from core.home import Home
 from microcluster.commands.trust import confirm
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.remote import openssh
@@ -77,7 +76,7 @@ def site(tmp_path, keys, server):
 
     yield write
     for host in hosts:
-        host.close()
+        host._disconnect()
 
 
 def with_keys(keys, text):
@@ -179,13 +178,15 @@ def test_without_ssh_on_this_computer_the_package_is_named(site, monkeypatch, tm
         site().connect()
 
 
-def test_a_connection_ends_with_its_host_and_leaves_no_file(site):
-    host = site()
-    host.connect()
-    folder = Home.of().root / "ssh"
-    assert (folder.stat().st_mode & 0o777, len(list(folder.iterdir()))) == (0o700, 1)
-    host.close()
-    assert list(folder.iterdir()) == []
+def test_a_process_has_one_connection_to_a_host_and_none_afterwards(site, server):
+    for name in ("first", "second"):
+        with closing(site()) as host:
+            assert host.run(("echo", name)).stdout == f"{name}\n"
+    assert len(server.logins) == 1
+    socket = Path(host._connection.path)
+    assert (socket.exists(), socket.parent.stat().st_mode & 0o777) == (True, 0o700)
+    host._disconnect()
+    assert not socket.exists()
 
 
 def test_a_login_hosts_key_is_the_persons_own_to_trust(site):
@@ -198,7 +199,7 @@ def test_a_login_hosts_key_is_the_persons_own_to_trust(site):
 def test_an_answer_of_a_hostile_login_host_has_limits(site, served, manner):
 
     def answers(channel, command):
-        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        with suppress(OSError, EOFError, paramiko.SSHException):
             MANNERS[manner](channel, Answer(b"an answer\n" * 1000))
 
     hostile = served(run=answers)
