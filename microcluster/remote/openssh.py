@@ -113,8 +113,8 @@ class NamedHost(Host):
         if code:
             last = " ".join((*printed.splitlines()[-WORDS_LINES:], f"(exit code {code})"))
             raise next((kind for text, kind in FAILURES.items() if text in last), otherwise)(
-                f"asking ssh for {self}: {printable(last, WORDS_CHARACTERS)}. This has to work without a question, after a first "
-                f"login in which you compare the host key with the site's page: {self._by_hand}"
+                f"asking ssh for {self}: {printable(last, WORDS_CHARACTERS)}. Before you try again this has to work by hand, without "
+                f"a question once you have compared the host key with the site's page: {self._by_hand}"
             )
         return printed
 

@@ -103,7 +103,7 @@ def test_host_keys_are_judged_as_ssh_judges_them(answer, site, server):
     host, before = site(known=answer.answer), len(server.tries)
     if "says" in answer.expected:
         with pytest.raises(
-            RemoteError, match=f"{answer.expected['says']}.*compare the host key.*: ssh -F .*config site"
+            RemoteError, match=f"{answer.expected['says']}.*compared the host key.*: ssh -F .*config site"
         ):
             host.connect()
         assert len(server.tries) == before
@@ -167,7 +167,7 @@ def test_the_configuration_is_read_once_for_a_connection(site, tmp_path):
 def test_a_login_that_is_refused_is_tried_once(site, served):
     strict = served(allowed="other")
     host = site(port=strict.port)
-    with pytest.raises(LoginRefusedError, match="Permission denied.*without a question.*: ssh -F .* site"):
+    with pytest.raises(LoginRefusedError, match="Permission denied.*by hand.*: ssh -F .* site"):
         wait_for_ssh(host, timeout_s=5, every_s=0.01)
     assert len(strict.tries) == 1
 
