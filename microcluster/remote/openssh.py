@@ -223,7 +223,7 @@ def ssh_argv(
     """
     line = (shlex.join(command),) if command else ()
     if isinstance(host, NamedHost):
-        return (*host.argv, *more, host.facts.name, *line)
+        return (*host.argv, *more, "--", host.facts.name, *line)
     known_hosts = Path(host.key_file).parent / "pinned_hosts"
     lines = "".join(f"{known_name(one.address, one.port)} {one.pinned_key}\n" for one in hosts)
     if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.

@@ -125,7 +125,7 @@ def test_the_persons_own_file_is_read_with_that_of_the_computer(tmp_path, monkey
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text("Host site\n")
     host = opened(f"{tmp_path}/.ssh/config site")
-    assert ssh_argv(host, [host]) == ("ssh", "site")
+    assert ssh_argv(host, [host]) == ("ssh", "--", "site")
 
 
 def test_a_line_that_ssh_cannot_read_is_named_at_once(site):
