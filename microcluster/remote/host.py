@@ -32,6 +32,7 @@ from microcluster.remote.errors import (
     Completed,
     LoginRefusedError,
     RemoteError,
+    TooSlowError,
     UnreachableError,
     shown,
 )
@@ -208,7 +209,8 @@ class Host:
             silent_s: for how long it may print nothing; REQUEST_TIMEOUT_S where none is given.
 
         Raises:
-            RemoteError: it failed, or once it prints, it prints less than SLOWEST_BYTES_S.
+            TooSlowError: it prints, and less than SLOWEST_BYTES_S.
+            RemoteError: it failed.
         """
         with self._session(argv, doing) as channel:
             channel.shutdown_write()
@@ -220,7 +222,9 @@ class Host:
                 began = began or now
                 if now - began > SLOWEST_OVER_S:
                     if taken < SLOWEST_BYTES_S * (now - began):
-                        raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
+                        raise TooSlowError(
+                            str(self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s"))
+                        )
                     began, taken = now, 0.0
             self._check_end(channel, argv, doing)
 
