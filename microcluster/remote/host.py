@@ -168,7 +168,7 @@ class Host:
             raise self._late(argv[0], timeout_s)
         if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
             last = printable(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
-            raise self._lost(doing, f"it ended without an exit code ({last or 'and without a word'})")
+            raise self._lost(doing, f"it ended without an exit code{f' ({last})' if last else ''}")
         completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)

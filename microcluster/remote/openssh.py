@@ -36,7 +36,7 @@ FAILURES = {
         ("Host key verification failed", "bad configuration option", "for Unix domain socket"), RemoteError
     ),
 }
-"""What ssh says when trying again does not help; a socket's path has at most 90 characters."""
+"""Messages of ssh after which trying again does not help. A socket's path has at most 90 characters."""
 READ_TIMEOUT_S, LOGIN_TIMEOUT_S, CLOSE_TIMEOUT_S = 30.0, 60.0, 10.0
 WORDS_BYTES, WORDS_LINES, WORDS_CHARACTERS = 1 << 16, 3, 500
 KEYWORD = re.compile(r"^[ \t]*(host|proxyjump|proxycommand)[ \t=]+(.+)$", re.IGNORECASE | re.MULTILINE)
@@ -63,7 +63,7 @@ class NamedHost(Host):
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """What ssh makes of the person's files. To know it, ssh runs the commands of `Match exec` in them."""
+        """Options of the person's files, as `ssh -G` resolves them; it runs the commands of `Match exec`."""
         printed = self._ask(("-G",), READ_TIMEOUT_S, RemoteError)
         return dict(line.partition(" ")[::2] for line in printed.splitlines())
 
