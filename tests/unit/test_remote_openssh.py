@@ -129,14 +129,16 @@ def test_the_persons_own_file_is_read_with_that_of_the_computer(tmp_path, monkey
 
 
 def test_a_line_that_ssh_cannot_read_is_named_at_once(site):
-    with pytest.raises(RemoteError, match="config: line 10: Bad configuration option: nonsense"):
+    with pytest.raises(RemoteError, match="config: line 10: Bad configuration option: nonsense") as raised:
         wait_for_ssh(site("Nonsense yes"), timeout_s=5)
+    assert raised.type is RemoteError
 
 
 def test_a_home_that_is_too_long_for_a_socket_is_named(site, tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / ("long" * 20)))
-    with pytest.raises(RemoteError, match="too long for Unix domain socket"):
+    with pytest.raises(RemoteError, match="too long for Unix domain socket") as raised:
         site().connect()
+    assert raised.type is RemoteError
 
 
 def test_the_login_host_is_reached_through_a_jump_host(site, served, keys, tmp_path):
