@@ -58,6 +58,9 @@ PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat >
 class Host:
     """A machine, reached with the stack's own key, and only if it shows the pinned host key."""
 
+    RETRIED = (UnreachableError, LoginRefusedError)
+    """The errors of a machine that boots."""
+
     def __init__(  # noqa: PLR0913
         self,
         facts: cluster_facts.Host,
@@ -157,14 +160,15 @@ class Host:
                 taking.join()
                 code = channel.recv_exit_status()
         except KeyboardInterrupt as pressed:
-            self.close()
+            self._disconnect()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         if max(len(out), len(errors)) > answer_bytes:
             raise self._too_long(argv, answer_bytes)
         if code == NO_EXIT_CODE and time.monotonic() - began >= timeout_s:
             raise self._late(argv[0], timeout_s)
         if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
-            raise self._lost(doing, "it ended without an exit code")
+            last = printable(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
+            raise self._lost(doing, f"it ended without an exit code{f' ({last})' if last else ''}")
         completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
@@ -228,7 +232,7 @@ class Host:
         return shlex.join((*self._before, *argv))
 
     def _too_long(self, argv: Sequence[str], most: int) -> RemoteError:
-        self.close()
+        self._disconnect()
         return RemoteError(
             f"running `{shown(argv)}` on {self}: its answer is longer than {most:,} bytes and was not read. "
             f"Look at the machine: fab ssh {self.facts.name}"
@@ -272,7 +276,7 @@ class Host:
         channel.settimeout(REQUEST_TIMEOUT_S)
         with answered(self._connection.transport, 2 * REQUEST_TIMEOUT_S):
             _take(channel, channel.recv_stderr, said, PIECE_BYTES)
-            code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
+            code = channel.recv_exit_status()
         if code == NO_FILE:
             raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
         if code == NO_EXIT_CODE:
@@ -282,16 +286,19 @@ class Host:
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
-        self.close()
+        self._disconnect()
         return UnreachableError(
             f"{doing}: {why}. Check the machine and the network (fab status), then run the same command again."
         )
 
     def _late(self, command: str, limit_s: float | None) -> UnreachableError:
-        self.close()  # The connection may be dead; the next command makes a new one.
+        self._disconnect()  # The connection may be dead; the next command makes a new one.
         return UnreachableError(f"running `{command}` on {self}: no answer after {limit_s} s.")
 
     def close(self) -> None:
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection:
             self._connection.close()
             self._connection = None
@@ -327,7 +334,7 @@ def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: flo
     def probe() -> bool:
         try:
             host.connect()
-        except (UnreachableError, LoginRefusedError) as error:
+        except host.RETRIED as error:
             last[:] = [error]
             return False
         return True

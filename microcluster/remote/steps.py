@@ -24,7 +24,7 @@ def open_hosts(cluster: ClusterFacts) -> list[Host]:
     """Return the cluster's hosts in rank order, not yet connected; before a queue the one login host, which sees every run's folder."""
     key_file = cluster.key_file
     if cluster.queue:
-        return [login_host(cluster.account_config_file or "the file that the stack file has to name", key_file)]
+        return [login_host(cluster.account_config_file or "the file that the stack file has to name")]
     return [
         Host(facts, cluster.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
         for facts in cluster.hosts

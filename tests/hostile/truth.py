@@ -194,12 +194,21 @@ class Truth:
             return self._run(line, given)
         return self._of_a_machine(words, text)
 
+    def _of_a_queue(self, words: list[str]) -> Answer:
+        """Return what a login shell answers: the run is over, and the queue is empty."""
+        if "batch.login" not in words:
+            return Answer(b"")
+        folder = words[1].removesuffix("/agent")
+        return self._run(shlex.join(("python3", words[1], "records.run_snapshot", folder)), b"")
+
     def _of_a_machine(self, words: list[str], given: str) -> Answer:
         """Return what a machine in memory answers on which every step was done before; what it does not know succeeds in silence."""
         if words[0] == "sh" and words[3:4] in (["provided"], ["sshd-settings"]):
             return Answer(PROVIDED if words[3] == "provided" else SSHD)
+        if words[:2] == ["bash", "-l"]:
+            return self._of_a_queue(words[words.index("inside") + 1 :])
         if words[0] == "date":
-            return Answer(b"%f\n" % time.time())
+            return Answer((b"%d\n" if words[1:] == ["+%s"] else b"%f\n") % time.time())
         fixed = {**FIXED, "docker info": f"{self.place}/docker\n".encode()}
         for beginning, said in fixed.items():
             if " ".join(words).startswith(beginning):
@@ -245,7 +254,9 @@ def _only_reads(words: list[str], given: str) -> bool:
         return True
     if words[0] == "python3":
         return any(program in words for program in ASKED) or (words[1] == "-" and "getsize" in given)
-    return words[0] == "sh" and words[3] in ("look", "runs", "is-whole", "pieces", "describe", "end")
+    return words[0] == "sh" and words[3:4] in (
+        [each] for each in ("look", "runs", "is-whole", "pieces", "describe", "end")
+    )
 
 
 def as_json(answer: Answer) -> Any:
