@@ -44,7 +44,7 @@ PIECE_BYTES = 1 << 18
 ANSWER_BYTES = 4 << 20
 """The most that a command may print; whoever expects more says so."""
 SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
-"""The least that a file may bring on average over so long; below it nobody waits."""
+"""The least that a machine has to bring on average over so long; below it nobody waits."""
 PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
 NO_FILE = 66
 LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
@@ -60,6 +60,8 @@ class Host:
 
     RETRIED = (UnreachableError, LoginRefusedError)
     """The errors of a machine that boots."""
+    _brought = (0.0, 0)
+    """Seconds of waiting for pieces of output, and their bytes."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -215,18 +217,20 @@ class Host:
         with self._session(argv, doing) as channel:
             channel.shutdown_write()
             channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
-            began = taken = 0.0
+            asked_at = None
             while piece := channel.recv(PIECE_BYTES):
+                if asked_at:  # The first piece may take long, where much is read for it.
+                    self._see_pace(len(piece), time.monotonic() - asked_at, doing)
                 yield piece
-                now, taken = time.monotonic(), taken + len(piece)
-                began = began or now
-                if now - began > SLOWEST_OVER_S:
-                    if taken < SLOWEST_BYTES_S * (now - began):
-                        raise TooSlowError(
-                            str(self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s"))
-                        )
-                    began, taken = now, 0.0
+                asked_at = time.monotonic()
             self._check_end(channel, argv, doing)
+
+    def _see_pace(self, size: int, waited_s: float, doing: str) -> None:
+        """Add a piece to what the machine has brought so far, in all its answers: many small ones take long too."""
+        seconds, taken = self._brought[0] + waited_s, self._brought[1] + size
+        self._brought = (0.0, 0) if seconds > SLOWEST_OVER_S else (seconds, taken)
+        if seconds > SLOWEST_OVER_S and taken < SLOWEST_BYTES_S * seconds:
+            raise TooSlowError(str(self._lost(doing, f"it brought {taken} bytes in {seconds:.0f} s")))
 
     def _line(self, argv: Sequence[str]) -> str:
         return shlex.join((*self._before, *argv))

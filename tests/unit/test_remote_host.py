@@ -22,7 +22,7 @@ from microcluster.jobs import cluster_facts
 from microcluster.remote import connection, openssh
 from microcluster.remote import host as hosts
 from microcluster.remote import parallel as on_all_hosts
-from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import login_host, ssh_argv
 
@@ -159,6 +159,14 @@ def test_a_file_that_arrives_too_slowly_is_given_up(host, tmp_path, monkeypatch)
     monkeypatch.setattr(hosts, "SLOWEST_OVER_S", 0.3)
     with pytest.raises(UnreachableError, match=r"it brought \d+ bytes in \d s"):
         list(host.pieces(str(tmp_path), 0, 10**6))
+
+
+def test_many_small_files_that_arrive_slowly_are_given_up_together(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(hosts, "PIECES", "for n in 1 2 3 4; do printf x; sleep 0.1; done")
+    monkeypatch.setattr(hosts, "SLOWEST_OVER_S", 0.8)
+    with pytest.raises(TooSlowError, match=r"it brought \d+ bytes in \d s"):
+        for _ in range(10):
+            list(host.pieces(str(tmp_path), 0, 10**6))
 
 
 def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_nothing_of_the_input(host):
