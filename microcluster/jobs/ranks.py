@@ -43,11 +43,6 @@ def environment(world: World) -> dict[str, str]:
     torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late. Without ``=``
     NCCL takes eth1 for the beginning of a name, and uses eth10 too. A network is replaced on each node: `node_facts.name_cards`.
     """
-    cards = {f"{library}_SOCKET_IFNAME": world.interface for library in ("GLOO", "TP")}
-    return {
-        **cards,
-        "NCCL_SOCKET_IFNAME": f"={world.interface}",
-        "NCCL_DEBUG": "INFO",
-        "LC_ALL": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
-    }
+    card = world.interface
+    cards = {"GLOO_SOCKET_IFNAME": card, "NCCL_SOCKET_IFNAME": f"={card}", "TP_SOCKET_IFNAME": card}
+    return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
