@@ -79,7 +79,7 @@ def _loss(value: float | str) -> str:
 
 def _metrics(outcome: Outcome) -> list[str]:
     """Return the latest metrics."""
-    return [f"{one_line(name)} {value:.4g}" for name, value in outcome.metrics.items()]
+    return [f"{one_line(name)} {float(value):.4g}" for name, value in outcome.metrics.items()]
 
 
 def pace(outcome: Outcome) -> Iterator[str]:
