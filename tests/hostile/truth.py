@@ -52,6 +52,7 @@ python=3.6
 apt=/usr/bin/apt-get
 absent=
 docker=Docker version 20.10.7, build f0df350
+toolkit=/usr/bin/nvidia-container-runtime
 runtimes={"nvidia":{"path":"nvidia-container-runtime"},"runc":{"path":"runc"}}
 driver=works
 """
@@ -64,7 +65,7 @@ pubkeyauthentication yes
 authenticationmethods publickey
 """
 FIXED = {
-    "nvidia-smi": b"Tesla P100-PCIE-16GB\nTesla P100-PCIE-16GB\n",
+    "nvidia-smi": b"Tesla P100-PCIE-16GB, 16280, 440.118.02, 0\n" * 2,
     "uname": b"4.15.0-20-generic\n",
     "docker image inspect": b"sha256:1\n",
     "timedatectl": b"System clock synchronized: yes\n",
