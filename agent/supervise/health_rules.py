@@ -1,25 +1,31 @@
 """Decide from a run's events and samples whether something is wrong with it (pure).
 
-What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
+What cannot get better ends the run, because its machines cost money: a loss that stays no number, a rank or a machine that is
 gone, no sign of life. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
+Every line of the log is a sign of life, also of the machine whose rank has printed it.
 """
 
 import errno
 import os
 
-NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
+from agent.readers.failure_lines import DISK_FULL, LAUNCHER_LOST, SENTENCES, cause_in, sentence
+
+NOT_FINITE, RANK_DIED, NODE_LOST, STALLED = "nan", "rank-died", "node-lost", "stalled"
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
-HUNG = "hung"
+HUNG, GPUS_UNREAD = "hung", "gpus-unread"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
-ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
+SAID = [cause for cause in SENTENCES if cause != LAUNCHER_LOST]
+"""Causes that a line of a rank names; where a machine or a rank is lost, its launcher's process is too."""
+ENDING = [NOT_FINITE] + SAID + [NODE_LOST, DRIVE_LOST, RANK_DIED, LAUNCHER_LOST, STALLED]
 """What ends a run, what explains the others first."""
 
 STALL_GAPS = 5.0
 """A run has stalled when nothing showed life for its limit or for five times the longest of the last gaps between steps."""
 LAST_GAPS = 20
+NAN_STEPS, NAN_S = 3, 60.0  # In mixed precision the loss of one step may be no number; a step may also be an epoch.
 START_S = 1800.0
 """Until the first loss a graph is built, data are read and a whole evaluation is made."""
 PROGRESS = ("started", "restored", "train", "validation", "metric")
@@ -28,9 +34,9 @@ LOST_S = 90.0
 DRIVE_LOST_S = 60.0
 """A program may wait so long for a busy drive; checkpoints that nobody keeps are worth nothing."""
 HUNG_S, HUNG_GAPS, HUNG_LONGEST = 300.0, 3.0, 1.5
-"""Without a step for so long, so many usual gaps and so many longest ones, a run hangs that prints, or whose GPUs all work, as in a
-collective that never ends; any other stalls. No program has to say that it evaluates, which it does again and again."""
-REST_S = 600.0
+"""A log that is silent for so long, so many usual gaps between steps and so many longest ones, while all GPUs work, is that of a collective
+that never ends; without their work the run stalls. No program has to say that it evaluates, which it does again and again."""
+REST_S = UNREAD_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
 CULPRITS = 4
@@ -44,8 +50,8 @@ OVERDUE = 2.0
 LOW_DISK_CHECKPOINTS = 3
 LOW_DISK_BYTES = 1 << 30
 FULL_DISK_BYTES = 64 << 20
-FULL_EXPLAINS_S = 120.0
-"""A full disk ends a rank soon after it has said so, if at all; a program may print or catch the same words."""
+SAID_EXPLAINS_S = 120.0
+"""What a rank fails by ends it soon after it has said so, if at all; a program may print or catch the same words."""
 
 
 class HealthRules:
@@ -55,14 +61,14 @@ class HealthRules:
         """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""
         self.stall_s, self.mixed, self.expected = spec.stall_s, spec.mixed, expected
         self.per_hour, self.max_steps, self.print_steps = spec.per_hour, spec.max_steps, spec.print_steps
-        self.checkpoint_bytes, self.newest, self.saved_at = 0, None, now
+        self.checkpoint_bytes, self.newest = 0, None
         self.progressed, self.lived, self.gaps, self.longest = now, now, [], 0.0
         self.paces, self.clean, self.evaluating = [], False, False
         self.step = None
         self.waited_for = []
-        self.final = {}
-        self.said_full = None
-        self.answered, self.busy, self.worked, self.free = {}, {}, {}, {}
+        self.final, self.not_finite = {}, {}
+        self.said = {}
+        self.answered, self.heard, self.worked, self.free, self.read = {}, {}, {}, {}, {}
         self.drive_silent = {}
         self.not_copied = ""
 
@@ -74,8 +80,8 @@ class HealthRules:
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
                 self.longest = max(self.longest, now - self.progressed)
             self.progressed = self.lived = now
-        if kind == DISK_FULL:
-            self.said_full = now
+        if kind in SENTENCES or kind == RANK_DIED:
+            self.said[kind] = (now, event["text"] if kind == RANK_DIED else sentence(kind, event["named"]))
         if kind == WAITED_FOR:
             self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
@@ -86,22 +92,26 @@ class HealthRules:
             if self.clean or event.get("training_only"):
                 self.paces.append(event["seconds_per_step"])
             self.clean = True
-        if kind in ("train", "validation") and isinstance(event.get("loss"), str):
-            where = " at step " + str(event["step"]) if "step" in event else ""
-            self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
         if kind == "train":
             self.step, self.waited_for = event["step"], []
-        if kind in (RANK_DIED, NODE_LOST):
+            # What says so is a launcher that the program has started itself: ours ends with its first rank.
+            self.said.pop(RANK_DIED, None)
+        if kind in ("train", "validation") and "loss" in event:
+            is_number = not isinstance(event["loss"], str)
+            self.not_finite = {} if is_number else dict([(event.get("step"), now)] + list(self.not_finite.items()))
+            if len(self.not_finite) == NAN_STEPS or now - min(self.not_finite.values() or [now]) >= NAN_S:
+                self.final[NOT_FINITE] = "the {} loss stays {}, at step {}".format(kind, event["loss"], self.step)
+        if kind == NODE_LOST:
             self.final[kind] = event["text"]
 
-    def show_life(self, now):
-        """Record output: not every program says its steps, or says them often."""
-        self.lived = now
+    def show_life(self, now, node=None):
+        """Record output, of a rank on ``node`` where that is known: not every program says its steps, or says them often."""
+        self.lived = self.heard[node] = now
 
     def see_checkpoint(self, newest, size, now):
         """Record a new checkpoint, and its size in bytes."""
         self.newest, self.checkpoint_bytes = newest, size
-        self.lived = self.saved_at = now
+        self.lived = now
 
     def observe_sample(self, node, facts, now):
         """Record how a node answered; ``facts`` is None when it did not."""
@@ -115,12 +125,18 @@ class HealthRules:
             self.drive_silent[node] = (since, facts["drive"])
         else:
             self.drive_silent.pop(node, None)
-        used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
-        for number, percent in enumerate(used):
-            if percent > REST_PERCENT or (node, number) not in self.worked:
-                self.worked[node, number] = now
-        if not used or max(used) > REST_PERCENT or node not in self.busy:
-            self.busy[node] = now
+        used = [gpu.get("utilisation") for gpu in facts["gpus"]]
+        self.worked[node] = dict(
+            (number, now if percent > REST_PERCENT else self.worked.get(node, {}).get(number, now))
+            for number, percent in enumerate(used)
+            if percent is not None
+        )
+        read_at, number, _ = self.read.get(node, (now, 1, ""))
+        if None not in used and len(used) >= number:
+            self.read[node] = (now, len(used), "")
+        elif node in self.read:
+            said = (str(facts[key]) for key in ("gpu_words", "gpu_code") if facts.get(key))
+            self.read[node] = (read_at, number, ", exit code ".join(said) or "without a reason")
 
     def pause(self, now):
         """Record that no node could be asked, which shows nothing about the nodes."""
@@ -129,21 +145,29 @@ class HealthRules:
     def active(self, now, ended=False):
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         rules = {
-            DISK_FULL: self._full(now, ended),
+            DISK_FULL: self._full(),
+            RANK_DIED: self._dead(now),
             NODE_LOST: self._lost(now),
             DRIVE_LOST: self._cut_off(now),
             STALLED: self._stalled(now),
             GPUS_AT_REST: self._resting(now),
+            GPUS_UNREAD: self._unread(now),
             HUNG: self._hung(now),
             DISK_LOW: self._low(),
             SLOW: self._slow() or self._overdue(now - self.progressed),
             NOT_COPIED: self.not_copied,
         }
-        found = dict((cause, sentence) for cause, sentence in rules.items() if sentence)
+        found = dict((cause, text) for cause, (at, text) in self.said.items() if ended and now - at < SAID_EXPLAINS_S)
+        found.update((cause, text) for cause, text in rules.items() if text)
         return dict(found, **self.final)
 
     def _lost(self, now):
-        lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
+        # A line of nobody that is known may be one of its own: torchrun's ranks have no names.
+        lost = sorted(
+            node
+            for node, at in self.answered.items()
+            if now - max(at, self.progressed, self.heard.get(None, at), self.heard.get(node, at)) > LOST_S
+        )
         return " and ".join(lost) + " has not answered for " + _seconds(LOST_S) if lost else ""
 
     def _cut_off(self, now):
@@ -151,15 +175,26 @@ class HealthRules:
         return drive_lost(reasons) + ", for " + _seconds(DRIVE_LOST_S) + " and more" if reasons else ""
 
     def _resting(self, now):
-        resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
+        resting = sorted(
+            node for node, (at, _, _) in self.read.items() if at - max(self.worked[node].values() or [at]) > REST_S
+        )
         return "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S) if resting else ""
+
+    def _unread(self, now):
+        unread = sorted("{} ({})".format(node, why) for node, (at, _, why) in self.read.items() if now - at > UNREAD_S)
+        return (
+            "for {} nothing says how busy the GPUs are of {}".format(_seconds(UNREAD_S), " and ".join(unread))
+            if unread
+            else ""
+        )
 
     def _all_worked(self):
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.
 
         In mixed precision all of them do when every update is skipped.
         """
-        return min(self.worked.values()) if self.worked and not self.mixed else float("-inf")
+        times = [at for cards in self.worked.values() for at in cards.values()]
+        return min(times) if times and not self.mixed else float("-inf")
 
     def _stalled(self, now):
         silent = now - max(self.lived, self._all_worked())
@@ -176,23 +211,25 @@ class HealthRules:
             text += "; in mixed precision every update can be skipped for ever once the loss has diverged"
         return text
 
-    def _full(self, now, ended):
-        """Return the sentence on a disk of which a rank has said that it is full, where that is so or has just ended the ranks."""
-        if self.said_full is None:
-            return ""
+    def _dead(self, now):
+        """Return the sentence on a rank that died, where the launcher that says so neither ends nor goes on."""
+        at, text = self.said.get(RANK_DIED, (now, ""))
+        return text if now - max(at, self.lived) > max(LOST_S, HUNG_LONGEST * self.longest) else ""
+
+    def _full(self):
+        """Return the sentence on a disk of which a rank has said that it is full, where a node's disk is."""
         needed = max(FULL_DISK_BYTES, self.checkpoint_bytes)
         full = sorted(node for node, free in self.free.items() if free < needed)
-        where = ": " + ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full) if full else ""
-        told = ended and now - self.said_full < FULL_EXPLAINS_S
-        return "no space is left on a disk that a rank writes to" + where if full or told else ""
+        where = ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full)
+        return sentence(DISK_FULL, where) if where and DISK_FULL in self.said else ""
 
     def _hung(self, now):
-        stepless = now - max(self.progressed, self.saved_at)
-        goes_on = now - max(self.lived, self._all_worked()) < HUNG_S
+        silent, computes = now - self.lived, now - self._all_worked() < HUNG_S
         limit = max(HUNG_S, HUNG_GAPS * median(self.gaps or [0]), HUNG_LONGEST * self.longest)
-        if self.step is None or self.evaluating or stepless <= limit or not goes_on:
+        # Without a gap nobody knows how often it prints: it may do so once an epoch.
+        if not self.gaps or self.evaluating or silent <= limit or not computes:
             return ""
-        return "it prints or computes, and makes no step since step " + str(self.step)
+        return "all its GPUs work, and it has printed nothing for {}, since step {}".format(_seconds(silent), self.step)
 
     def _low(self):
         needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)
@@ -260,11 +297,21 @@ def is_full(error):
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def could_not_write(error):
+    """Return the failure of the launcher's own writing, by the error and its path."""
+    cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
+    return Failed(cause, "the launcher could not write: " + str(error))
+
+
 def step_failed(usual, what, code, lines):
-    """Return the failure of a step before the training, by a full disk where anybody says so; its last line is the reason."""
-    cause = DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
-    sentence = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
-    return Failed(cause, sentence, code, lines[-20:])
+    """Return the failure of a step before the training, by the cause that a line names; its last line is the reason."""
+    text = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
+    return Failed(cause_of(lines, usual), text, code, lines[-20:])
+
+
+def cause_of(lines, usual):
+    """Return the cause that the last of the lines names that name one, else the usual one."""
+    return next((found[0] for found in map(cause_in, reversed(lines)) if found), usual)
 
 
 def median(values):
@@ -291,5 +338,5 @@ def explained(error):
     if isinstance(error, Failed):
         return error
     if is_full(error):
-        return Failed(DISK_FULL, "no space is left on the launcher's data disk")
+        return could_not_write(error)
     return Failed("supervisor-failed", "the supervisor failed: " + repr(error))

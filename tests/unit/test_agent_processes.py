@@ -7,7 +7,9 @@ import pytest
 from sample_spec import process
 from supervised_run import end_run, events_of, shell_wait, write_job
 
-from agent.supervise import monitor, output_lines, processes
+from agent import spec
+from agent.supervise import health_rules, monitor, output_lines, processes
+from microcluster.jobs.run_plan import MEETING_PORT
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
@@ -32,6 +34,17 @@ def test_processes_start_by_their_order_on_their_nodes_with_their_environment(fo
     begun = (folder / "begun").read_text().splitlines()
     assert begun == [f"scheduler {folder.name}", f"worker {folder.name}"]
     assert "Global step 3" in (folder / "job.log").read_text()
+
+
+def test_all_processes_get_one_free_port_and_a_programs_own_braces_stay(folder, trained):
+    say = f'echo "$0 $1 $MEETING" >> {folder}/said'
+    words = ("sh", "-c", say, "{step}-{checkpoint}", f"{spec.STEP}-{spec.PORT}")
+    both = [process(*words, node=node, environment={"MEETING": spec.PORT}) for node in (0, 1)]
+    assert trained(*both, meeting_port=MEETING_PORT) is None
+    (said,) = set((folder / "said").read_text().splitlines())
+    own, ours, port = said.split()
+    assert (own, ours) == ("{step}-{checkpoint}", f"0-{port}")
+    assert MEETING_PORT <= int(port) < 32768
 
 
 def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder, trained):
@@ -92,9 +105,10 @@ def test_of_a_progress_bar_the_end_of_each_epoch_is_known_and_only_a_state_a_sec
     assert log.count(b"50/50, loss=6.000\n") == 1
 
 
-def test_a_progress_bar_whose_loss_becomes_nan_ends_the_run_though_it_goes_on_drawing(draws):
+def test_a_progress_bar_whose_loss_stays_nan_ends_the_run_though_it_goes_on_drawing(draws, monkeypatch):
+    monkeypatch.setattr(health_rules, "NAN_S", 0.5)
     found = draws("for _ in range(10000): draw('Epoch 2 on rank 0: 1/100, loss=nan')\n")
-    assert found[:2] == ("nan", "the train loss became nan at step 2")
+    assert found[:2] == ("nan", "the train loss stays nan, at step 2")
 
 
 def test_what_a_progress_bar_shows_while_nothing_moves_is_seen(folder, draws):

@@ -19,7 +19,7 @@ from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError, Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote import job, openssh, queue
+from microcluster.remote import job, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.account import Queue as Queue_
 from providers.pbs.account import charge
@@ -44,6 +44,15 @@ def parsed(**changed: object) -> config.Stack:
         ({"processors": 64}, "cluster/processors: 64 is over the limit of 28 of queue gpu"),
         ({"queue": "gpux"}, "cluster/queue: 'gpux' is no queue of seawulf; one of gpu, gpu-long"),
         ({"walltime": "8h"}, "cluster/walltime: '8h' is not HH:MM:SS"),
+        (
+            {"walltime": 172800},
+            "cluster/walltime: 172800 is a number, and a text is wanted; write it in quotes, for example '02:00:00'",
+        ),
+        (
+            {"interface": "10.0.0.256/16"},
+            "cluster/interface: '10.0.0.256/16' is not a network card or an IPv4 network",
+        ),
+        ({"interface": "eth0,eth1"}, "cluster/interface: 'eth0,eth1' is not a network card"),
         ({"walltime": "00:01:00"}, "cluster/walltime: '00:01:00' is too short"),
         ({"site": "seawolf"}, "cluster/site: 'seawolf' is not a site in the catalog; did you mean 'seawulf'?"),
         ({"folder": "~/runs"}, "cluster/folder"),
@@ -56,6 +65,8 @@ def test_what_the_queue_would_never_run_is_refused_with_its_limit(changed, wante
 
 
 def test_the_longer_queue_takes_what_the_shorter_one_refuses_and_without_a_site_the_live_one_alone_has_limits():
+    for card in ("eth0", "enP1p1s0f0", "bond_pub", "br-ex", "eth0.42", "10.10.0.0/16"):
+        assert parsed(interface=card).cluster.facts()["interface"] == card
     assert parsed(queue="gpu-long", walltime="48:00:00").cluster.queue == "gpu-long"
     assert parsed(site=None, walltime="99:00:00", nodes=7).cluster.nodes == 7
 
@@ -83,7 +94,6 @@ def test_the_lease_travels_with_each_submission_and_no_other_step_runs_again_for
 
 
 REAL = Path(__file__).parent / "real_queues"
-KEY = "AAAAC3NzaC1lZDI1NTE5AAAAILsOlZAFTGTKMTVqVmTxpTLMhKVBLCFMzGR1cUCqqxRf"
 RECORD = {
     **{"name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
     **{"nodes": 2, "walltime": 7200, "submitted": 0.0, "folder": "/f"},
@@ -108,35 +118,6 @@ class Site:
 def facts(**wanted: object) -> ClusterFacts:
     asked = {"name": "gpu", "nodes": 2, "processors": 4, "walltime_s": 3600} | wanted
     return ClusterFacts("dev", "1f3a9c42", queue=Queue(**asked), mount_point="/home/me/runs")
-
-
-def config_file(tmp_path: Path, text: str) -> str:
-    (tmp_path / "known").write_text(f"192.0.2.9 ssh-ed25519 {KEY}\n")
-    (tmp_path / "ssh_config").write_text(text.format(known=tmp_path / "known"))
-    return str(tmp_path / "ssh_config")
-
-
-def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
-    text = "Host *\n  Port 22\nHost site\n  HostName 192.0.2.9\n  User me\n  UserKnownHostsFile {known}\n  IdentityFile /k\n"
-    found = openssh.login_host(config_file(tmp_path, text), None)
-    assert (found.facts.name, found.address, found.port, found.user) == ("site", "192.0.2.9", 22, "me")
-    assert (found.key_file, found.pinned_key) == ("/k", f"ssh-ed25519 {KEY}")
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("Host *\n  User me\n", "it has no `Host` with a name"),
-        ("Host site\n  HostName 192.0.2.9\n", "host site has no `User`"),
-        (
-            "Host site\n  HostName 192.0.2.8\n  User me\n  UserKnownHostsFile {known}\n",
-            "no host key of 192.0.2.8 is known",
-        ),
-    ],
-)
-def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wanted):
-    with pytest.raises(RemoteError, match=wanted):
-        openssh.login_host(config_file(tmp_path, text), "/k")
 
 
 @pytest.mark.parametrize(
