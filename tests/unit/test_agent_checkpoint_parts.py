@@ -39,9 +39,15 @@ def nodes(tmp_path, monkeypatch):
     return here, there
 
 
-def call(here, module, verb, *rest):
+def call(here, module, verb, *rest, given=""):
     argv = (sys.executable, here / "agent", module, here, verb, *rest)
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, capture_output=True, input=given, text=True, check=False, timeout=60)
+
+
+def give(here, *files):
+    (here / "needed.json").write_text(json.dumps([files, names(here)]))
+    done = call(here, "checkpoints.parts", "give", "node")
+    assert done.returncode == 0, done.stderr
 
 
 def gather(here, step=OVER):
@@ -71,12 +77,55 @@ def test_the_launcher_gets_the_parts_of_the_other_node_once_and_what_the_program
 
 def test_what_the_program_has_removed_on_its_node_goes_here_too_once_a_newer_one_has_its_copy(nodes):
     here, there = nodes
-    gather(here)
+    gather(here, 50)
     shutil.rmtree(there / "logdir/step-100")
     gather(here, 100)
     assert names(here) == of(100) + of(200)
     gather(here, 200)
     assert names(here) == of(100, (0, 1)) + of(200)
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["lost meanwhile", "after a resume"])
+def test_the_parts_of_a_node_that_was_replaced_stay_and_are_given_back(nodes, resumed):
+    here, there = nodes
+    gather(here, 50)
+    shutil.rmtree(there / "logdir")
+    (there / "logdir").mkdir()
+    if resumed:
+        gather(here)
+        give(here, *of(200))
+    gather(here, 200)
+    assert names(here) == of(100) + of(200)
+    assert names(there) == (of(200) if resumed else [])
+
+
+def test_what_only_a_node_has_of_an_older_checkpoint_stays_there(nodes):
+    here, there = nodes
+    shutil.rmtree(here / "logdir/step-100")
+    gather(here)
+    save(here / "logdir.torn-1", "step-300/rank2.pt")
+    save(there / "logdir", "step-300/rank2.pt")
+    give(here, *of(200))
+    assert names(there) == of(100, (2, 3)) + of(200), "what was put aside here is not found there"
+
+
+def test_each_node_gets_back_what_it_wrote_itself_under_the_same_name(nodes):
+    here, there = nodes
+    for folder, content in ((here, b"node 0"), (there, b"node 1")):
+        save(folder / "logdir", "step-200/rank9.pt", content)
+    for _ in range(2):
+        gather(here)
+    assert (here / "logdir/step-200/rank9.pt").read_bytes() == b"node 0"
+    assert (here / "nodes/node/logdir/step-200/rank9.pt").read_bytes() == b"node 1"
+    assert not (here / "nodes/node/logdir/step-200/rank2.pt").exists(), "what is alike lies here once"
+    shutil.rmtree(there / "logdir")
+    (there / "logdir").mkdir()
+    give(here, *of(200), "step-200/rank9.pt")
+    assert (there / "logdir/step-200/rank9.pt").read_bytes() == b"node 1"
+    assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
+    shutil.rmtree(here / "logdir/step-200")
+    gather(here, 300)
+    assert not list(here.glob("nodes/**/*.pt")), "the program has removed the checkpoint"
 
 
 def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a_while(nodes):
@@ -108,8 +157,8 @@ def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_one_and_w
     own = (there / "logdir/step-200/rank2.pt").stat().st_ino
     text = render("send_run_folder.sh.j2", run=str(here), files=[], shared=None, ssh=shell(here, there, tmp_path))
     (here / "send_run_folder.sh").write_text(text)
-    files = [f"logdir/{name}" for name in of(200)]
-    subprocess.run(("sh", here / "send_run_folder.sh", "node", *files), check=True, timeout=60)
+    (here / "needed.json").write_text(json.dumps([of(200), of(100) + of(200)]))
+    subprocess.run(("sh", here / "send_run_folder.sh", "node"), check=True, timeout=60)
     assert names(there) == ["loss.csv", *of(200)]
     assert (there / "logdir/step-200/rank2.pt").stat().st_ino == own, "what is there already is not sent again"
     assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
@@ -129,8 +178,8 @@ def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lo
     here, there = nodes
     gather(here)
     shutil.copytree(AGENT, there / "agent")
-    files = [f"logdir/{name}" for name in of(200)]
-    done = call(here, "checkpoints.replica", "copy", "node", "200", *files)
+    files = "\0".join(f"logdir/{name}" for name in of(200))
+    done = call(here, "checkpoints.replica", "copy", "node", "200", given=files)
     assert int(done.stdout.partition(MARK)[2]) == 2, "two of four are its own"
     shutil.rmtree(here / "logdir")
     assert call(here, "checkpoints.replica", "fetch", "node").returncode == 0
@@ -143,14 +192,61 @@ def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lo
 
 
 def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
-    here, _ = nodes
+    here, there = nodes
+    for folder, content in ((here, b"node 0"), (there, b"node 1")):
+        save(folder / "logdir", "step-200/rank9.pt", content)
     spec = json.loads((here / "job.json").read_text())
-    local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"]}
+    local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"], "names": ["gpu-0", "node"]}
     (here / "job.json").write_text(json.dumps({**spec, **local}))
     argv = (sys.executable, here / "agent", "records.inventory", here, json.dumps(ASKED))
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]
     newest = [one["path"] for one in listed if one["what"] == "newest checkpoint"]
-    assert newest == [f"logdir/{name}" for name in of(200)]
+    both = ["logdir/step-200/rank9.pt", "nodes/node/logdir/step-200/rank9.pt"]
+    assert newest == [*(f"logdir/{name}" for name in of(200)), *both]
+
+
+def test_a_link_in_a_checkpoint_comes_as_its_file_from_elsewhere_and_else_as_a_link(nodes, tmp_path):
+    here, there = nodes
+    save(tmp_path, "elsewhere.pt", b"weights")
+    links = {"rank4.pt": tmp_path / "elsewhere.pt", "rank5.pt": "/only/in/the/container", "rank6.pt": "rank2.pt"}
+    for name, target in links.items():
+        (there / "logdir/step-200" / name).symlink_to(target)
+    gather(here)
+    step = here / "logdir/step-200"
+    assert (step / "rank4.pt").read_bytes() == b"weights" and not (step / "rank4.pt").is_symlink()
+    assert os.readlink(step / "rank5.pt") == "/only/in/the/container"
+    shutil.rmtree(there / "logdir/step-200")
+    (step / "rank4.pt").unlink()
+    (step / "rank4.pt").symlink_to(tmp_path / "elsewhere.pt")
+    (step / "rank6.pt").unlink()
+    (step / "rank6.pt").symlink_to("rank2.pt")
+    give(here, *of(200, range(7)))
+    assert not (there / "logdir/step-200/rank4.pt").is_symlink()
+    assert (there / "logdir/step-200/rank4.pt").read_bytes() == b"weights"
+    assert os.readlink(there / "logdir/step-200/rank6.pt") == "rank2.pt"
+    shutil.copytree(AGENT, there / "agent")
+    files = "\0".join(f"logdir/{name}" for name in of(200, range(7)))
+    assert call(here, "checkpoints.replica", "copy", "node", "200", given=files).returncode == 0
+    shutil.rmtree(here / "logdir")
+    (tmp_path / "elsewhere.pt").unlink()
+    assert call(here, "checkpoints.replica", "fetch", "node").returncode == 0
+    assert (step / "rank4.pt").read_bytes() == b"weights"
+    assert (os.readlink(step / "rank5.pt"), os.readlink(step / "rank6.pt")) == ("/only/in/the/container", "rank2.pt")
+
+
+def test_a_checkpoint_of_1200_long_names_is_copied_and_given(nodes):
+    here, there = nodes
+    long = [f"step-200/{'x' * 150}/rank{number}.pt" for number in range(1200)]
+    spec = json.loads((here / "job.json").read_text())
+    spec["checkpoint_options"]["pattern"] = r"step-(?P<step>\d+)"
+    (here / "job.json").write_text(json.dumps(spec))
+    for name in long:
+        save(here / "logdir", name)
+    give(here, *of(200, (0, 1)), *long)
+    assert set(long) < set(names(there))
+    shutil.copytree(AGENT, there / "agent")
+    done = call(here, "checkpoints.replica", "copy", "node", "200", given="\0".join(f"logdir/{name}" for name in long))
+    assert done.returncode == 0 and len(list((there / "copy/logdir").rglob("*.pt"))) == 1200
 
 
 def test_a_part_that_is_lost_with_its_node_makes_the_one_before_the_newest(nodes):

@@ -35,7 +35,7 @@ def watch(folder, run, monkeypatch):
 
 
 def files_of(name):
-    return " ".join(f"logdir/{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001"))
+    return " ".join(f"logdir/{name}{part}" for part in (".data-00000-of-00001", ".index", ".meta"))
 
 
 def copies(folder):
@@ -48,7 +48,8 @@ def test_every_new_checkpoint_is_copied_to_the_next_machine_with_the_whole_best_
     save(folder / "logdir", "best_models/val_loss=1.0000-step-1", data=b"")
     (folder / "logdir" / "best_models" / "checkpoint").write_text("the framework's list")
     carry_out(folder, last=3, pace=0.1)
-    line = f"10.0.0.1 3 {files_of('model.ckpt-3')} {files_of(BEST)} logdir/best_models/checkpoint"
+    lists = "logdir/checkpoint logdir/best_models/checkpoint"
+    line = f"10.0.0.1 3 {files_of('model.ckpt-3')} {lists} {files_of(BEST)}"
     assert copies(folder)[-1] == line
     assert events_of(folder, "checkpoint")[-1]["step"] == 3
     copied = events_of(folder, "copied")[-1]
@@ -80,6 +81,26 @@ def test_a_new_best_model_alone_is_copied_too(folder, watch):
     assert [event["best"] for event in events_of(folder, "copied")] == [[], ["val_loss=2.0000-step-2"]]
     assert len(events_of(folder, "checkpoint")) == 1
     assert watching.rules.newest == (1, "model.ckpt-1"), "a checkpoint is life"
+
+
+def test_a_run_that_ends_with_a_suspected_checkpoint_says_so_and_copies_the_whole_one(folder, watch):
+    watching = watch(**MODELS)
+    save_file(folder / "logdir", "model-3.pt")
+    save_file(folder / "logdir", "model-4.pt", b"")
+    watching.look(last=True)
+    assert [(event["step"], event["text"]) for event in events_of(folder, "suspected")] == [(4, "model-4.pt is empty")]
+    assert copies(folder) == ["10.0.0.1 3 logdir/model-3.pt"]
+
+
+def test_a_suspected_checkpoint_alone_is_announced_and_copied_once_it_was_quiet(folder, watch):
+    watching = watch(**MODELS)
+    save_file(folder / "logdir", "model-4.pt", b"", age_s=5)
+    watching.look()
+    assert events_of(folder, "checkpoint") == []
+    save_file(folder / "logdir", "model-4.pt", b"", age_s=60)
+    watching.look()
+    assert [event["suspicion"] for event in events_of(folder, "checkpoint")] == ["model-4.pt is empty"]
+    assert copies(folder) == ["10.0.0.1 4 logdir/model-4.pt"]
 
 
 def test_a_copy_that_fails_is_an_alarm(folder, watch):
