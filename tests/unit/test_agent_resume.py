@@ -319,7 +319,7 @@ def test_a_program_that_says_why_it_ended_and_nothing_of_loading_has_loaded(fold
     write_job(
         folder,
         train=["false"],
-        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", "{checkpoint}"],
+        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", spec.CHECKPOINT],
         reader="json_lines",
         **MODELS,
     )
