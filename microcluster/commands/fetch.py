@@ -1,6 +1,7 @@
 """`fab fetch`: download a run, so that the machines can be cancelled."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -52,7 +53,8 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     if not (any(one.silent for one in found) or any(one["failed"] for one in brought)):
         return 0
-    note(f"Not everything came, for the reasons above. Again: fab fetch --stack {stack}")
+    option = " --everything" if everything else ""
+    note(f"All but these came, for the reasons above. Again: fab fetch{option} --stack {stack}")
     return FAILED
 
 
@@ -95,10 +97,8 @@ def _fetch(
         for file in found.left[:LEFT_SHOWN]:
             say(f"  not fetched: {_shown(file)}")
         if found.left:
-            all_left = f"{count(len(found.left), 'file')}, {decimal(sum(file.size for file in found.left))}"
-            say(
-                f"  `fab fetch --everything --stack {stack}` brings what was left ({all_left}); `job.keep` names what always comes"
-            )
+            brings = f"`fab fetch --everything --stack {stack}` brings what was left: {_summed(found.left)}"
+            say(f"  {brings}; `job.keep` names what always comes")
         missing = f"; {count(len(done.failed), 'file')} did not come" if done.failed else ""
         new = f"{count(len(found.files), 'file')}, {len(done.new)} of them new; all hashes agree{missing}"
         say(f"run {found.run} is in {folder}: {new}")
@@ -118,7 +118,7 @@ def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: 
         say(f"no run of stack {stack} has begun on its machines")
     for one in facts:
         lines = [f"  {what}" for what in (*one["unfetched"], *one["silent"])]
-        say("\n".join((f"run {one['run']}: {count(len(one['unfetched']), 'file')} not fetched yet", *lines)))
+        say("\n".join((f"run {one['run']}: {one['sum']} not fetched yet", *lines)))
     return 0
 
 
@@ -129,13 +129,15 @@ def unfetched_of(found: Inventory, manifest: Mapping[str, Any]) -> dict[str, Any
     """
     known = set().union(*(_copies(SimpleNamespace(**file)) for file in manifest.get("files", ())))
     progress = [file for file in found.files if file.path == PROGRESS and not _copies(file) <= known]
+    missing = [file for file in results(found) if not _copies(file) <= known]
     return {
         "run": found.run,
         "word": found.word,
         "step": found.step,
         "fetched": manifest.get("fetched"),
         "fetched_step": manifest.get("step"),
-        "unfetched": [_shown(file) for file in results(found) if not _copies(file) <= known],
+        "unfetched": [_shown(file) for file in missing],
+        "sum": _summed(missing),
         "silent": list(found.silent),
         "gone_on": bool(manifest.get("silent") or progress),
     }
@@ -149,6 +151,12 @@ def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]
 
 def _shown(file: RemoteFile) -> str:
     return f"{printable(file.path, 240)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
+
+
+def _summed(files: Sequence[RemoteFile]) -> str:
+    """Return how many files of each kind there are, and their bytes."""
+    kinds = ", ".join(f"{number} {what}" for what, number in Counter(file.what for file in files).items())
+    return f"{count(len(files), 'file')} of {decimal(sum(file.size for file in files))}" + (f" ({kinds})" if kinds else "")
 
 
 def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> Fetched:

@@ -24,7 +24,7 @@ from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.connection import reason
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.inventory import RANK, RemoteFile
+from microcluster.remote.inventory import RemoteFile, by_want
 from microcluster.remote.parallel import on_all
 
 TRIES = 3
@@ -78,7 +78,7 @@ def fetch_files(
     done, silent = Fetched(), dict[str, str]()
     folder.mkdir(parents=True, exist_ok=True)
     with _turn_in(folder):
-        wanted = sorted(files, key=lambda each: (RANK.index(each.what), each.path))
+        wanted = sorted(files, key=by_want)
         for name, host in hosts.items():
             _bring_small(host, [each for each in wanted if each.node == name], folder)
         for file in wanted:

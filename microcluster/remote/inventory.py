@@ -271,5 +271,11 @@ def _union(answers: Mapping[str, _Answer], key: str) -> tuple[RemoteFile, ...]:
 
 
 def results(found: Inventory) -> list[RemoteFile]:
-    """Return what would be missed: not the records and curves of how it went, and not the data that it learned from."""
-    return [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
+    """Return what would be missed, the most wanted first: not the records and curves of how it went, and not the data that it learned from."""
+    missed = [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
+    return sorted(missed, key=by_want)
+
+
+def by_want(file: RemoteFile) -> tuple[int, str]:
+    """Return what sorts files by how much they are wanted."""
+    return RANK.index(file.what), file.path
