@@ -3,11 +3,10 @@
 The pattern is compared with the path below the log folder, and with the bare name at any depth. All that matches one step is one
 checkpoint, with everything in a folder that matches, whichever node has written it. It bears the name of the match that sorts first.
 
-It is whole once nobody writes to it and its files do not contradict that: a zip without its end, a distributed checkpoint without its
-``.metadata``, fewer files than the checkpoint before. Of other formats only the program knows more.
+A suspicion against it is what its files say: a zip without its end, a distributed checkpoint without its ``.metadata``, fewer files of
+the ranks than the checkpoint before. Of other formats only the program knows more.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -15,8 +14,8 @@ import struct
 import zipfile
 from collections import Counter
 
-from agent.checkpoints.being_written import being_written
-from agent.checkpoints.log_folder import Checkpoints
+from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
+from agent.machine import read_json, write_whole
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """How a zip begins, as torch.save writes it too, and endings of files that are one."""
@@ -26,8 +25,17 @@ WEIGHTS = ZIPPED + (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", "
 """Never empty; a folder may hold other files that are."""
 METADATA, SHARD, SHARDS = ".metadata", ".distcp", re.compile(rb"__\d+_\d+\.distcp")
 """Of torch's distributed checkpoints: written last, and it names the files of all ranks."""
-TRAINER_STATE, RANDOM_STATE = "trainer_state.json", "rng_state"
-"""What Hugging Face's Trainer writes last, and what only the Trainer writes before."""
+TRAINER_STATE, TRAINER = "trainer_state.json", "training_args.bin"
+"""What Hugging Face's Trainer writes last, and what it always writes before; other programs have files like its other ones."""
+BEST = "best_model_checkpoint"
+"""How the Trainer's state names the best checkpoint, by a path."""
+WITH_TRAINER = re.compile(r"optimizer\.pt|scheduler\.pt|rng_state(_\d+)?\.pth")
+"""What the Trainer writes beside the model in a checkpoint, and not when a model alone is saved."""
+OF_RANK = re.compile(r"__\d+_\d+\.distcp|-\d+-of-\d+|(?:rank|shard|rng_state|random_states)[-_]?\d+")
+"""How a file or folder of one rank or shard is named, in all of which a checkpoint is complete; samples and plots are numbered too."""
+POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "checkpoint", "counter")
+"""Files in which DeepSpeed, Megatron, Detectron2, TensorFlow and others say which checkpoint they go on from."""
+POINTER_BYTES = 1 << 16
 LAST = (METADATA, TRAINER_STATE, "meta.pt")
 BROKEN = (
     zipfile.BadZipFile,
@@ -53,60 +61,101 @@ class Format(Checkpoints):
             path = os.sep.join(parts[: number + 1])
             match = pattern.fullmatch(path) or pattern.fullmatch(part)
             step = match.group("step") if match else None
-            if step and step.isdecimal():
+            if step and re.fullmatch("[0-9]+", step):
                 return int(step), path
         return None
 
-    def by_step(self):
-        """Return {step: {file: the path that matches}}."""
-        found = {}
-        for folder, _, names in os.walk(self.logdir):
-            for name in names:
-                file = os.path.relpath(os.path.join(folder, name), self.logdir)
-                part = self.part_of(file)
-                if part:
-                    found.setdefault(part[0], {})[file] = part[1]
-        return found
-
-    def found(self):
-        """Return [(step, name)], newest first."""
-        return sorted(((step, min(files.values())) for step, files in self.by_step().items()), reverse=True)
-
-    def files_of(self, name):
-        return sorted(self.by_step().get(self.part_of(name)[0], {}))
-
-    def kinds_of(self, name):
-        return {"data": self.files_of(name)}
-
     def flaw_of(self, name):
-        step, steps = self.part_of(name)[0], self.by_step()
-        files, older = steps.get(step, {}), [one for one in steps if one < step]
-        try:
-            writing = being_written(dict((file, os.stat(self.path(file))) for file in files))
-            flaws = [flaw(self.path(file), part == file) for file, part in sorted(files.items())] if not writing else []
-            lacking = lack(self.path(""), files)
-        except FileNotFoundError:
-            files = {}
-        if not files:
-            return name + " is gone"
-        if writing:
-            return writing[0] + " is being written"
-        for file, why in zip(sorted(files), flaws):
+        files = self.names[name]
+        for file in files:
+            why = flaw(self.path(file), file == self.part_of(file)[1])
             if why:
                 return "{} {}".format(file, why)
-        return lacking or (fewer(step, files, max(older), steps[max(older)]) if older else "")
+        before = self.before(name)
+        why = lack(self.logdir, files) or (fewer(files, self.files_of(before)) if before else "")
+        return why and name + why
 
-    def leave(self, files):
-        """Remove the folders that held nothing but these files."""
-        for file in sorted(files, reverse=True):
-            parts = file.split(os.sep)
-            for depth in range(len(parts) - 1, 0, -1):
-                with contextlib.suppress(OSError):
-                    os.rmdir(self.path(os.sep.join(parts[:depth])))
+    def called_best(self):
+        """Return the steps of what has "best" in its name, what a link with such a name leads to, and what Hugging Face's Trainer names."""
+        files, home = self.entries.files(), os.path.realpath(self.logdir)
+        paths = [file for file in files if "best" in file.lower()]
+        paths += [os.path.relpath(os.path.realpath(self.path(file)), home) for file in paths]
+        states = [
+            (self.part_of(file) or (-1,))[:1] + (file,) for file in files if os.path.basename(file) == TRAINER_STATE
+        ]
+        state = read_json(self.path(max(states)[1])) if states else {}
+        words = str(state.get(BEST) if isinstance(state, dict) else "").split(os.sep)
+        paths += [os.sep.join(words[number:]) for number in range(len(words))]
+        return set(part[0] for part in map(self.part_of, paths) if part)
+
+    def shared_files(self, name):
+        """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
+        parts, links = self.entries.parts(), shape_of(self.part_of(name)[0], name)
+        files = [file for file in self.entries.files() if file not in parts]
+        files = [file for file in files if name.startswith(os.path.join(os.path.dirname(file), ""))]
+        known = POINTERS + tuple(self.options.get("pointers", "").split())
+        return [
+            file
+            for file in files
+            if os.path.basename(file) in known
+            or (os.path.islink(self.path(file)) and re.search(links, self.said_in(file)))
+        ]
+
+    def said_in(self, file):
+        """Return what a pointer says; nothing where that is no short text."""
+        path = self.path(file)
+        try:
+            if os.path.islink(path):
+                return os.readlink(path)
+            with open(path) as opened:
+                return opened.read(POINTER_BYTES)
+        except (OSError, ValueError):
+            return ""
+
+    def pointers_elsewhere(self, name):
+        step = self.part_of(name)[0]
+        is_named = re.compile(r"(?<!\d)0*{}(?!\d)".format(step)).search
+        return [file for file in self.shared_files(name) if not is_named(self.said_in(file))]
+
+    def prepare(self, name):
+        """Let every pointer say this checkpoint; return the files that every node needs."""
+        step, pointers = self.part_of(name)[0], self.shared_files(name)
+        known = set(
+            at
+            for place in [self.logdir] + put_aside_beside(self.logdir)
+            for at, _ in Format(place, self.options).found()
+        )
+        for file in pointers:
+            said, path = self.said_in(file), self.path(file)
+            text = pointing_at(said, step, name, known)
+            if text != said and os.path.islink(path):
+                os.symlink(text, path + ".new")
+                os.rename(path + ".new", path)
+            elif text != said:
+                write_whole(path, text)
+        return self.files_of(name) + pointers
+
+
+def shape_of(step, name):
+    """Return the pattern of the part of a checkpoint's name that has its step, with any numbers."""
+    named = [part for part in name.split(os.sep) if re.search(r"(?<!\d)0*{}(?!\d)".format(step), part)]
+    return re.sub(r"\d+", r"\\d+", re.escape(named[-1]))
+
+
+def pointing_at(text, step, name, known):
+    """Return a pointer's text with the step or the name of a checkpoint in place of another one's; ``known`` are the steps of all."""
+    word, shape = text.strip(), shape_of(step, name)
+    if word.isdecimal():
+        number = str(step).zfill(len(word) if word.startswith("0") else 0)
+        return text.replace(word, number) if int(word) in known else text
+    own = [part for part in name.split(os.sep) if re.fullmatch(shape, part)][-1]
+    return text if shape == r"\d+" else re.sub(shape, lambda match: own, text)
 
 
 def flaw(path, is_checkpoint):
     """Return what is wrong with a file by what its format says, or an empty text."""
+    if not os.path.isfile(path):  # A link to a folder, or one that leads to where only the program sees.
+        return ""
     name, size = os.path.basename(path), os.path.getsize(path)
     ending = os.path.splitext(name)[1] or name
     if not size:
@@ -150,18 +199,18 @@ def lack(logdir, files):
                 wanted = set(name.decode() for name in SHARDS.findall(file.read()))
         elif any(name.endswith(SHARD) for name in names):
             wanted = {METADATA}
-        if any(name.startswith(RANDOM_STATE) for name in names):
+        if TRAINER in names and any(map(WITH_TRAINER.fullmatch, names)):
             wanted.add(TRAINER_STATE)
         if wanted - names:
-            return "{} lacks {}".format(folder or "it", " and ".join(sorted(wanted - names)))
+            return " lacks " + " and ".join(os.path.join(folder, one) for one in sorted(wanted - names))
     return ""
 
 
-def fewer(step, files, step_before, files_before):
+def fewer(files, files_before):
     """Return what the checkpoint before has more of, or an empty text: the files of some ranks, or what is written last."""
     now, before = (Counter(re.sub(r"\d+", "#", name) for name in names) for names in (files, files_before))
+    of_ranks = set(re.sub(r"\d+", "#", name) for name in files_before if OF_RANK.search(name))
     for kind, count in sorted(before.items()):
-        if 0 < now[kind] < count or (not now[kind] and os.path.basename(kind) in LAST):
-            text = "checkpoint {} has {} of the {} files {} that checkpoint {} has"
-            return text.format(step, now[kind], count, kind, step_before)
+        if (kind in of_ranks and 0 < now[kind] < count) or (not now[kind] and os.path.basename(kind) in LAST):
+            return " has {} of the {} files {} that the checkpoint before has".format(now[kind], count, kind)
     return ""

@@ -1,17 +1,25 @@
 """The checkpoints in a run's log folder, in the format that ``checkpoints`` names in the specification: a module here with its ``Format``.
 
-A checkpoint is everything that belongs to one step, and is named relative to the log folder.
+A checkpoint is everything that belongs to one step, and is named relative to the log folder. A suspicion against one lowers its
+preference and nothing else: it is listed, copied and gone on from where there is no better one, and is never removed for it.
 """
 
+import contextlib
+import glob
 import importlib
 import os
+import stat
+import time
 
 from agent import inside, spec
-from agent.checkpoints.retention import KEPT
+from agent.checkpoints.being_written import STABLE_S, being_written
+from agent.checkpoints.entries import Entries, leads_into, stat_of
 from agent.machine import why_silent
 
 UNREADABLE = 3
 NO_CHECKPOINTS = "none"  # The program writes none: a run that ends early starts over.
+TORN, WITHOUT = "torn", "without-checkpoint"
+"""Why files were put aside: newer checkpoints that were not gone on from, and what lay there when there was none at all."""
 
 
 def checkpoints_of(run, logdir):
@@ -34,47 +42,124 @@ def why_checkpoints_silent(folder):
     return why_silent(logdir + "/") if os.path.islink(logdir) else ""
 
 
+def home_of(logdir):
+    """Return the log folder itself; on a shared drive the run's folder has a link to it."""
+    return os.path.realpath(logdir) if os.path.islink(logdir) else logdir
+
+
+def put_aside_beside(logdir):
+    """Return the folders beside a log folder with what was put aside: that of an earlier version, then the others by their age."""
+    home = home_of(logdir)
+    earlier = os.path.join(os.path.dirname(logdir), TORN)
+    found = sorted(glob.glob(glob.escape(home) + ".*-*"), key=lambda path: path.rpartition("-")[2])
+    return [path for path in [earlier] + found if os.path.isdir(path)]
+
+
 class Checkpoints:
-    """The checkpoints in a log folder, of which there are none: a format says which files are one."""
+    """The checkpoints in a log folder, of which there are none: a format says which files are one.
+
+    What is said of one by its name holds for the last look, which `found` makes.
+    """
 
     is_read_back = False
     """Whether ``python agent checkpoints.FORMAT PATH`` reads one back as its program would, and ends with UNREADABLE when that fails."""
 
     any_node_writes = False
-    """Whether any node may write a part of a checkpoint, and only the program can tell whether it loads."""
+    """Whether any node may write a part of a checkpoint, so that all of one step are one."""
 
-    lists = ()
-    """Files in which the program lists its checkpoints, which are copied with them."""
+    at_work = True
+    """Whether processes of the run may still write: then what is open is not at its end. Whoever knows better says so."""
 
     def __init__(self, logdir, options=None):
         self.logdir, self.options = logdir, options or {}
+        self.entries, self.steps, self.names, self.judged = Entries(logdir, self.part_of), [], {}, {}
 
     def path(self, name):
         return os.path.join(self.logdir, name)
 
+    def part_of(self, file):
+        """Return (step, name) of the checkpoint that a file is a part of, or None."""
+
     def found(self):
-        """Return [(step, name)], newest first."""
-        return []
+        """Look, and return [(step, name)] of all that is a checkpoint by its name, newest first."""
+        if self.entries.look():
+            groups = {}
+            for file, part in self.entries.parts().items():
+                groups.setdefault(part[0] if self.any_node_writes else part, []).append((part[1], part[0], file))
+            self.names = dict((min(files)[0], sorted(file for _, _, file in files)) for files in groups.values())
+            named = ((-files[0][1], self.rank_of(min(files)[0]), min(files)[0]) for files in groups.values())
+            self.steps = [(-step, name) for step, _, name in sorted(named)]
+        return list(self.steps)
 
     def files_of(self, name):
         """Return those of its files that are there, relative to the log folder."""
-        return [file for files in self.kinds_of(name).values() for file in files if os.path.exists(self.path(file))]
+        if not self.names:
+            self.found()
+        return self.names.get(name, [])
 
     def kinds_of(self, name):
-        """Return {kind of file: names}, which need not be there."""
-        return {}
+        """Return {kind of file: names}."""
+        return {"data": self.files_of(name)}
+
+    def stats_of(self, name):
+        """Return {file: stat} of those of its files that are still there."""
+        stats = ((file, stat_of(self.path(file))) for file in self.files_of(name))
+        return dict((file, found) for file, found in stats if found)
+
+    def suspicion_of(self, name):
+        """Return why it may be of no use, or an empty text; what has not changed since is not read again."""
+        stats = self.stats_of(name)
+        if not stats:
+            return name + " is gone"
+        before = self.before(name)
+        state = [(file, one.st_size, one.st_mtime_ns, one.st_ino) for file, one in stats.items()]
+        state = sorted(state), before, len(self.files_of(before)) if before else 0
+        if self.judged.get(name, ((), ""))[0] != state:
+            writing = being_written(stats) if self.at_work else []
+            if writing:
+                return writing[0] + " is being written"
+            try:
+                self.judged[name] = state, self.nowhere(stats) or self.flaw_of(name)
+            except OSError as error:  # The program has removed it meanwhile, or the disk does not give it.
+                return "{}: {}".format(name, error)
+        return self.judged[name][1]
+
+    def before(self, name):
+        """Return the name of the next older checkpoint, or None."""
+        at = [one for _, one in self.steps].index(name) + 1
+        return self.steps[at][1] if at < len(self.steps) else None
+
+    def nowhere(self, stats):
+        """Return which link leads to a file of the log folder that is gone; one that leads elsewhere may be right for the program."""
+        for file in sorted(file for file, found in stats.items() if stat.S_ISLNK(found.st_mode)):
+            path = self.path(file)
+            if not os.path.exists(path) and leads_into(path, self.logdir):
+                return "{} leads to {}, which is gone".format(file, os.readlink(path))
+        return ""
 
     def flaw_of(self, name):
-        """Return why it cannot be used, or an empty text."""
+        """Return what its files say against it, or an empty text."""
         return ""
 
     def shared_files(self, name):
         """Return files that the program needs with a checkpoint and that others need too: copied with each, and never removed."""
         return []
 
+    def pointers_elsewhere(self, name):
+        """Return those of the shared files that name another checkpoint."""
+        return []
+
     def is_best(self, name):
         """Return whether it is the model of an evaluation, which is kept beside the regular checkpoints."""
         return False
+
+    def rank_of(self, name):
+        """Return what orders the checkpoints of one step."""
+        return self.is_best(name)
+
+    def called_best(self):
+        """Return the steps of the checkpoints that the program itself calls its best, whatever their names are."""
+        return set()
 
     def loss_of(self, name):
         """Return the validation loss of an evaluation's model."""
@@ -84,9 +169,6 @@ class Checkpoints:
         """Return how many updates a checkpoint holds that is named by the step ``named``."""
         return named
 
-    def leave(self, files):
-        """Do what is left to do when files of a checkpoint were moved or removed."""
-
     def half_written(self):
         """Return the files that a killed process was just writing."""
         return []
@@ -95,56 +177,85 @@ class Checkpoints:
         """Let the program go on from a checkpoint; return the files that every node needs for that."""
         return self.files_of(name)
 
+    def regular(self, best=False):
+        """Return [(step, name)] of the regular checkpoints, or of the best models, newest first."""
+        return [(step, name) for step, name in self.found() if self.is_best(name) == best]
+
     def newest_whole(self):
-        """Return (step, name) of the newest regular checkpoint that was written to its end, or None."""
-        return next(((step, name) for step, name in self.found() if self.is_whole(name, best=False)), None)
+        """Return (step, name) of the newest regular checkpoint without a suspicion, or None."""
+        return next((one for one in self.regular() if not self.suspicion_of(one[1])), None)
+
+    def newest(self):
+        """Return the same, or else the newest one with a suspicion; while processes are at work nobody may have written to that for a while."""
+        return self.newest_whole() or next((one for one in self.regular() if self.is_at_rest(one[1])), None)
+
+    def is_at_rest(self, name):
+        """Return whether a checkpoint is there and nobody has written to it for a while."""
+        stats = self.stats_of(name)
+        age_s = min([abs(time.time() - one.st_mtime) for one in stats.values()] or [-1])
+        return age_s >= 0 and (not self.at_work or (age_s >= STABLE_S and not being_written(stats)))
 
     def best_whole(self):
-        """Return the names of the best models that were written to their end, newest first."""
-        return [name for _, name in self.found() if self.is_whole(name, best=True)]
+        """Return the names of the best models without a suspicion, newest first."""
+        return [name for _, name in self.regular(best=True) if not self.suspicion_of(name)]
 
     def best(self):
-        """Return the name of the whole best model with the lowest loss, or None."""
+        """Return the name of the best model with the lowest loss, or None."""
         return min(self.best_whole(), key=self.loss_of, default=None)
 
-    def is_whole(self, name, best):
-        """Return whether it is one of the best models or of the regular ones, as asked, and was written to its end."""
-        return self.is_best(name) == best and not self.flaw_of(name)
+    def by_preference(self):
+        """Return [(step, name, suspicion)] in the order in which a run goes on from them: the newest one without a suspicion first."""
+        found = [(step, name, self.suspicion_of(name)) for step, name in self.found()]
+        return sorted(found, key=lambda one: bool(one[2]))
 
-    def choose(self, aside, readable, refused=None):
-        """Return (step, name) of the newest whole checkpoint or None, and sentences on the newer ones, which are put aside.
+    def choose(self, readable, refused=None):
+        """Return (step, name, suspicion) of what is gone on from or None, and {name: sentence} of what was passed over for it.
 
         Args:
-            aside: the folder for what cannot be used; the newest of it stay there.
             readable: answers whether the program can read the checkpoint back.
             refused: {name: sentence} of what must not be used.
         """
-        passed, chosen = [], None
-        for step, name in self.found():
-            why = self.flaw_of(name) or (refused or {}).get(name, "")
-            why = why or ("" if readable(name) else name + ": its tensors cannot be read back")
+        passed, order = {}, self.by_preference()
+        for step, name, suspicion in order:
+            why = (refused or {}).get(name, "") or (
+                "" if readable(name) else name + ": its tensors cannot be read back"
+            )
             if not why:
-                chosen = self.step_of(name, step), name
-                break
-            passed.append(why)
-            self._put_aside(name, aside)
-        there = type(self)(aside, self.options)
-        for _, old in there.found()[KEPT:] if passed else ():
-            there.remove(old)
-        return chosen, passed
+                passed.update((other, why) for at, other, why in order if why and at > step and other not in passed)
+                return (self.step_of(name, step), name, suspicion), passed
+            passed[name] = why
+        return None, passed
 
-    def _put_aside(self, name, aside):
-        """Move a checkpoint out of the log folder, where its name alone would be believed."""
-        files = self.files_of(name)
-        for file in files:
-            target = os.path.join(aside, file)
+    def put_aside(self, files, why):
+        """Move files out of the log folder, where their names alone would be believed; return the folder, which is on the same disk."""
+        aside = "{}.{}-{}".format(home_of(self.logdir), why, int(time.time() * 1000))
+        for name in self.own(files):
+            target = os.path.join(aside, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            os.rename(self.path(file), target)
+            os.rename(self.path(name), target)
         self.leave(files)
+        return aside
 
     def remove(self, name):
         """Remove all files of a checkpoint."""
         files = self.files_of(name)
-        for file in files:
+        for file in self.own(files):
             os.remove(self.path(file))
         self.leave(files)
+
+    def own(self, files):
+        """Return what of the log folder itself holds files: of a folder elsewhere the link to it."""
+        found = set()
+        for file in files:
+            parts = file.split(os.sep)
+            paths = [os.sep.join(parts[: number + 1]) for number in range(len(parts))]
+            found.add(next((path for path in paths if os.path.islink(self.path(path))), file))
+        return sorted(found)
+
+    def leave(self, files):
+        """Remove the folders that held nothing but these files."""
+        for file in sorted(files, reverse=True):
+            parts = file.split(os.sep)
+            for depth in range(len(parts) - 1, 0, -1):
+                with contextlib.suppress(OSError):
+                    os.rmdir(self.path(os.sep.join(parts[:depth])))

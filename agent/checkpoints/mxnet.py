@@ -25,18 +25,19 @@ NAMES_BYTES = 1 << 20
 class Format(Checkpoints):
     """The checkpoints in a log folder."""
 
-    def found(self):
-        """Return [(epochs, name)], newest first, and of one epoch the lowest rank first."""
-        names = os.listdir(self.logdir) if os.path.isdir(self.logdir) else []
-        matches = filter(None, map(CHECKPOINT.fullmatch, names))
-        found = sorted((-int(one.group(2)), int(one.group(1) or 0), one.group(0)) for one in matches)
-        return [(-epochs, name) for epochs, _, name in found]
+    def part_of(self, file):
+        """Return (epochs, name) of the checkpoint that a file is, or None."""
+        match = CHECKPOINT.fullmatch(file)
+        return (int(match.group(2)), file) if match else None
+
+    def rank_of(self, name):
+        return int(CHECKPOINT.fullmatch(name).group(1) or 0)
 
     def shared_files(self, name):
         return [name for name in [symbol_of(name)] if os.path.exists(self.path(name))]
 
     def kinds_of(self, name):
-        return {"params": [name]}
+        return {"params": self.files_of(name)}
 
     def flaw_of(self, name):
         """Return why it cannot be used: what ends with the names of all its arrays was written to its end."""

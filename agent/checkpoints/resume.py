@@ -6,10 +6,10 @@ whether to settle for what is here.
 
 import json
 import os
-import time
+import re
 
-from agent import kill_run, program
-from agent.checkpoints.log_folder import UNREADABLE, checkpoints_in
+from agent import inside, kill_run, program, spec
+from agent.checkpoints.log_folder import TORN, UNREADABLE, WITHOUT, checkpoints_in, home_of
 from agent.checkpoints.parts import OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
 from agent.checkpoints.retention import prune
@@ -23,11 +23,18 @@ from agent.supervise.run_context import ASK_TRIES
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
 READ_TIMEOUT_S, CHOOSE_TIMEOUT_S = 600, 3600
-TORN, RECORD_BYTES = "torn", 1 << 28
+RECORD_BYTES = 1 << 28
+LOADS_S = 300
+"""An attempt that went on for longer has loaded its checkpoint."""
+TRACEBACK, LOADING = (
+    "Traceback (most recent call last)",
+    re.compile(r"(?i)checkpoint|restor|resum|\bload|pickl|state_dict|zip|corrupt|truncat"),
+)
+"""How Python begins to say why a program ended, and the words without which it was not about loading."""
 NOT_BROUGHT_BACK = "not-brought-back"
 """There may be a newer checkpoint on another machine and it cannot be had."""
 NOT_LOADED = "not_loaded.json"
-"""{step: when an attempt that went on from its checkpoint ended without a step}; what is written later is another checkpoint."""
+"""{checkpoint from which an attempt went on that ended without a step: its files' number, bytes and newest time}: written again it is another."""
 
 
 def bring_back(run):
@@ -107,54 +114,69 @@ def asked(run, address):
 
 
 def latest_checkpoint(run):
-    """Return the files that every node needs to go on; one without a whole checkpoint is put aside."""
+    """Return the files that every node needs to go on."""
     refused = not_loaded(run)
     chosen, needed = choose(run, refused)
-    if needed is None:  # A copy of what was put aside may be sound.
+    if needed is None:  # A copy of what was put aside, or is suspected, may be sound.
         bring_back(run)
         chosen, needed = choose(run, refused, final=True)
     if chosen:
-        run.resumed, run.resumed_from = int(chosen[0]), run.path("logdir", chosen[1])
-        run.emit({"event": "resuming", "step": run.resumed, "from": chosen[1]})
+        step, name, suspicion = chosen
+        run.resumed, run.resumed_from = int(step), run.path("logdir", name)
+        run.emit({"event": "resuming", "step": run.resumed, "from": name})
+        if suspicion:
+            run.emit({"event": "suspected", "step": run.resumed, "text": suspicion})
     return ["logdir/" + file for file in needed]
 
 
 def choose(run, refused, final=False):
-    """Return [step, name] of what the run goes on from or None, and the needed files; these are None where others may have a better one."""
+    """Return (step, name, suspicion) of what the run goes on from or None, and the needed files, None where others may have a better one."""
     run.doing = "choosing the checkpoint to go on from"
     argv = run.program("checkpoints.resume", run.folder, json.dumps([refused, final]))
     code, output = run.ask(argv, CHOOSE_TIMEOUT_S)
     if code:
         raise step_failed("preparing", run.doing, code, output.splitlines())
-    chosen, needed, passed = json.loads(last_line(code, output))
+    chosen, needed, passed, aside = json.loads(last_line(code, output))
     for why in passed:
-        run.emit({"event": "passed_over", "text": why + "; it lies in " + run.inside(TORN)})
+        run.emit({"event": "passed_over", "text": why + "; it lies in " + os.path.join(run.inside(), aside)})
     return chosen, needed
 
 
-def blame(run):
-    """Write down that an attempt went on from a checkpoint and ended without a step; return what that means for the next one."""
-    blamed = dict(read_json(run.path(NOT_LOADED)), **{str(run.resumed): time.time()})
-    run.write(NOT_LOADED, json.dumps(blamed))
+def blame(run, lines):
+    """Write down that an attempt went on from a checkpoint and ended without a step; return what that means for the next one.
+
+    A program that says why it ended, and nothing of loading, has loaded it; while a file of its own names another one, it never tried this.
+    """
+    name, checkpoints, said = os.path.relpath(run.resumed_from, run.path("logdir")), run.checkpoints, "\n".join(lines)
+    others = checkpoints.pointers_elsewhere(name)
+    if others:
+        return "; it was to go on from {}, but {} names another checkpoint".format(
+            run.resumed_from, " and ".join(others)
+        )
+    if TRACEBACK in said and not LOADING.search(said):
+        return ""
+    run.write(NOT_LOADED, json.dumps(dict(read_json(run.path(NOT_LOADED)), **{name: identity(checkpoints, name)})))
     text = "; it had gone on from {} and made no step: ".format(run.resumed_from)
-    if os.path.relpath(run.resumed_from, run.path("logdir")) in not_loaded(run):
+    if name in not_loaded(run):
         return text + "the next attempt puts that aside and goes on from the one before"
-    return text + "without an older one the next attempt uses it again; remove it to begin at step 0"
+    return text + "without another one the next attempt uses it again; remove it to begin at step 0"
+
+
+def identity(checkpoints, name):
+    """Return what is another value once a checkpoint is written again, by the clock of the disk that it lies on."""
+    stats = checkpoints.stats_of(name).values()
+    return [len(stats), sum(one.st_size for one in stats), int(max([one.st_mtime for one in stats] or [0]))]
 
 
 def not_loaded(run):
-    """Return {name: sentence} of the newest whole checkpoints from which an attempt went on in vain.
+    """Return {name: sentence} of the checkpoints from which an attempt went on in vain.
 
-    The oldest whole one is never among them: its program may fail for another reason, and would begin again at step 0.
+    The last one that could be gone on from is never among them: its program may fail for another reason, and would begin again at step 0.
     """
-    blamed, refused = read_json(run.path(NOT_LOADED)), {}
-    whole = [(step, name) for step, name in run.checkpoints.found() if blamed and not run.checkpoints.flaw_of(name)]
-    for step, name in whole[:-1]:
-        written = max(os.path.getmtime(run.inside("logdir", file)) for file in run.checkpoints.files_of(name))
-        if written > blamed.get(str(step), 0):
-            break
-        refused[name] = name + ": the program went on from it and ended before its first step"
-    return refused
+    blamed, checkpoints = read_json(run.path(NOT_LOADED)), run.checkpoints
+    names = [name for _, name, _ in checkpoints.by_preference()[:-1]] if blamed else []
+    text = ": the program went on from it and ended before its first step"
+    return dict((name, name + text) for name in names if blamed.get(name) == identity(checkpoints, name))
 
 
 def is_readable(folder, checkpoints, name):
@@ -165,23 +187,28 @@ def is_readable(folder, checkpoints, name):
     return kill_run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
 
 
-def settle(checkpoints, chosen):
-    """Return the files that the program goes on with, all that is older removed; without a checkpoint the log folder is put aside."""
+def settle(checkpoints, chosen, keep):
+    """Return the files that the program goes on with, all that is older removed; without a checkpoint what lies there is put aside."""
     if chosen:
-        prune(checkpoints, chosen[1])
+        prune(checkpoints, chosen[1], keep)
         return checkpoints.prepare(chosen[1])
-    home = os.path.realpath(checkpoints.logdir)  # On a shared drive it is a link.
-    if [name for name in os.listdir(home) if name != shared_folder.WORD]:
-        os.rename(home, home + ".without-checkpoint-" + str(int(time.time())))
-        os.makedirs(home)
+    names = [name for name in os.listdir(checkpoints.logdir) if name != shared_folder.WORD]
+    if names:
+        checkpoints.put_aside(names, WITHOUT)
     return []
 
 
 def main(folder, given):
-    """Put aside what cannot be used, and print what :func:`choose` reads."""
+    """Put aside what is not gone on from, and print what :func:`choose` reads."""
     refused, final = json.loads(given)
-    checkpoints, torn = checkpoints_in(folder), checkpoints_in(folder, TORN).logdir
+    checkpoints, aside = checkpoints_in(folder), ""
+    checkpoints.at_work = False
     os.makedirs(checkpoints.logdir, exist_ok=True)
-    chosen, passed = checkpoints.choose(torn, lambda name: is_readable(folder, checkpoints, name), refused)
-    is_settled = final or not [why for why in passed if why not in refused.values()]
-    print(json.dumps([chosen, settle(checkpoints, chosen) if is_settled else None, passed]))
+    chosen, passed = checkpoints.choose(lambda name: is_readable(folder, checkpoints, name), refused)
+    if passed:
+        aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
+        aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
+    is_settled = final or not ((chosen and chosen[2]) or set(passed).difference(refused))
+    keep = spec.read(os.path.join(folder, spec.FILE)).keep
+    needed = settle(checkpoints, chosen, keep) if is_settled else None
+    print(json.dumps([chosen, needed, sorted(passed.values()), aside]))

@@ -1,20 +1,23 @@
 """How many checkpoints of earlier attempts stay on a machine, and which."""
 
+import fnmatch
 import os
 
 KEPT = 2
 """The newest one, and the one before in case that it is bad."""
 
 
-def prune(checkpoints, stays=None, kept=KEPT):
+def prune(checkpoints, stays=None, keep=()):
     """Remove what earlier attempts have left and return the names: a new attempt may know nothing of their checkpoints.
 
-    The newest regular ones stay, the best model and the newest one, and ``stays``, which is gone on from. No process of the
-    run may be at work.
+    The newest regular ones stay, the best model and the newest one, what the program calls its best, what a pattern of ``keep`` names,
+    ``stays``, which is gone on from, and all that there is a suspicion against. No process of the run may be at work.
     """
-    whole = [name for _, name in checkpoints.found() if checkpoints.is_whole(name, best=False)]
-    best = checkpoints.best_whole()
-    stay = [stays] + whole[:kept] + best[:1] + [checkpoints.best()]
+    whole = [name for _, name in checkpoints.regular() if not checkpoints.suspicion_of(name)]
+    best, called_best = checkpoints.best_whole(), checkpoints.called_best()
+    stay = [stays] + whole[:KEPT] + best[:1] + [checkpoints.best()]
+    stay += [name for step, name in checkpoints.found() if step in called_best]
+    stay += [name for name in whole + best if any(is_kept(file, keep) for file in checkpoints.files_of(name))]
     old = [name for name in whole + best if name not in stay]
     half = checkpoints.half_written()
     for name in old:
@@ -22,3 +25,11 @@ def prune(checkpoints, stays=None, kept=KEPT):
     for file in half:
         os.remove(checkpoints.path(file))
     return old + half
+
+
+def is_kept(name, patterns):
+    """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
+    parts = name.split("/")
+    paths = ["/".join(parts[: number + 1]) for number in range(len(parts))]
+    wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
+    return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in wanted)

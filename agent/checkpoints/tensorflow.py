@@ -13,10 +13,9 @@ from collections import OrderedDict
 from agent.checkpoints.log_folder import UNREADABLE, Checkpoints
 from agent.machine import write_whole
 
-PARTS = (".index", ".meta", ".data-00000-of-00001")
 KINDS = ("index", "meta", "data")
-REGULAR = re.compile(r"model\.ckpt-(\d+)\.index$")
-BEST = re.compile(r"val_loss=.*-step-(\d+)\.index$")
+REGULAR = re.compile(r"(model\.ckpt-(\d+))\.(?:index|meta|data-\d{5}-of-\d{5})")
+BEST = re.compile(r"(best_models/val_loss=.*-step-(\d+))\.(?:index|meta|data-\d{5}-of-\d{5})")
 LOSS = re.compile(r"val_loss=(\d+(?:\.\d+)?)-step-")
 HALF_WRITTEN = re.compile(r"\.tempstate\d+$")
 """How TensorFlow names a file until it is whole; a rank that is killed meanwhile leaves it, as large as a checkpoint."""
@@ -37,28 +36,23 @@ class Format(Checkpoints):
     """The checkpoints in a log folder of TensorFlow."""
 
     is_read_back = True
-    lists = (BEST_FOLDER + "/" + POINTER,)
 
-    def found(self):
-        """Return [(step, name)] of everything that looks like a checkpoint, newest first, regular ones before best ones."""
-        found = []
-        for folder, pattern in (("", REGULAR), (BEST_FOLDER, BEST)):
-            for name in self._names_in(folder):
-                match = pattern.match(name)
-                if match:
-                    found.append((int(match.group(1)), not folder, os.path.join(folder, name[: -len(PARTS[0])])))
-        return [(step, name) for step, _, name in sorted(found, reverse=True)]
-
-    def _names_in(self, folder):
-        path = self.path(folder)
-        return os.listdir(path) if os.path.isdir(path) else []
+    def part_of(self, file):
+        """Return (step, name) of the checkpoint that a file is a part of, or None."""
+        match = REGULAR.fullmatch(file) or BEST.fullmatch(file)
+        return (int(match.group(2)), match.group(1)) if match else None
 
     def kinds_of(self, name):
-        return OrderedDict((kind, [name + part]) for kind, part in zip(KINDS, PARTS))
+        files = self.files_of(name)
+        return OrderedDict((kind, [file for file in files if file.startswith(name + "." + kind)]) for kind in KINDS)
 
     def flaw_of(self, name):
-        missing = [part for part in PARTS if not os.path.exists(self.path(name + part))]
+        missing = ["." + kind for kind, files in self.kinds_of(name).items() if not files]
         return name + " lacks " + " and ".join(missing) if missing else flaw(self.path(name))
+
+    def shared_files(self, name):
+        """Return the framework's own lists of its checkpoints."""
+        return [file for file in (POINTER, BEST_FOLDER + "/" + POINTER) if os.path.exists(self.path(file))]
 
     def is_best(self, name):
         return name.startswith(BEST_FOLDER)
@@ -76,14 +70,12 @@ class Format(Checkpoints):
         return step if step == named - 1 else named
 
     def half_written(self):
-        folders = ("", BEST_FOLDER)
-        names = [os.path.join(folder, name) for folder in folders for name in self._names_in(folder)]
-        return [name for name in names if HALF_WRITTEN.search(name)]
+        return [name for name in self.entries.files() if HALF_WRITTEN.search(name)]
 
     def prepare(self, name):
         """Point the framework at a checkpoint; the other nodes only look whether this file and the index are there."""
         write_whole(self.path(POINTER), self.pointer(name))
-        return [POINTER, name + PARTS[0]]
+        return [POINTER, name + ".index"]
 
     def pointer(self, name):
         """Return the text of the file ``checkpoint``, which is all that the framework looks at.

@@ -1,14 +1,16 @@
 """Print what a node has of a run: the files that are fetched, with sizes and hashes, and those left behind, as one JSON line.
 
+Each row says which checkpoint's step it belongs to, and what speaks against that: a suspicion hides nothing.
+
 Arguments: the run's folder, and what is asked, as JSON: ``first`` (whether it is the first node, which has the run's records),
 ``step`` (of the newest checkpoint there, of which this node may have a part), ``hashed``, ``everything`` (no limits), ``data`` (the data
 set's folder) and ``names`` (files of it). A file that is still being written is taken as long as it is now.
 """
 
 import contextlib
-import fnmatch
 import json
 import os
+import re
 import stat
 import sys
 from operator import itemgetter
@@ -16,11 +18,12 @@ from operator import itemgetter
 import agent
 from agent import kill_run, program, spec
 from agent.checkpoints.checkpoint_watch import LIMITED
-from agent.checkpoints.log_folder import checkpoints_of, why_checkpoints_silent
+from agent.checkpoints.entries import Entries, leads_into
+from agent.checkpoints.log_folder import checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
 from agent.checkpoints.parts import OVER
+from agent.checkpoints.retention import is_kept
 from agent.machine import hash_of
 from agent.records.run_snapshot import is_alive
-from agent.supervise import shared_folder
 from agent.supervise.run_context import runtime_of
 
 RECORDS = (
@@ -34,10 +37,16 @@ RECORDS = (
 )
 RECORD, NEWEST, BEST, VOCABULARY, EVENTS = "record", "newest checkpoint", "best model", "vocabulary", "events"
 KEPT, SMALL, LARGE = "kept", "small file", "above the limits"
+CHECKPOINT, PUT_ASIDE, HALF, PROGRAM = "checkpoint", "put aside", "half written", "program file"
+SUSPECTED = "suspected checkpoint"
+"""The newest one, where an older one without a suspicion is preferred."""
+A_RECORD = (RECORD, None, "")
+LEFT = (LARGE, CHECKPOINT, PUT_ASIDE, HALF, PROGRAM)
+"""What comes only when everything is asked for."""
 SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
 """What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
 MOST_LINKS, MOST_STEPS, NOWHERE = 1000, 40, "/nowhere"
-OURS = (".git", "__pycache__", shared_folder.WORD)
+LONGEST_SUSPICION = 300
 
 
 def disk_of(folder):
@@ -61,34 +70,25 @@ def followed(path, disk):
 
 def names_below(folder, disk=None):
     """Return the names of all files below a folder, without links within it: what they lead to is there itself."""
-    found, here = [], os.path.realpath(folder) + os.sep
-    for where, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in OURS]
-        for name in set(names).difference(OURS):
-            path = os.path.join(where, name)
-            file = followed(path, disk)
-            leads_inside = os.path.islink(path) and os.path.realpath(file).startswith(here)
-            if os.path.isfile(file) and not leads_inside:
-                found.append(os.path.relpath(path, folder))
-    return sorted(found)
+    entries = Entries(folder, lambda name: None)
+    entries.look()
+    return [name for name in entries.files() if is_file(folder, name, disk)]
 
 
-def links_below(folder, below):
-    """Return the first links below a folder, each with where it leads; whoever fetches makes none."""
+def is_file(folder, name, disk):
+    """Return whether a name below a folder is a file, or a link to one elsewhere."""
+    path = os.path.join(folder, name)
+    file = followed(path, disk)
+    return os.path.isfile(file) and not (os.path.islink(path) and leads_into(file, folder))
+
+
+def links_in(folder, names, below):
+    """Return the first links of a folder, each with where it leads; whoever fetches makes none."""
     found = []
-    for where, folders, names in os.walk(folder):
-        for path in (os.path.join(where, name) for name in folders + names):
-            with contextlib.suppress(OSError):  # No link, or the program has just removed it.
-                found.append((os.path.relpath(path, folder), os.readlink(path)))
-    return [{"path": below + name, "target": target} for name, target in sorted(found)[:MOST_LINKS]]
-
-
-def is_kept(name, patterns):
-    """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
-    parts = name.split("/")
-    paths = ["/".join(parts[: number + 1]) for number in range(len(parts))]
-    wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
-    return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in wanted)
+    for name in names:
+        with contextlib.suppress(OSError):  # No link, or the program has just removed it.
+            found.append({"path": below + name, "target": os.readlink(os.path.join(folder, name))})
+    return found[:MOST_LINKS]
 
 
 def gather(folder):
@@ -102,29 +102,43 @@ def gather(folder):
             print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
 
-def below_logdir(run, logdir, asked, disk=None):
-    """Return {name: what it is} of the log folder, and the step of the newest checkpoint."""
+def below_logdir(run, logdir, asked, at_work, disk=None):
+    """Return {name: (what it is, its step, the suspicion)} of the log folder, the step of the newest checkpoint, and the links."""
     checkpoints = checkpoints_of(run, logdir)
-    found = checkpoints.found()
+    checkpoints.at_work = at_work
+    found, half = checkpoints.found(), set(checkpoints.half_written())
     if asked["first"]:
         newest, best = checkpoints.newest_whole(), checkpoints.best()
+        newest = newest or next(iter(checkpoints.regular()), None)
     else:  # The first node has said which one it is.
-        ours = [pair for pair in found if checkpoints.any_node_writes and pair[0] == asked["step"]]
-        newest, best = (ours or [None])[0], None
-    step, name = newest or (None, None)
-    files = dict((file, SMALL) for file in names_below(logdir, disk))
-    old = [file for _, older in found for file in checkpoints.files_of(older)] + list(checkpoints.half_written())
-    files.update(dict.fromkeys(old))  # They are of no use beside the newest.
-    for file in files:
-        if os.path.basename(file).startswith("events."):
-            files[file] = EVENTS
-    for chosen, what in ((name, NEWEST), (best, BEST)):
-        if chosen:
-            files.update(dict.fromkeys(checkpoints.files_of(chosen) + checkpoints.shared_files(chosen), what))
-    for file, what in files.items():
-        if what in (None, SMALL) and is_kept(file, run.keep):
-            files[file] = KEPT
-    return files, step
+        newest, best = (
+            next((pair for pair in found if checkpoints.any_node_writes and pair[0] == asked["step"]), None),
+            None,
+        )
+    facts = dict((name, (HALF if name in half else SMALL, None, "")) for name in checkpoints.entries.files())
+    for step, name in found:
+        is_newer = newest and step > newest[0] and (step, name) == checkpoints.regular()[0]
+        what = BEST if name == best else NEWEST if (step, name) == newest else SUSPECTED if is_newer else CHECKPOINT
+        names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
+        facts.update(dict.fromkeys(names, (what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
+    for name, (what, step, why) in facts.items():
+        if what == SMALL and os.path.basename(name).startswith("events."):
+            facts[name] = (EVENTS, step, why)
+        elif what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
+            facts[name] = (KEPT, step, why)
+    links = links_in(logdir, checkpoints.entries.links(), "logdir/")
+    facts = dict((name, told) for name, told in facts.items() if is_file(logdir, name, disk))
+    return facts, newest[0] if newest else None, links
+
+
+def put_aside(run, aside):
+    """Return {name: (what it is, its step, the suspicion)} of a folder with what was put aside."""
+    checkpoints = checkpoints_of(run, aside)
+    told = [(step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION], name) for step, name in checkpoints.found()]
+    facts = dict.fromkeys(checkpoints.entries.files(), (PUT_ASIDE, None, ""))
+    for step, why, name in told:
+        facts.update(dict.fromkeys(checkpoints.files_of(name), (PUT_ASIDE, step, why)))
+    return facts
 
 
 def program_folder(run, folder):
@@ -139,30 +153,42 @@ def program_folder(run, folder):
 
 
 def chosen(folder, asked):
-    """Return the specification, the facts of each file, the step of the newest checkpoint, and what is not known in a sentence."""
-    run, step, silent = spec.read(os.path.join(folder, spec.FILE)), None, ""
+    """Return the specification, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
+    run, step, silent, links = spec.read(os.path.join(folder, spec.FILE)), None, "", []
     known, within, disk = list(RECORDS) + run.files if asked["first"] else [], agent.inside(folder), disk_of(folder)
-    found = [described(folder, name, RECORD) for name in known]
+    found = [described(folder, name, A_RECORD) for name in known]
     for inner in run.artifacts:
         names = names_below(os.path.join(within, inner), disk)
-        found += [described(within, inner + "/" + name, RECORD, disk=disk) for name in names]
+        found += [described(within, inner + "/" + name, A_RECORD, disk=disk) for name in names]
     if asked["first"] or not run.shared:  # On a drive every node would list the same.
-        files, step = below_logdir(run, os.path.join(within, "logdir"), asked, disk)
-        found += [described(within, "logdir/" + name, what, disk=disk) for name, what in files.items() if what]
-    if run.keep:
-        program = program_folder(run, folder)
-        if program is None:
-            silent = "container {} is not running, so what the program wrote in {} cannot be read".format(
-                run.container, run.program_folder
+        logdir = os.path.join(within, "logdir")
+        facts, step, links = below_logdir(run, logdir, asked, is_alive(folder), disk)
+        found += [described(logdir, name, told, "logdir/", disk) for name, told in facts.items()]
+        for aside in put_aside_beside(logdir):
+            below = (
+                re.sub("^" + re.escape(home_of(logdir)), "logdir", aside)
+                if aside.startswith(home_of(logdir))
+                else "torn"
             )
-        names = [name for name in names_below(program or "") if is_kept(name, run.keep)]
-        found += [described(program, name, KEPT, "program/") for name in names if "program/" + name not in run.files]
-    found += [described(asked["data"], name, VOCABULARY, "data/") for name in asked["names"]]
-    return run, found, step, silent
+            found += [
+                described(aside, name, told, below=below + "/", disk=disk)
+                for name, told in put_aside(run, aside).items()
+            ]
+    program = program_folder(run, folder)
+    if program is None and run.keep:
+        silent = "container {} is not running, so what the program wrote in {} cannot be read"
+        silent = silent.format(run.container, run.program_folder)
+    names = [name for name in names_below(program) if "program/" + name not in run.files] if program else []
+    for name in names:
+        told = (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")
+        found.append(described(program, name, told, "program/"))
+    found += [described(asked["data"], name, (VOCABULARY, None, ""), "data/") for name in asked["names"]]
+    return run, found, step, links, silent
 
 
-def described(folder, name, what, below="", disk=None):
-    """Return a file's facts, or None where it is gone: a program may just have removed it."""
+def described(folder, name, told, below="", disk=None):
+    """Return a file's facts, or None where it is gone: a program may just have removed it; ``told`` is what it is, its step, the suspicion."""
+    what, step, suspicion = told
     source = followed(os.path.join(folder, name), disk)
     try:
         known = os.stat(source)
@@ -170,24 +196,28 @@ def described(folder, name, what, below="", disk=None):
         return None
     if not stat.S_ISREG(known.st_mode):
         return None
-    facts = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime)}
+    facts = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime), "step": step, "suspicion": suspicion}
     return dict(facts, path=below + name, source=source, what=what)
 
 
 def inventory(folder, asked):
     """Return what this node has of the run."""
-    run, found, newest, silent = chosen(folder, asked)
+    run, found, newest, links, silent = chosen(folder, asked)
     files, left, total, small = [], [], 0, 0
     for one in sorted((one for one in found if one), key=itemgetter("size", "path")):
         if one["what"] == SMALL:
             total, small = total + one["size"], small + 1
             if one["size"] > SMALL_BYTES or total > SMALL_TOTAL_BYTES or small > SMALL_FILES:
                 one["what"] = LARGE
-        if one["what"] == LARGE and not asked["everything"]:
+        if one["what"] in LEFT and not asked["everything"]:
             left.append(one)
             continue
-        if asked["hashed"]:
-            one["sha256"] = hash_of(one["source"], size=one["size"])
+        try:
+            if asked["hashed"]:
+                one["sha256"] = hash_of(one["source"], size=one["size"])
+        except OSError as error:
+            left.append(dict(one, suspicion="it cannot be read: " + str(error)[:LONGEST_SUSPICION]))
+            continue
         if one["sha256"] is not None:  # The program has not just removed it.
             files.append(one)
     path = itemgetter("path")
@@ -196,7 +226,7 @@ def inventory(folder, asked):
         "step": newest,
         "files": sorted(files, key=path),
         "left": sorted(left, key=path),
-        "links": links_below(os.path.join(agent.inside(folder), "logdir"), "logdir/"),
+        "links": links,
         "silent": silent,
     }
 

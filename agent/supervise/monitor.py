@@ -43,7 +43,7 @@ def train(run, processes):
     if code or verdict:
         end_all(run)
     if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
-        verdict = (verdict[0], verdict[1] + resume.blame(run), verdict[2])
+        verdict = (verdict[0], verdict[1] + resume.blame(run, verdict[2]), verdict[2])
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
     if code:
@@ -128,8 +128,8 @@ class Monitor:
 
     def ended_before_a_step(self):
         """Whether a program went on from a checkpoint that only it can check, and gave up by itself before its first step."""
-        early = self.rules.step is None and time.monotonic() - self.began < health_rules.START_S
-        return early and not self.killed and self.run.resumed is not None and self.run.checkpoints.any_node_writes
+        early = self.rules.step is None and time.monotonic() - self.began < resume.LOADS_S
+        return early and not self.killed and self.run.resumed is not None and not self.run.checkpoints.is_read_back
 
     def silent(self):
         """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.

@@ -18,7 +18,7 @@ def logdir(tmp_path):
 
 
 def choose(logdir, readable=lambda name: True):
-    return Format(str(logdir)).choose(str(logdir.parent / "torn"), readable)
+    return Format(str(logdir)).choose(readable)
 
 
 def test_an_index_that_was_cut_anywhere_is_seen_and_whatever_byte_is_wrong_the_look_at_it_ends(logdir):
@@ -41,26 +41,32 @@ def test_data_that_are_cut_short_are_seen_by_the_size_in_the_index(logdir):
         assert f"{cut} bytes instead of 20 bytes" in tensorflow.flaw(str(logdir / "model.ckpt-7"))
 
 
-def test_a_torn_checkpoint_is_passed_over_and_put_aside(logdir):
+def test_a_torn_checkpoint_is_passed_over_for_the_whole_one_before(logdir):
     save(logdir, "model.ckpt-10")
     save(logdir, "model.ckpt-20", data=DATA[:5])
     chosen, passed = choose(logdir)
-    assert chosen == (10, "model.ckpt-10")
-    assert "5 bytes" in passed[0]
-    assert not list(logdir.glob("model.ckpt-20*"))
-    assert (logdir.parent / "torn" / "model.ckpt-20.index").exists()
+    assert chosen == (10, "model.ckpt-10", "")
+    assert "5 bytes" in passed["model.ckpt-20"]
     assert choose(logdir, lambda name: False)[0] is None, "its tensors cannot be read back"
+
+
+def test_the_newest_torn_checkpoint_is_chosen_where_none_is_whole(logdir):
+    save(logdir, "model.ckpt-10", data=DATA[:5])
+    save(logdir, "model.ckpt-20", data=DATA[:5])
+    (step, name, suspicion), passed = choose(logdir)
+    assert (step, name, passed) == (20, "model.ckpt-20", {})
+    assert "5 bytes" in suspicion
 
 
 def test_a_best_model_that_is_newer_is_taken_and_the_framework_may_not_remove_it(logdir):
     save(logdir, "model.ckpt-100")
     save(logdir, "best_models/val_loss=1.6200-step-151")
-    (step, name), _ = choose(logdir)
+    (step, name, _), _ = choose(logdir)
     assert (step, name) == (151, "best_models/val_loss=1.6200-step-151")
     pointer = f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "model.ckpt-100"\n'
     assert Format(str(logdir)).pointer(name) == pointer
     save(logdir, "model.ckpt-151")
-    assert choose(logdir)[0] == (151, "model.ckpt-151"), "at the same step it is the regular one"
+    assert choose(logdir)[0] == (151, "model.ckpt-151", ""), "at the same step it is the regular one"
 
 
 def test_pruning_keeps_the_newest_whole_ones_whatever_is_newer_and_torn(logdir):
@@ -98,4 +104,4 @@ def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
 def test_the_step_of_a_best_model_is_the_one_that_it_holds(logdir, held, step):
     save(logdir, "best_models/val_loss=1.6200-step-151", data=DATA[:12] + struct.pack("<q", held))
     assert tensorflow.global_step(str(logdir / "best_models" / "val_loss=1.6200-step-151")) == held
-    assert choose(logdir)[0] == (step, "best_models/val_loss=1.6200-step-151")
+    assert choose(logdir)[0] == (step, "best_models/val_loss=1.6200-step-151", "")

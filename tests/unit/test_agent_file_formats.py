@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from agent.checkpoints import being_written, file_formats
+from agent.checkpoints import file_formats
 from agent.checkpoints.retention import prune
 
 
@@ -54,22 +54,18 @@ def test_the_newest_is_the_one_of_the_highest_step(folder):
     assert checkpoints(folder).prepare("saved/model-100.pt") == ["saved/model-100.pt"]
 
 
-@pytest.mark.parametrize(
-    ("written_at", "changed_at", "rests"),
-    [(999, 999, False), (960, 960, True), (999, 999.5, True), (2200, 2200, True)],
-    ids=["in place a moment ago", "in place long ago", "renamed", "the clock was set back"],
-)
-def test_a_file_rests_once_it_was_renamed_or_written_long_ago(written_at, changed_at, rests):
-    assert being_written.is_at_rest(written_at, changed_at, now=1000) is rests
-
-
-def test_a_file_that_is_open_is_being_written_and_whole_once_it_is_closed(folder):
+def test_a_file_that_is_open_to_be_written_is_not_whole_however_long_it_was_quiet(folder):
     path = folder / "saved" / "model-40.pt"
     with path.open("wb") as file:
         file.write(b"weights")
         file.flush()
-        assert checkpoints(folder).flaw_of("saved/model-40.pt") == "saved/model-40.pt is being written"
-    assert checkpoints(folder).newest_whole() == (40, "saved/model-40.pt")
+        os.utime(path, (1, 1))
+        assert checkpoints(folder).suspicion_of("saved/model-40.pt") == "saved/model-40.pt is being written"
+        ended = checkpoints(folder)
+        ended.at_work = False
+        assert ended.newest_whole() == (40, "saved/model-40.pt")
+    with path.open("rb"):
+        assert checkpoints(folder).newest_whole() == (40, "saved/model-40.pt")
 
 
 def test_a_file_that_was_renamed_into_place_is_whole_at_once(folder):
@@ -106,14 +102,34 @@ def test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together(folder):
     assert len(list(folder.glob("step-*/rank*.pt"))) == 8
 
 
-def test_a_checkpoint_that_lacks_the_files_of_some_ranks_is_put_aside_whole_and_the_one_before_is_chosen(folder):
+def test_a_checkpoint_that_lacks_the_files_of_some_ranks_is_passed_over_for_the_one_before(folder):
     sharded(folder, 100)
     sharded(folder, 200, ranks=3)
-    chosen, passed = checkpoints(folder / ".", SHARDS).choose(str(folder / "torn"), lambda name: True)
-    assert chosen == (100, "step-100/rank0.pt")
-    assert passed == ["checkpoint 200 has 3 of the 4 files step-#/rank#.pt that checkpoint 100 has"]
-    assert len(list((folder / "torn" / "step-200").iterdir())) == 3
-    assert not (folder / "step-200").exists()
+    chosen, passed = checkpoints(folder, SHARDS).choose(lambda name: True)
+    assert chosen == (100, "step-100/rank0.pt", "")
+    why = "step-200/rank0.pt has 3 of the 4 files step-#/rank#.pt that the checkpoint before has"
+    assert passed == {"step-200/rank0.pt": why}
+
+
+def test_side_files_in_varying_number_raise_no_suspicion(folder):
+    for step, samples in ((100, 8), (200, 3)):
+        save(folder, f"step-{step}/model.pt")
+        for number in range(samples):
+            save(folder, f"step-{step}/samples/image-{number}.png")
+            save(folder, f"step-{step}/loss_{number}.pt")
+    assert checkpoints(folder, r"step-(?P<step>\d+)").newest_whole() == (200, "step-200")
+
+
+@pytest.mark.parametrize(
+    "part", ["__{}_0.distcp", "mp_rank_0{}.pt", "model-0000{}-of-00004.bin", "rng_state_{}.pth", "rank{}/model.pt"]
+)
+def test_a_part_of_a_rank_that_is_missing_is_a_suspicion(folder, part):
+    for step, ranks in ((1, 4), (2, 3)):
+        for rank in range(ranks):
+            save(folder, f"step-{step}/{part.format(rank)}")
+        if part.endswith("distcp"):
+            save(folder, f"step-{step}/.metadata", b"other ranks")
+    assert checkpoints(folder, r"step-(?P<step>\d+)").newest_whole() == (1, "step-1")
 
 
 def test_a_best_model_beside_some_checkpoints_does_not_make_the_others_incomplete(folder):
@@ -147,22 +163,30 @@ def tensors(size):
 FOLDERS = r"checkpoint-(?P<step>\d+)"
 
 
-@pytest.mark.parametrize(("state", "said"), [(None, " lacks trainer_state.json"), (b'{"global_step": 1', "is torn: ")])
+@pytest.mark.parametrize(
+    ("state", "said"), [(None, " lacks checkpoint-100/trainer_state.json"), (b'{"global_step": 1', "is torn: ")]
+)
 def test_a_folder_that_matches_is_a_checkpoint_with_all_in_it_once_the_trainers_state_is_there(folder, state, said):
     hugging_face(folder, 50, b'{"global_step": 50}')
     hugging_face(folder, 100, state)
     found = checkpoints(folder, FOLDERS)
     assert found.newest_whole() == (50, "checkpoint-50")
-    assert said in found.flaw_of("checkpoint-100")
+    assert said in found.suspicion_of("checkpoint-100")
     save(folder, "checkpoint-100/trainer_state.json", b'{"global_step": 100}')
     assert found.newest_whole() == (100, "checkpoint-100")
     assert len(found.files_of("checkpoint-100")) == 6
 
 
+def test_random_states_of_a_program_of_its_own_raise_no_suspicion(folder):
+    for name in ("model.npz", "rng_state.pt", "rng_state_0.pth", "optimizer.pt"):
+        zipped(folder, f"checkpoint-10/{name}")
+    assert checkpoints(folder, FOLDERS).newest_whole() == (10, "checkpoint-10")
+
+
 def test_tensors_that_are_cut_short_make_the_whole_folder_torn(folder):
     hugging_face(folder, 50, b"{}")
     save(folder, "checkpoint-50/model.safetensors", tensors(16)[:-1])
-    assert "model.safetensors is torn" in checkpoints(folder, FOLDERS).flaw_of("checkpoint-50")
+    assert "model.safetensors is torn" in checkpoints(folder, FOLDERS).suspicion_of("checkpoint-50")
 
 
 @pytest.mark.parametrize("name", ["model-7.keras", "model-7.h5"])
@@ -172,9 +196,9 @@ def test_hdf5_that_keras_wrote_is_whole_under_each_name_and_torn_when_cut_short(
     save(folder, name, content)
     assert found.newest_whole() == (7, name)
     save(folder, name, content[:60])
-    assert found.flaw_of(name) == name + " is torn: it has 60 bytes in place of 100"
+    assert found.suspicion_of(name) == name + " is torn: it has 60 bytes in place of 100"
     save(folder, name, content[:8])
-    assert "is torn" in found.flaw_of(name)
+    assert "is torn" in found.suspicion_of(name)
 
 
 @pytest.mark.parametrize("name", ["model-7.pt", "model-7.ckpt", "model-7.npz", "model-7.keras"])
@@ -184,7 +208,7 @@ def test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used(folder, nam
     save(folder, name, content[:-10])
     found = checkpoints(folder, r"model-(?P<step>\d+)\..*")
     assert found.newest_whole() == (6, name.replace("7", "6"))
-    assert "is torn" in found.flaw_of(name)
+    assert "is torn" in found.suspicion_of(name)
 
 
 def distributed(folder, step, ranks, named=4, done=True):
@@ -199,13 +223,15 @@ def test_a_distributed_checkpoint_is_whole_with_its_metadata_and_every_file_that
     distributed(folder, 10, range(4))
     distributed(folder, 20, range(4), done=False)
     distributed(folder, 30, range(2))
-    assert found.flaw_of("step_20") == "step_20 lacks .metadata"
-    assert found.flaw_of("step_30") == "step_30 lacks __2_0.distcp and __3_0.distcp"
+    assert found.suspicion_of("step_20") == "step_20 lacks step_20/.metadata"
+    assert found.suspicion_of("step_30") == "step_30 lacks step_30/__2_0.distcp and step_30/__3_0.distcp"
     assert found.newest_whole() == (10, "step_10")
 
 
-def test_of_what_was_put_aside_the_newest_two_stay(folder):
-    for step in (1, 2, 3, 4):
+def test_what_is_suspected_is_never_removed(folder):
+    for step in (1, 2, 3):
         written(folder, step, b"")
-    assert checkpoints(folder).choose(str(folder / "torn"), lambda name: True)[0] is None
-    assert sorted(path.name for path in (folder / "torn" / "saved").iterdir()) == ["model-3.pt", "model-4.pt"]
+    for step in (4, 5, 6, 7):
+        written(folder, step)
+    assert prune(checkpoints(folder)) == ["saved/model-5.pt", "saved/model-4.pt"]
+    assert [step for step, _ in checkpoints(folder).found()] == [7, 6, 3, 2, 1]

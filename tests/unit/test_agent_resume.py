@@ -220,10 +220,11 @@ def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_
     assert "model-3.pt and made no step: the next attempt puts that aside and goes on from the one before" in why
     tried, why = attempts(2)
     assert tried == ["model-3.pt", "model-2.pt", "model-2.pt"]
-    assert "model-2.pt and made no step: without an older one the next attempt uses it again" in why
+    assert "model-2.pt and made no step: without another one the next attempt uses it again" in why
     (text,) = [event["text"] for event in events_of(folder, "passed_over")]
     assert text.startswith("model-3.pt: the program went on from it and ended before its first step; it lies in ")
-    assert (folder / "torn" / "model-3.pt").exists()
+    (aside,) = folder.glob("logdir.torn-*")
+    assert text.endswith(str(aside)) and (aside / "model-3.pt").exists()
 
 
 def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder, attempts):

@@ -119,11 +119,15 @@ def checkpoint(name: str) -> list[str]:
     return [f"{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001")]
 
 
-def test_the_newest_whole_checkpoint_and_the_model_of_the_lowest_loss_are_downloaded_and_a_torn_one_is_not(tmp_path):
+def test_newest_checkpoint_best_model_and_a_newer_suspected_one_come_and_others_are_listed(tmp_path):
     torn, whole = checkpoint("logdir/model.ckpt-300")[:2], checkpoint("logdir/model.ckpt-200")
     better, newer = (checkpoint(f"logdir/best_models/val_loss={loss}") for loss in ("1.5900-step-40", "1.6300-step-50"))
-    found = listed(tmp_path, *checkpoint("logdir/model.ckpt-90"), *whole, *torn, *better, *newer)
-    assert found == dict.fromkeys(whole, "newest checkpoint") | dict.fromkeys(better, "best model")
+    older = checkpoint("logdir/model.ckpt-90")
+    found = listed(tmp_path, *older, *whole, *torn, *better, *newer)
+    wanted = dict.fromkeys(whole, "newest checkpoint") | dict.fromkeys(better, "best model")
+    assert found == wanted | dict.fromkeys(torn, "suspected checkpoint")
+    left = {one["path"]: (one["what"], one["step"], one["suspicion"]) for one in described(tmp_path)["left"]}
+    assert left == dict.fromkeys(older, ("checkpoint", 90, "")) | dict.fromkeys(newer, ("checkpoint", 50, ""))
 
 
 def test_records_and_curves_are_downloaded_and_our_own_files_are_not(tmp_path: Path) -> None:
@@ -178,7 +182,38 @@ def test_another_node_lists_its_part_of_the_first_nodes_newest_checkpoint_and_no
     parts = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)/rank\d\.pt"}}
     names = ("job.log", "logdir/step-8/rank2.pt", "logdir/step-9/rank2.pt", "logdir/ranks.csv")
     found = listed(tmp_path, *names, asked={"first": False, "step": 8}, **parts)
-    assert found == {"logdir/step-8/rank2.pt": "newest checkpoint", "logdir/ranks.csv": "small file"}
+    newest = {"logdir/step-8/rank2.pt": "newest checkpoint", "logdir/step-9/rank2.pt": "suspected checkpoint"}
+    assert found == newest | {"logdir/ranks.csv": "small file"}
+
+
+def test_what_was_put_aside_is_listed_wherever_it_lies(tmp_path: Path) -> None:
+    drive = tmp_path / "drive" / "0123456789ab"
+    write(drive, "step-9.pt")
+    write(drive.parent, f"{drive.name}.torn-2/step-10.pt", f"{drive.name}.without-checkpoint-1/notes.txt")
+    run = tmp_path / "run"
+    write(run, "torn/step-7.pt")
+    (run / "logdir").symlink_to(drive)
+    found = described(run, shared=str(drive), **OWN)["left"]
+    assert [(one["path"], one["what"], one["step"]) for one in found] == [
+        ("logdir.torn-2/step-10.pt", "put aside", 10),
+        ("logdir.without-checkpoint-1/notes.txt", "put aside", None),
+        ("torn/step-7.pt", "put aside", 7),
+    ]
+    everything = described(run, {"everything": True}, shared=str(drive), **OWN)
+    assert everything["left"] == [] and len(everything["files"]) == 4
+
+
+def test_what_the_program_wrote_in_its_folder_is_listed(tmp_path: Path) -> None:
+    write(tmp_path, "program/train.py", "program/out/model.bin")
+    fields = {"program_folder": str(tmp_path / "program"), "files": ["program/train.py"], **OWN}
+    (one,) = described(tmp_path, **fields)["left"]
+    assert (one["path"], one["what"]) == ("program/out/model.bin", "program file")
+
+
+def test_a_suspected_checkpoint_is_fetched_where_there_is_no_other(tmp_path: Path) -> None:
+    write(tmp_path, "logdir/step-9.pt", size=0)
+    (one,) = described(tmp_path, **OWN)["files"]
+    assert (one["what"], one["step"], one["suspicion"]) == ("newest checkpoint", 9, "step-9.pt is empty")
 
 
 class Node(Losing):
