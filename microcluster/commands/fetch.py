@@ -12,7 +12,7 @@ from typing import Any
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from agent.records.inventory import KEPT, LARGE, SMALL
+from agent.records.inventory import BEST, CHECKPOINT, NEWEST, SUSPECTED
 from core.files import write_whole
 from core.plain_text import count, note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
@@ -22,7 +22,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.file_transfer import Fetched, fetch_files
 from microcluster.remote.host import Host
-from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
+from microcluster.remote.inventory import Inventory, RemoteFile, by_want, inventory, results, runs_on
 from microcluster.remote.steps import open_hosts
 from microcluster.setup.environment import fetched_folder
 
@@ -93,8 +93,8 @@ def _fetch(
         note(f"not fetched: {len(done.failed) - LEFT_SHOWN} more; {folder / MANIFEST} names each")
     if not as_json:
         for file in () if is_part() else found.files:
-            say(f"  {file.what:<17} {decimal(file.size):>9}  {file.local}")
-        for file in found.left[:LEFT_SHOWN]:
+            say(f"  {file.what:<20} {decimal(file.size):>9}  {file.local}{_why(file)}")
+        for file in sorted(found.left, key=by_want)[:LEFT_SHOWN]:
             say(f"  not fetched: {_shown(file)}")
         if found.left:
             brings = f"`fab fetch --everything --stack {stack}` brings what was left: {_summed(found.left)}"
@@ -150,7 +150,12 @@ def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]
 
 
 def _shown(file: RemoteFile) -> str:
-    return f"{printable(file.path, 240)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
+    return f"{printable(file.path, 240)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)}){_why(file)}"
+
+
+def _why(file: RemoteFile) -> str:
+    """Return what speaks against a checkpoint's file, to stand behind it."""
+    return f": {printable(file.suspicion)}" if file.suspicion else ""
 
 
 def _summed(files: Sequence[RemoteFile]) -> str:
@@ -177,7 +182,9 @@ def manifest_in(folder: Path) -> dict[str, Any]:
 def _write_manifest(stack: str, found: Inventory, folder: Path, failed: Mapping[str, str]) -> None:
     paths = {file.path for file in found.files}
     before = manifest_in(folder).get("files", ())
-    still_here = [one for one in before if one["what"] in (KEPT, SMALL, LARGE) and one["path"] not in paths]
+    still_here = [one for one in before if one["path"] not in paths]
+    for one in still_here:
+        one["what"] = CHECKPOINT if one["what"] in (BEST, NEWEST, SUSPECTED) else one["what"]
     facts = asdict(replace(found, left=()))
     facts["stack"] = stack
     facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
