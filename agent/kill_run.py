@@ -170,13 +170,11 @@ def asked(argv, timeout_s, cwd=None):
         return 1, str(error)
 
 
-def ask(argv, timeout_s, **options):
+def ask(argv, timeout_s, given=b"", **options):
     """Return (exit code, what was printed), TOO_SLOW after the limit; what hangs in the kernel is left behind."""
-    child = subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
-    )
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     try:
-        out, _ = child.communicate(timeout=timeout_s)
+        out, _ = child.communicate(given, timeout_s)
     except subprocess.TimeoutExpired:
         child.kill()
         return TOO_SLOW, "no answer after " + str(timeout_s) + " s"

@@ -8,7 +8,8 @@ checkpoint, since a mount may take a file and write it to the drive later, or ne
 import os
 import time
 
-from agent.checkpoints.parts import OVER
+from agent.checkpoints import parts
+from agent.checkpoints.entries import stat_of
 from agent.checkpoints.replica import RECORDS, CopyFailed
 from agent.supervise import shared_folder
 
@@ -27,7 +28,7 @@ class CheckpointWatch:
     """Keeps the copy of one training phase; ``keep`` returns after the look that follows the end."""
 
     def __init__(self, run, rules, over):
-        self.run, self.rules, self.over = run, rules, over
+        self.run, self.rules, self.over, self.checkpoints = run, rules, over, run.checkpoints
         self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
@@ -42,11 +43,14 @@ class CheckpointWatch:
 
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
+        self.checkpoints.at_work = not last
         try:
             self._gather(last)
-            newest, best = self.run.checkpoints.newest_whole(), self.run.checkpoints.best_whole()
+            newest, best = self.checkpoints.newest(), self.checkpoints.best_whole()
             if newest:
                 self._announce_and_copy(newest, best, last)
+            if last:
+                self._name_suspected()
             if self.not_gathered:  # What is here is copied all the same, and copied again once all of it is.
                 self.kept = None
                 raise CopyFailed(self.not_gathered)
@@ -58,25 +62,31 @@ class CheckpointWatch:
 
     def _gather(self, last):
         """Let the launcher have the parts that other nodes have written, at once where it has a step that is not copied yet."""
-        kept, found = self.kept[0][0] if self.kept else 0, self.run.checkpoints.found()
+        kept, found = self.kept[0][0] if self.kept else 0, self.checkpoints.found()
         is_new = found and found[0][0] > kept
         is_due = last or is_new or time.monotonic() - self.gathered_at >= GATHER_S
-        if self.keepers and self.run.checkpoints.any_node_writes and is_due:
+        if self.keepers and self.checkpoints.any_node_writes and is_due:
             self.gathered_at = time.monotonic()
             others = self.run.spec.addresses[1:]
-            self.not_gathered = self._ask("checkpoints.parts", "gather", OVER if last else str(kept), *others)
+            self.not_gathered = self._ask("checkpoints.parts", "gather", parts.OVER if last else str(kept), *others)
 
-    def _ask(self, module, *words):
+    def _name_suspected(self):
+        """Say at once that the newest checkpoint of a run that ends may be of no use."""
+        for step, name in self.checkpoints.regular()[:1]:
+            if self.checkpoints.suspicion_of(name):
+                self.run.emit({"event": "suspected", "step": step, "text": self.checkpoints.suspicion_of(name)})
+
+    def _ask(self, module, *words, given=b""):
         """Return why a program on the launcher has failed, or an empty text."""
         argv = LIMITED + self.run.program(module, self.run.folder, *words)
-        code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+        code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False, given=given)
         return (output or "exit code " + str(code))[-300:] if code else ""
 
     def _announce_and_copy(self, newest, best, last):
         if newest != self.announced:
             self._announce(*newest)
         self.announced = newest
-        state = (newest, best, self.run.checkpoints.files_of(newest[1]))
+        state = (newest, best, self.checkpoints.files_of(newest[1]))
         pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
         if state == self.kept or pausing:
             return
@@ -86,15 +96,16 @@ class CheckpointWatch:
             self._copy(state)
 
     def _announce(self, step, name):
-        size = sum(os.path.getsize(self.run.inside("logdir", file)) for file in self.run.checkpoints.files_of(name))
+        size = sum(one.st_size for one in self.checkpoints.stats_of(name).values())
         self.rules.see_checkpoint((step, name), size, time.monotonic())
-        self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
+        suspicion = self.checkpoints.suspicion_of(name)
+        self.run.emit(dict({"suspicion": suspicion} if suspicion else {}, event="checkpoint", step=step, bytes=size))
 
     def _prove_taken(self, state, last):
         """Let another node look for the checkpoint on the drive; at the end of a run wait until it is there."""
         (step, _), best, names = state
         files = [os.path.join(self.run.spec.shared, file) for file in names + self._files_of_all(best)]
-        sizes, written = [os.path.getsize(file) for file in files], last_write(files)
+        sizes, written = [shared_folder.length(file) for file in files], last_write(files)
         found = shared_folder.lengths_elsewhere(self.run, files)
         began = time.monotonic()
         while last and found != sizes and time.monotonic() - began < TAKEN_S:
@@ -108,16 +119,15 @@ class CheckpointWatch:
     def _copy(self, state):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
         (step, name), best, names = state
-        files = names + self.run.checkpoints.shared_files(name) + self._files_of_all(best)
-        if best:
-            files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.inside("logdir", one))]
+        files = names + self.checkpoints.shared_files(name) + self._files_of_all(best)
         written = last_write([self.run.inside("logdir", file) for file in names])
+        files = [os.path.join(folder, file) for folder in parts.folders(self.run.inside()) for file in files]
+        files = [file for file in files if os.path.lexists(self.run.inside(file))]
         before, refused = self._as_they_are(files), []
         for record in RECORDS:
             self.run.hand_in(record)
         for address in list(self.keepers):
-            words = ["copy", address, str(step)] + ["logdir/" + file for file in files]
-            why = self._ask("checkpoints.replica", *words)
+            why = self._ask("checkpoints.replica", "copy", address, str(step), given=shared_folder.named(files))
             if not why:
                 self.keepers.remove(address)
                 self.keepers.insert(0, address)
@@ -136,16 +146,16 @@ class CheckpointWatch:
         self.run.emit(dict(event, lag_s=round(time.time() - written, 1)))
 
     def _files_of_all(self, names):
-        return [file for name in names for file in self.run.checkpoints.files_of(name)]
+        return [file for name in names for file in self.checkpoints.files_of(name)]
 
     def _as_they_are(self, files):
         """Return what changes when a file is written again or removed."""
-        paths = [self.run.inside("logdir", file) for file in files]
-        return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
+        found = [stat_of(self.run.inside(file)) for file in files]
+        return [one and (one.st_size, one.st_mtime) for one in found]
 
 
 def last_write(paths):
-    return max(os.path.getmtime(path) for path in paths)
+    return max(found.st_mtime for found in map(stat_of, paths) if found)
 
 
 def not_taken(step, sizes, found):

@@ -1,10 +1,15 @@
 """Checkpoints of which several nodes write parts, each on its own disk; runs on the launcher, which keeps all parts.
 
+A file that nodes write alike lies in the log folder once; what a node has written otherwise under the same name lies in its own folder
+beside (``nodes/NAME/logdir``), and that node alone gets it back.
+
 Arguments: the run's folder and ``gather STEP NODE...``, which brings what is missing here (STEP is the newest one that has a replica, or
-OVER while no rank trains), or ``give NODE FILE...``, which lets the log folder of a node hold these files and no other part of a checkpoint.
+OVER while no rank trains), or ``give NODE``, which lets the log folder of a node hold what the run goes on with and no other part of a checkpoint.
 """
 
+import contextlib
 import fcntl
+import glob
 import inspect
 import json
 import os
@@ -14,36 +19,49 @@ import sys
 
 from agent import spec
 from agent.checkpoints import being_written
+from agent.checkpoints.entries import stat_of
 from agent.checkpoints.log_folder import checkpoints_in
-from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files
-from agent.machine import read_json, write_whole
+from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files, text
+from agent.machine import hash_of, read_json, write_whole
 
 OVER = "over"
-GATHERED = "gathered.json"
-"""{file of a checkpoint: the node that it came from}."""
+GATHERED, COMPARED = "gathered.json", "compared.json"
+"""{file of a checkpoint: the node that it came from} since the ranks have begun; and {node: {file: its size and time}} of what lies here too."""
+NEEDED = "needed.json"
+"""The files of the run's folder that every node needs to go on."""
+HASHES = 'cd "$0" && { xargs -0 -r sha256sum -b -- || true; }'
+HASH_DIGITS = 64
 REMOVE = 'cd "$0" && xargs -0 -r rm -f -- && find . -mindepth 1 -type d -empty -delete'
+
+
+def folders(run):
+    """Return the log folder and those of what single nodes have written otherwise, below the run's folder."""
+    return ["logdir"] + sorted(
+        os.path.relpath(path, run) for path in glob.glob(os.path.join(glob.escape(run), "nodes", "*", "logdir"))
+    )
 
 
 def gather(run, kept, *nodes):
     """Bring the parts of checkpoints that other nodes have written; print how many files came."""
-    checkpoints = checkpoints_in(run)
+    checkpoints, age_s = checkpoints_in(run), 0 if kept == OVER else being_written.STABLE_S
     silent, count = [], 0
     with open(os.path.join(run, GATHERED + ".lock"), "w") as lock:  # Whoever fetches the run gathers too.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        gathered = read_json(os.path.join(run, GATHERED))
+        # What a node lacks after it was replaced, or was given a checkpoint, its program has not removed.
+        gathered = {} if kept == OVER else read_json(os.path.join(run, GATHERED))
         for node in nodes:
             try:
                 there = listed(run, node)
                 if kept != OVER:
                     forget(checkpoints, gathered, node, there, int(kept))
-                names = wanted(checkpoints, there, 0 if kept == OVER else being_written.STABLE_S)
-                bring(run, node, names)
+                names = wanted(checkpoints, there, age_s)
+                bring(run, node, names, there, os.path.join(run, "logdir"))
+                count += len(names) + compare(run, node, checkpoints, there, age_s)
             except CopyFailed as error:
                 silent.append(error.args[0])
                 continue
-            gathered.update((name, node) for name in names)
+            gathered.update((name, node) for name in names if kept != OVER)
             write_whole(os.path.join(run, GATHERED), json.dumps(gathered))
-            count += len(names)
     if silent:
         raise CopyFailed("; ".join(silent))
     print(MARK + str(count))
@@ -55,17 +73,46 @@ def wanted(checkpoints, there, age_s):
     An older one was removed by the program, and of a newer one it may be about to make the folder.
     """
     steps, names = set(step for step, _ in checkpoints.found()), []
-    for name, (_, _, age) in sorted(there.items()):
+    for name, (_, _, age, _) in sorted(there.items()):
         part = checkpoints.part_of(name) if age is not None and not os.path.lexists(checkpoints.path(name)) else None
         if part and (part[0] in steps or (part[0] > max(steps, default=-1) and age >= age_s)):
             names.append(name)
     return names
 
 
+def compare(run, node, checkpoints, there, age_s):
+    """Bring what a node has written otherwise than it lies here into the node's own folder; return how many files came."""
+    path, own = os.path.join(run, COMPARED), os.path.join(run, own_folder(run, node))
+    compared, here = read_json(path), checkpoints.entries.parts()
+    known = compared.setdefault(node, {})
+    names = [name for name in sorted(here) if there.get(name, [0, 0, None])[2] is not None and there[name][2] >= age_s]
+    names = [name for name in names if known.get(name) != there[name][:2] and os.path.isfile(checkpoints.path(name))]
+    hashes = ask(run, node, "hash", ["sh", "-c", HASHES, checkpoints.logdir], text("\0".join(names))) if names else ""
+    theirs = dict((line[HASH_DIGITS + 2 :], line[:HASH_DIGITS]) for line in hashes.splitlines())
+    others = [name for name in names if theirs.get(name) != hash_of(checkpoints.path(name))]
+    bring(run, node, others, there, own)
+    for name in set(names).difference(others):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(own, name))
+    known.update((name, there[name][:2]) for name in names)
+    write_whole(path, json.dumps(compared))
+    return len(others)
+
+
+def own_folder(run, node):
+    """Return the folder of what a node has written otherwise, below the run's folder."""
+    known = spec.read(os.path.join(run, spec.FILE))
+    return os.path.join("nodes", dict(zip(known.addresses, known.names)).get(node, node), "logdir")
+
+
 def forget(checkpoints, gathered, node, there, kept):
-    """Remove the gathered files of steps before ``kept`` that their node has removed, as programs do that keep the last ones only."""
+    """Remove the gathered files of steps before ``kept`` that their node has removed, as programs do that keep the last ones only.
+
+    A node that does not have its newest part either has removed nothing on purpose.
+    """
+    has_newest = any((checkpoints.part_of(name) or (-1,))[0] >= kept for name in there)
     gone = [name for name in gathered if gathered[name] == node and name not in there]
-    gone = [name for name in gone if checkpoints.part_of(name)[0] < kept]
+    gone = [name for name in gone if has_newest and checkpoints.part_of(name)[0] < kept]
     for name in gone:
         del gathered[name]
         if os.path.lexists(checkpoints.path(name)):
@@ -73,43 +120,48 @@ def forget(checkpoints, gathered, node, there, kept):
     checkpoints.leave(gone)
 
 
-def bring(run, node, names):
-    """Move files of a node's log folder into the one here, each at once."""
-    if not names:
-        return
-    logdir, arriving = os.path.join(run, "logdir"), os.path.join(run, "gathered")
+def bring(run, node, names, there, target):
+    """Move files of a node's log folder into a folder here, each at once; of a link to a file elsewhere comes that file."""
+    arriving = os.path.join(run, "gathered")
     shutil.rmtree(arriving, ignore_errors=True)
     os.mkdir(arriving)
-    receive_files(run, node, logdir, names, arriving)
+    for is_nowhere, options in ((False, ["-h"]), (True, [])):
+        some = [name for name in names if there[name][3] == is_nowhere]
+        if some:
+            receive_files(run, node, os.path.join(run, "logdir"), some, arriving, *options)
     for name in names:
-        home = os.path.join(logdir, name)
+        home = os.path.join(target, name)
         os.makedirs(os.path.dirname(home), exist_ok=True)
         os.rename(os.path.join(arriving, name), home)
 
 
-def give(run, node, *names):
-    """Let the log folder of a node hold these files and no other part of a checkpoint; what is the same there is not sent again."""
-    there = listed(run, node)
-    others = sorted(set(there) - set(name[len("logdir/") :] for name in names))
-    checkpoints = checkpoints_in(run)
+def give(run, node):
+    """Let the log folder of a node hold what it needs and no other part of a checkpoint; what is the same there is not sent again."""
+    there, checkpoints = listed(run, node), checkpoints_in(run)
+    with open(os.path.join(run, NEEDED)) as file:
+        names = json.load(file)
+    others = sorted(set(there).difference(names))
     if checkpoints.any_node_writes:  # What the program has written there beside its checkpoints is nowhere else.
         others = [name for name in others if checkpoints.part_of(name)]
-    ask(run, node, "rm", ["sh", "-c", REMOVE, os.path.join(run, "logdir")], "\0".join(others))
-    absent = [name for name in names if there.get(name[len("logdir/") :], [])[:2] != same(os.path.join(run, name))]
-    if absent:
-        send_files(run, node, absent, "tar", ["tar", "-C", run, "-xf", "-"])
+    ask(run, node, "rm", ["sh", "-c", REMOVE, os.path.join(run, "logdir")], text("\0".join(others)))
+    own = os.path.join(run, own_folder(run, node))
+    theirs = [name for name in names if os.path.lexists(os.path.join(own, name))]
+    for folder, chosen in ((own, theirs), (checkpoints.logdir, sorted(set(names).difference(theirs)))):
+        absent = [name for name in chosen if there.get(name, [])[:2] != same(os.path.join(folder, name))]
+        if absent:
+            send_files(folder, run, node, absent, ["tar", "-C", os.path.join(run, "logdir"), "-xf", "-"])
 
 
 def same(path):
     """Return what a file and its copy have in common."""
-    found = os.stat(path)
+    found = stat_of(path)
     return [found.st_size, int(found.st_mtime)]
 
 
 def listed(run, node):
     """Return what lies in a node's log folder, see `agent.checkpoints.being_written`; the node need not have this program yet."""
     argv = ["python", "-", os.path.join(run, "logdir")]
-    return json.loads(ask(run, node, "list", argv, inspect.getsource(being_written)).splitlines()[-1])
+    return json.loads(ask(run, node, "list", argv, text(inspect.getsource(being_written))).splitlines()[-1])
 
 
 VERBS = {"gather": gather, "give": give}

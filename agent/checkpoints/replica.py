@@ -3,8 +3,8 @@
 A replica is a folder of files with a manifest. A new one grows beside it, shares by hard links what both hold, and takes its place by
 renaming one symbolic link: at any moment one whole replica is there, and files that the program has removed since go with the older folder.
 
-Arguments: the run's folder; then on the node ``missing`` or ``receive``, and on the launcher ``copy NODE STEP FILE...``,
-``copied NODE`` (prints the step of its replica) or ``fetch NODE``. The run's records go with the checkpoint as they stand at that moment:
+Arguments: the run's folder; then on the node ``missing`` or ``receive``, and on the launcher ``copy NODE STEP`` with the names of the files
+on standard input, ``copied NODE`` (prints the step of its replica) or ``fetch NODE``. The run's records go with the checkpoint as they stand at that moment:
 events, samples, and the files for TensorBoard.
 """
 
@@ -14,8 +14,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 
 from agent import program, spec
+from agent.checkpoints.entries import leads_into, stat_of
 from agent.checkpoints.log_folder import checkpoints_in
 from agent.kill_run import last_line
 from agent.machine import hash_of, read_json, write_whole
@@ -27,6 +29,8 @@ LINK, SLOTS = "copy", ("copy.a", "copy.b")
 MANIFEST = "manifest.json"
 NONE = "none"
 """What is printed for a node without a replica; no output at all is no answer."""
+LINKED = "-> "
+"""How the manifest says that a file is a link, in place of a hash."""
 SPOILT = 3
 """The exit code when the replica arrived and none of its checkpoints is as it was."""
 CURVES = "events."
@@ -93,7 +97,7 @@ def receive(run):
     manifest = read_manifest(path)
     files = manifest["files"]
     for name in manifest["absent"]:
-        if hash_of(os.path.join(path, name)) != files[name][1]:
+        if sum_of(os.path.join(path, name)) != files[name][1]:
             raise CopyFailed(name + " arrived with another hash")
     os.sync()
     new = os.path.join(run, LINK + ".new")
@@ -115,25 +119,36 @@ def read_manifest(folder):
         return json.load(file)
 
 
-def copy(run, node, step, *names):
-    """Let ``node`` have the files and no other ones; what it has already is not sent again."""
-    files = described(run, list(names) + frozen_records(run))
+def copy(run, node, step):
+    """Let ``node`` have the files that standard input names and no other ones; what it has already is not sent again."""
+    files = described(run, os.fsdecode(sys.stdin.buffer.read()).split("\0") + frozen_records(run))
     manifest = {"step": int(step), "files": files}
-    absent = json.loads(ask(run, node, "missing", own(run, "missing"), json.dumps(manifest)).splitlines()[-1])
-    send_files(run, node, absent, "receive", own(run, "receive"))
+    absent = json.loads(ask(run, node, "missing", own(run, "missing"), text(json.dumps(manifest))).splitlines()[-1])
+    send_files(run, run, node, absent, own(run, "receive"))
     print(MARK + str(len(absent)))
 
 
-def send_files(run, node, names, what, argv):
-    """Let a command on another machine read an archive of files."""
-    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + list(names), stdout=subprocess.PIPE)
-    try:
-        ask(run, node, what, argv, tar.stdout)
-    finally:
-        tar.stdout.close()
-        code = tar.wait()
-    if code:
-        raise CopyFailed("reading the files to be copied ended with exit code " + str(code))
+def send_files(folder, run, node, names, argv):
+    """Let a command on another machine read an archive of files below a folder; a link to a file elsewhere comes as that file."""
+
+    def archive(pipe):
+        with tarfile.open(fileobj=pipe, mode="w|") as files:
+            for name in names:
+                path = os.path.join(folder, name)
+                files.dereference = not stays_link(path, run)
+                files.add(path, name, recursive=False)
+
+    ask(run, node, "receive", argv, archive)
+
+
+def stays_link(path, run):
+    """Return whether a path is a link within the log folder, or one that leads nowhere: what another one leads to is copied."""
+    return os.path.islink(path) and (not os.path.isfile(path) or leads_into(path, os.path.join(run, "logdir")))
+
+
+def sum_of(path, run=None):
+    """Return the hash of a file, of a link where it leads; None where there is neither. ``run`` is given where the file is at home."""
+    return LINKED + os.readlink(path) if (stays_link(path, run) if run else os.path.islink(path)) else hash_of(path)
 
 
 def copied(run, node):
@@ -156,23 +171,22 @@ def take_over(run, node, brought):
     """Receive the copy in the folder ``brought``, and put what is sound of it where it belongs."""
     receive_files(run, node, os.path.join(run, LINK), ["."], brought)
     files = read_manifest(brought)["files"]
-    if not all(os.path.exists(os.path.join(brought, name)) for name in files):
+    if not all(os.path.lexists(os.path.join(brought, name)) for name in files):
         raise CopyFailed("the copy of " + node + " did not arrive whole")
     whose = owners(run)
-    spoilt = set(whose.get(name, name) for name in files if hash_of(os.path.join(brought, name)) != files[name][1])
+    spoilt = set(whose.get(name, name) for name in files if sum_of(os.path.join(brought, name)) != files[name][1])
     sound = [name for name in sorted(files) if whose.get(name, name) not in spoilt]
-    lists = ["logdir/" + name for name in checkpoints_in(run).lists]
     records = [name for name in sound if name.startswith(STILL)]
     parts = [name for name in sound if name not in records]
-    if not set(parts) - set(lists):
+    if not set(parts) & set(whose):
         raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
     for name in records:
         go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
     # The checkpoint last: once it is here, nobody asks for this copy again.
-    for name in parts:
+    for name in sorted(parts, key=lambda name: name in whose):
         home = os.path.join(run, name)
-        # A list of checkpoints that is here is newer than the copied one.
-        if not (name in lists and os.path.exists(home)):
+        # What others need too, as a list of checkpoints, is newer here.
+        if name in whose or not os.path.lexists(home):
             os.makedirs(os.path.dirname(home), exist_ok=True)
             os.rename(os.path.join(brought, name), home)
     if spoilt:
@@ -224,10 +238,10 @@ def described(run, names):
     known, now = read_json(os.path.join(run, SUMS)), {}
     for name in names:
         path = os.path.join(run, name)
-        found = os.stat(path)
+        found = stat_of(path)
         same = [found.st_size, found.st_mtime_ns, found.st_ino]
         before = known.get(name)
-        now[name] = before if before and before[:3] == same else same + [hash_of(path)]
+        now[name] = before if before and before[:3] == same else same + [sum_of(path, run)]
     write_whole(os.path.join(run, SUMS), json.dumps(now))
     return dict((name, [now[name][0], now[name][3]]) for name in names)
 
@@ -249,13 +263,15 @@ def own(run, verb):
     return program(run, "checkpoints.replica", run, verb)
 
 
-def ask(run, node, what, argv, given=None):
-    """Return what a command printed on another machine; raise when it failed. ``given`` is its standard input, a text or a file."""
-    text = given.encode() if isinstance(given, str) else None
-    source = given if hasattr(given, "fileno") else subprocess.PIPE
-    options = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "bufsize": 0}
+def ask(run, node, what, argv, give=None):
+    """Return what a command printed on another machine; raise when it failed. ``give`` writes its standard input, which it reads first."""
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     child = subprocess.Popen(beyond(run, node, argv), **options)
-    out, _ = child.communicate(text)
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            (give or bool)(child.stdin)
+    finally:
+        out, _ = child.communicate()
     printed = out.decode("utf-8", "replace").strip()
     if child.returncode:
         last = last_line(child.returncode, printed)
@@ -263,14 +279,20 @@ def ask(run, node, what, argv, given=None):
     return printed
 
 
-def receive_files(run, node, source, names, target):
+def text(value):
+    """Return what gives a text to :func:`ask`."""
+    return lambda pipe: pipe.write(os.fsencode(value))
+
+
+def receive_files(run, node, source, names, target, *options):
     """Bring what ``names`` say of a folder of another machine into one here."""
-    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    given = subprocess.Popen(beyond(run, node, ["tar", "-C", source, "--null", "-T", "-", "-cf", "-"]), **options)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    tar = ["tar", "-C", source, "--null", "-T", "-", "-cf", "-"] + list(options)
+    given = subprocess.Popen(beyond(run, node, tar), **pipes)
     sink = subprocess.Popen(["tar", "-C", target, "-xf", "-"], stdin=given.stdout)
     given.stdout.close()
     with contextlib.suppress(BrokenPipeError):
-        given.stdin.write("\0".join(names).encode())
+        given.stdin.write(os.fsencode("\0".join(names)))
         given.stdin.close()
     if sink.wait() or given.wait():
         raise CopyFailed("the copy of " + node + " did not arrive whole")

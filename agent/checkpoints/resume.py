@@ -10,11 +10,11 @@ import re
 
 from agent import inside, kill_run, program, spec
 from agent.checkpoints.log_folder import TORN, UNREADABLE, WITHOUT, checkpoints_in, home_of
-from agent.checkpoints.parts import OVER
+from agent.checkpoints.parts import NEEDED, OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
 from agent.checkpoints.retention import prune
 from agent.kill_run import TOO_SLOW, last_line
-from agent.machine import parallel, read_json
+from agent.machine import parallel, read_json, write_whole
 from agent.records.event_summary import value_of
 from agent.supervise import shared_folder
 from agent.supervise.health_rules import Failed, step_failed
@@ -211,4 +211,5 @@ def main(folder, given):
     is_settled = final or not ((chosen and chosen[2]) or set(passed).difference(refused))
     keep = spec.read(os.path.join(folder, spec.FILE)).keep
     needed = settle(checkpoints, chosen, keep) if is_settled else None
+    write_whole(os.path.join(inside(folder), NEEDED), json.dumps(needed))
     print(json.dumps([chosen, needed, sorted(passed.values()), aside]))

@@ -178,6 +178,8 @@ def chosen(folder, asked):
     if program is None and run.keep:
         silent = "container {} is not running, so what the program wrote in {} cannot be read"
         silent = silent.format(run.container, run.program_folder)
+    if (folder + os.sep).startswith(os.path.join(run.program_folder, "")) and not run.keep:
+        program = None  # The whole disk is no program's folder.
     names = [name for name in names_below(program) if "program/" + name not in run.files] if program else []
     for name in names:
         told = (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")

@@ -42,7 +42,7 @@ def prepare(run):
         resume.gather(run)
     checkpoint = resume.latest_checkpoint(run)
     run.keep_ballast()
-    place(run, [] if run.spec.shared else checkpoint)
+    place(run)
     if run.spec.shared:
         shared_folder.compare(run, checkpoint)
     return run.resumed is not None
@@ -72,12 +72,12 @@ def try_imports(run):
         raise Failed("environment", sentence, 1, output.splitlines()[-20:])
 
 
-def place(run, checkpoint):
-    """Bring configuration, programs and data to the other machines; the data go from each to the next."""
+def place(run):
+    """Bring configuration, programs, checkpoint and data to the other machines; the data go from each to the next."""
     others = [] if run.is_shared else run.spec.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
-        must(run, ["sh", run.path("send_run_folder.sh"), address] + checkpoint)
+        must(run, ["sh", run.path("send_run_folder.sh"), address])
     if others and run.spec.data:
         run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
         must(run, run.program("data.distribute_data", run.spec.data, json.dumps(run.spec.ssh), *others))

@@ -128,12 +128,12 @@ class Run:
             if child.poll() is None:
                 child.terminate()
 
-    def ask(self, argv, timeout_s, node=None, marked=True):
-        """Run ``argv`` on a node, the launcher where none is named; return (exit code, output)."""
+    def ask(self, argv, timeout_s, node=None, marked=True, given=b""):
+        """Run ``argv`` on a node, the launcher where none is named; return (exit code, output). ``given`` is its standard input."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
         environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
         words = self.on_node(node or self.spec.addresses[0], argv, marked)
-        code, output = kill_run.ask(words, timeout_s, env=environment)
+        code, output = kill_run.ask(words, timeout_s, given, env=environment)
         return code, output.strip()
 
     def ask_again(self, argv, timeout_s, answers):

@@ -12,6 +12,8 @@ SEEN_TIMEOUT_S = 20
 """A drive may show its files with delay: five seconds and more with the caches of a network mount."""
 READ = 'cat "$0/' + WORD + '"'
 LENGTHS = 'for file; do wc -c < "$file" 2>/dev/null || echo 0; done'
+ASK_LENGTHS = ["xargs", "-0", "sh", "-c", LENGTHS, "lengths"]
+"""Prints the length of each file that standard input names, 0 where there is none."""
 
 
 def use(run):
@@ -38,29 +40,34 @@ def compare(run, checkpoint):
     agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
     if checkpoint:
         files = [run.path(file) for file in checkpoint]
-        agree(run, lengths(files), "\n".join(str(os.path.getsize(file)) for file in files))
+        agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
 
 
-def lengths(files):
-    """Return the argv that prints the length of each file, 0 where there is none."""
-    return ["sh", "-c", LENGTHS, "lengths"] + files
+def named(files):
+    """Return the names of files as standard input; there may be more than a command line holds."""
+    return b"\0".join(map(os.fsencode, files))
+
+
+def length(file):
+    """Return a file's length as :data:`ASK_LENGTHS` prints it."""
+    return os.path.getsize(file) if os.path.isfile(file) else 0
 
 
 def lengths_elsewhere(run, files):
     """Return the length of each file as the last node sees it, 0 where there is none; None where that node does not say."""
-    _, output = run.ask(lengths(files), ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False)
+    _, output = run.ask(ASK_LENGTHS, ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False, given=named(files))
     found = [int(word) for word in output.split() if word.isdigit()]
     return found if len(found) == len(files) else None
 
 
-def agree(run, argv, wanted):
+def agree(run, argv, wanted, given=b""):
     """Ask every other node until its answer is the wanted one."""
 
     def ask(address):
         seen = []
 
         def agrees():
-            seen.append(run.ask(argv, ASK_TIMEOUT_S, address, marked=False)[1])
+            seen.append(run.ask(argv, ASK_TIMEOUT_S, address, marked=False, given=given)[1])
             return seen[-1] == wanted
 
         wait_until(agrees, SEEN_TIMEOUT_S, 0.5)

@@ -117,7 +117,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
     programs = {
         "facts": ["sh", "-c", f"cat {folder}/facts.json"],
         "bandwidth": ["sh", "-c", "echo 940.0"],
-        "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies', "copy"],
+        "copy": ["sh", "-c", f"echo \"$@\" $(tr '\\0' ' ') >> {folder}/copies", "copy"],
         "copied": ["echo", f"{MARK}{NONE}"],
         "bring": ["true"],
         "gather": ["true"],
@@ -125,7 +125,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "spread": ["true"],
         "end": ["true"],
         "data": ["true"],
-        "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
+        "place": ["sh", "-c", f'echo "$@" "$(cat {folder}/needed.json)" >> {folder}/placed', "place"],
     }
     for name, usual in programs.items():
         let_run(folder, name, changes.pop(name, usual))

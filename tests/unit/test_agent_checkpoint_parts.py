@@ -39,9 +39,15 @@ def nodes(tmp_path, monkeypatch):
     return here, there
 
 
-def call(here, module, verb, *rest):
+def call(here, module, verb, *rest, given=""):
     argv = (sys.executable, here / "agent", module, here, verb, *rest)
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, capture_output=True, input=given, text=True, check=False, timeout=60)
+
+
+def give(here, *files):
+    (here / "needed.json").write_text(json.dumps(files))
+    done = call(here, "checkpoints.parts", "give", "node")
+    assert done.returncode == 0, done.stderr
 
 
 def gather(here, step=OVER):
@@ -71,12 +77,42 @@ def test_the_launcher_gets_the_parts_of_the_other_node_once_and_what_the_program
 
 def test_what_the_program_has_removed_on_its_node_goes_here_too_once_a_newer_one_has_its_copy(nodes):
     here, there = nodes
-    gather(here)
+    gather(here, 50)
     shutil.rmtree(there / "logdir/step-100")
     gather(here, 100)
     assert names(here) == of(100) + of(200)
     gather(here, 200)
     assert names(here) == of(100, (0, 1)) + of(200)
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["lost meanwhile", "after a resume"])
+def test_the_parts_of_a_node_that_was_replaced_stay_and_are_given_back(nodes, resumed):
+    here, there = nodes
+    gather(here, 50)
+    shutil.rmtree(there / "logdir")
+    (there / "logdir").mkdir()
+    if resumed:
+        gather(here)
+        give(here, *of(200))
+    gather(here, 300)
+    assert names(here) == of(100) + of(200)
+    assert names(there) == (of(200) if resumed else [])
+
+
+def test_each_node_gets_back_what_it_wrote_itself_under_the_same_name(nodes):
+    here, there = nodes
+    for folder, content in ((here, b"node 0"), (there, b"node 1")):
+        save(folder / "logdir", "step-200/rank9.pt", content)
+    for _ in range(2):
+        gather(here)
+    assert (here / "logdir/step-200/rank9.pt").read_bytes() == b"node 0"
+    assert (here / "nodes/node/logdir/step-200/rank9.pt").read_bytes() == b"node 1"
+    assert not (here / "nodes/node/logdir/step-200/rank2.pt").exists(), "what is alike lies here once"
+    shutil.rmtree(there / "logdir")
+    (there / "logdir").mkdir()
+    give(here, *of(200), "step-200/rank9.pt")
+    assert (there / "logdir/step-200/rank9.pt").read_bytes() == b"node 1"
+    assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
 
 
 def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a_while(nodes):
@@ -108,8 +144,8 @@ def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_one_and_w
     own = (there / "logdir/step-200/rank2.pt").stat().st_ino
     text = render("send_run_folder.sh.j2", run=str(here), files=[], shared=None, ssh=shell(here, there, tmp_path))
     (here / "send_run_folder.sh").write_text(text)
-    files = [f"logdir/{name}" for name in of(200)]
-    subprocess.run(("sh", here / "send_run_folder.sh", "node", *files), check=True, timeout=60)
+    (here / "needed.json").write_text(json.dumps(of(200)))
+    subprocess.run(("sh", here / "send_run_folder.sh", "node"), check=True, timeout=60)
     assert names(there) == ["loss.csv", *of(200)]
     assert (there / "logdir/step-200/rank2.pt").stat().st_ino == own, "what is there already is not sent again"
     assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
@@ -129,8 +165,8 @@ def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lo
     here, there = nodes
     gather(here)
     shutil.copytree(AGENT, there / "agent")
-    files = [f"logdir/{name}" for name in of(200)]
-    done = call(here, "checkpoints.replica", "copy", "node", "200", *files)
+    files = "\0".join(f"logdir/{name}" for name in of(200))
+    done = call(here, "checkpoints.replica", "copy", "node", "200", given=files)
     assert int(done.stdout.partition(MARK)[2]) == 2, "two of four are its own"
     shutil.rmtree(here / "logdir")
     assert call(here, "checkpoints.replica", "fetch", "node").returncode == 0

@@ -45,16 +45,16 @@ def way(here, *before):
     sample_spec.write(here, ssh=["sh", "-c", line, "ssh"])
 
 
-def call(here, verb, *rest):
+def call(here, verb, *rest, given=""):
     argv = (sys.executable, here / "agent", "checkpoints.replica", here, verb, "node", *rest)
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, capture_output=True, input=given, text=True, check=False, timeout=60)
 
 
 def copy(here, step, *names):
     files = [f"logdir/{name}{part}" for name in names for part in (".index", ".meta", ".data-00000-of-00001")]
     if any(name.startswith("best") for name in names):
         files.append(BEST_POINTER)
-    return call(here, "copy", str(step), *files)
+    return call(here, "copy", str(step), given="\0".join(files))
 
 
 def sent(done):

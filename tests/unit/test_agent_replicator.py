@@ -35,7 +35,7 @@ def watch(folder, run, monkeypatch):
 
 
 def files_of(name):
-    return " ".join(f"logdir/{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001"))
+    return " ".join(f"logdir/{name}{part}" for part in (".data-00000-of-00001", ".index", ".meta"))
 
 
 def copies(folder):
@@ -48,7 +48,8 @@ def test_every_new_checkpoint_is_copied_to_the_next_machine_with_the_whole_best_
     save(folder / "logdir", "best_models/val_loss=1.0000-step-1", data=b"")
     (folder / "logdir" / "best_models" / "checkpoint").write_text("the framework's list")
     carry_out(folder, last=3, pace=0.1)
-    line = f"10.0.0.1 3 {files_of('model.ckpt-3')} {files_of(BEST)} logdir/best_models/checkpoint"
+    lists = "logdir/checkpoint logdir/best_models/checkpoint"
+    line = f"10.0.0.1 3 {files_of('model.ckpt-3')} {lists} {files_of(BEST)}"
     assert copies(folder)[-1] == line
     assert events_of(folder, "checkpoint")[-1]["step"] == 3
     copied = events_of(folder, "copied")[-1]
