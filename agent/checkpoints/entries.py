@@ -6,6 +6,7 @@ A link to a folder elsewhere that is a checkpoint is walked as that folder; any 
 import os
 import stat
 import time
+from collections import deque
 from types import SimpleNamespace
 
 SURE_S = 1.0
@@ -22,16 +23,16 @@ class Entries:
 
     def look(self):
         """List what has changed; return whether anything has."""
-        before, self.folders, waiting, seen = self.folders, {}, [""], set()
+        before, self.folders, waiting, seen = self.folders, {}, deque([""]), set()
         while waiting:
-            folder = waiting.pop()
+            folder = waiting.popleft()  # The nearest first: a link may lead to a folder that other ways lead to.
             try:
                 now = self._listed(folder, before.get(folder))
             except OSError as error:
                 if not folder and not isinstance(error, FileNotFoundError):
                     raise
                 continue  # The program has removed it meanwhile, or nobody may read it.
-            if now.identity not in seen:  # A link may lead to a folder that it lies in.
+            if now.identity not in seen:
                 seen.add(now.identity)
                 self.folders[folder] = now
                 waiting += now.folders
@@ -77,6 +78,13 @@ class Entries:
     def parts(self):
         """Return {name: the checkpoint that it is a part of} of those that are part of one."""
         return dict(pair for folder in self.folders.values() for pair in folder.parts.items())
+
+
+def files_below(folder):
+    """Return the names of the files and links below a folder."""
+    entries = Entries(folder, lambda name: None)
+    entries.look()
+    return entries.files()
 
 
 def leads_into(path, folder):

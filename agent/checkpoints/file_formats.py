@@ -113,6 +113,7 @@ class Format(Checkpoints):
             return ""
 
     def pointers_elsewhere(self, name):
+        self.found()
         step = self.part_of(name)[0]
         is_named = re.compile(r"(?<!\d)0*{}(?!\d)".format(step)).search
         return [file for file in self.shared_files(name) if not is_named(self.said_in(file))]

@@ -19,8 +19,8 @@ import sys
 
 from agent import spec
 from agent.checkpoints import being_written
-from agent.checkpoints.entries import stat_of
-from agent.checkpoints.log_folder import checkpoints_in
+from agent.checkpoints.entries import files_below, stat_of
+from agent.checkpoints.log_folder import checkpoints_in, put_aside_beside
 from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files, text
 from agent.machine import hash_of, read_json, write_whole
 
@@ -54,6 +54,7 @@ def gather(run, kept, *nodes):
                 there = listed(run, node)
                 if kept != OVER:
                     forget(checkpoints, gathered, node, there, int(kept))
+                    clear(run, checkpoints)
                 names = wanted(checkpoints, there, age_s)
                 bring(run, node, names, there, os.path.join(run, "logdir"))
                 count += len(names) + compare(run, node, checkpoints, there, age_s)
@@ -118,6 +119,15 @@ def forget(checkpoints, gathered, node, there, kept):
         if os.path.lexists(checkpoints.path(name)):
             os.remove(checkpoints.path(name))
     checkpoints.leave(gone)
+
+
+def clear(run, checkpoints):
+    """Remove what nodes have written otherwise under names that are neither in the log folder nor put aside any more."""
+    places = [checkpoints.logdir] + put_aside_beside(checkpoints.logdir)
+    for folder in (os.path.join(run, one) for one in folders(run)[1:]):
+        for name in files_below(folder):
+            if not any(os.path.lexists(os.path.join(place, name)) for place in places):
+                os.remove(os.path.join(folder, name))
 
 
 def bring(run, node, names, there, target):

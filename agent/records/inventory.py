@@ -18,9 +18,9 @@ from operator import itemgetter
 import agent
 from agent import kill_run, program, spec
 from agent.checkpoints.checkpoint_watch import LIMITED
-from agent.checkpoints.entries import Entries, leads_into
+from agent.checkpoints.entries import files_below, leads_into
 from agent.checkpoints.log_folder import checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
-from agent.checkpoints.parts import OVER
+from agent.checkpoints.parts import OVER, folders
 from agent.checkpoints.retention import is_kept
 from agent.machine import hash_of
 from agent.records.run_snapshot import is_alive
@@ -70,9 +70,7 @@ def followed(path, disk):
 
 def names_below(folder, disk=None):
     """Return the names of all files below a folder, without links within it: what they lead to is there itself."""
-    entries = Entries(folder, lambda name: None)
-    entries.look()
-    return [name for name in entries.files() if is_file(folder, name, disk)]
+    return [name for name in files_below(folder) if is_file(folder, name, disk)]
 
 
 def is_file(folder, name, disk):
@@ -164,6 +162,10 @@ def chosen(folder, asked):
         logdir = os.path.join(within, "logdir")
         facts, step, links = below_logdir(run, logdir, asked, is_alive(folder), disk)
         found += [described(logdir, name, told, "logdir/", disk) for name, told in facts.items()]
+        for inner in folders(within)[1:]:
+            names = names_below(os.path.join(within, inner), disk)
+            told = dict((name, facts.get(name, (CHECKPOINT, None, ""))) for name in names)
+            found += [described(os.path.join(within, inner), name, told[name], inner + "/", disk) for name in names]
         for aside in put_aside_beside(logdir):
             below = (
                 re.sub("^" + re.escape(home_of(logdir)), "logdir", aside)

@@ -113,6 +113,9 @@ def test_each_node_gets_back_what_it_wrote_itself_under_the_same_name(nodes):
     give(here, *of(200), "step-200/rank9.pt")
     assert (there / "logdir/step-200/rank9.pt").read_bytes() == b"node 1"
     assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
+    shutil.rmtree(here / "logdir/step-200")
+    gather(here, 300)
+    assert not list(here.glob("nodes/**/*.pt")), "the program has removed the checkpoint"
 
 
 def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a_while(nodes):
@@ -179,14 +182,60 @@ def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lo
 
 
 def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
-    here, _ = nodes
+    here, there = nodes
+    for folder, content in ((here, b"node 0"), (there, b"node 1")):
+        save(folder / "logdir", "step-200/rank9.pt", content)
     spec = json.loads((here / "job.json").read_text())
-    local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"]}
+    local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"], "names": ["gpu-0", "node"]}
     (here / "job.json").write_text(json.dumps({**spec, **local}))
     argv = (sys.executable, here / "agent", "records.inventory", here, json.dumps(ASKED))
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]
     newest = [one["path"] for one in listed if one["what"] == "newest checkpoint"]
-    assert newest == [f"logdir/{name}" for name in of(200)]
+    both = ["logdir/step-200/rank9.pt", "nodes/node/logdir/step-200/rank9.pt"]
+    assert newest == [*(f"logdir/{name}" for name in of(200)), *both]
+
+
+def test_a_link_in_a_checkpoint_comes_as_its_file_from_elsewhere_and_else_as_a_link(nodes, tmp_path):
+    here, there = nodes
+    save(tmp_path, "elsewhere.pt", b"weights")
+    links = {"rank4.pt": tmp_path / "elsewhere.pt", "rank5.pt": "/only/in/the/container", "rank6.pt": "rank2.pt"}
+    for name, target in links.items():
+        (there / "logdir/step-200" / name).symlink_to(target)
+    gather(here)
+    step = here / "logdir/step-200"
+    assert (step / "rank4.pt").read_bytes() == b"weights" and not (step / "rank4.pt").is_symlink()
+    assert os.readlink(step / "rank5.pt") == "/only/in/the/container"
+    shutil.rmtree(there / "logdir/step-200")
+    (step / "rank4.pt").unlink()
+    (step / "rank4.pt").symlink_to(tmp_path / "elsewhere.pt")
+    (step / "rank6.pt").unlink()
+    (step / "rank6.pt").symlink_to("rank2.pt")
+    give(here, *of(200, range(7)))
+    assert (there / "logdir/step-200/rank4.pt").read_bytes() == b"weights"
+    assert os.readlink(there / "logdir/step-200/rank6.pt") == "rank2.pt"
+    shutil.copytree(AGENT, there / "agent")
+    files = "\0".join(f"logdir/{name}" for name in of(200, range(7)))
+    assert call(here, "checkpoints.replica", "copy", "node", "200", given=files).returncode == 0
+    shutil.rmtree(here / "logdir")
+    (tmp_path / "elsewhere.pt").unlink()
+    assert call(here, "checkpoints.replica", "fetch", "node").returncode == 0
+    assert (step / "rank4.pt").read_bytes() == b"weights"
+    assert (os.readlink(step / "rank5.pt"), os.readlink(step / "rank6.pt")) == ("/only/in/the/container", "rank2.pt")
+
+
+def test_a_checkpoint_of_1200_long_names_is_copied_and_given(nodes):
+    here, there = nodes
+    long = [f"step-200/{'x' * 150}/rank{number}.pt" for number in range(1200)]
+    spec = json.loads((here / "job.json").read_text())
+    spec["checkpoint_options"]["pattern"] = r"step-(?P<step>\d+)"
+    (here / "job.json").write_text(json.dumps(spec))
+    for name in long:
+        save(here / "logdir", name)
+    give(here, *of(200, (0, 1)), *long)
+    assert len(names(there)) == 1202
+    shutil.copytree(AGENT, there / "agent")
+    done = call(here, "checkpoints.replica", "copy", "node", "200", given="\0".join(f"logdir/{name}" for name in long))
+    assert done.returncode == 0 and len(list((there / "copy/logdir").rglob("*.pt"))) == 1200
 
 
 def test_a_part_that_is_lost_with_its_node_makes_the_one_before_the_newest(nodes):

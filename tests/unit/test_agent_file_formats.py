@@ -6,10 +6,11 @@ import pickle
 import struct
 import time
 import zipfile
+from collections import Counter
 
 import pytest
 
-from agent.checkpoints import file_formats
+from agent.checkpoints import entries, file_formats
 from agent.checkpoints.retention import prune
 
 
@@ -161,6 +162,7 @@ def tensors(size):
 
 
 FOLDERS = r"checkpoint-(?P<step>\d+)"
+CKPT = r"ckpt-(?P<step>\d+)"
 
 
 @pytest.mark.parametrize(
@@ -226,6 +228,76 @@ def test_a_distributed_checkpoint_is_whole_with_its_metadata_and_every_file_that
     assert found.suspicion_of("step_20") == "step_20 lacks step_20/.metadata"
     assert found.suspicion_of("step_30") == "step_30 lacks step_30/__2_0.distcp and step_30/__3_0.distcp"
     assert found.newest_whole() == (10, "step_10")
+
+
+def test_a_link_that_leads_nowhere_hides_no_checkpoint(folder):
+    save(folder, "ckpt-10/model.pt")
+    (folder / "ckpt-10" / "config").symlink_to("/workspace/config")
+    found = checkpoints(folder, CKPT)
+    assert found.newest_whole() == (10, "ckpt-10")
+    assert found.files_of("ckpt-10") == ["ckpt-10/config", "ckpt-10/model.pt"]
+    save(folder, "ckpt-20/model.pt")
+    (folder / "ckpt-20" / "base.pt").symlink_to("../ckpt-5/model.pt")
+    found = checkpoints(folder, CKPT)
+    assert found.newest_whole() == (10, "ckpt-10")
+    assert found.suspicion_of("ckpt-20") == "ckpt-20/base.pt leads to ../ckpt-5/model.pt, which is gone"
+
+
+def test_a_folder_elsewhere_that_a_link_leads_to_is_a_checkpoint(folder):
+    save(folder / "elsewhere", "ckpt-30/model.pt")
+    logdir = folder / "logdir"
+    save(logdir, "ckpt-10/model.pt")
+    (logdir / "ckpt-30").symlink_to(folder / "elsewhere" / "ckpt-30")
+    (logdir / "ckpt-40").symlink_to(folder)
+    found = checkpoints(logdir, CKPT)
+    assert found.found()[1:] == [(30, "ckpt-30"), (10, "ckpt-10")]
+    assert found.files_of("ckpt-30") == ["ckpt-30/model.pt"]
+    found.put_aside(found.files_of("ckpt-30"), "torn")
+    (aside,) = folder.glob("logdir.torn-*")
+    assert (aside / "ckpt-30").is_symlink() and (folder / "elsewhere/ckpt-30/model.pt").exists()
+
+
+def counting(called, name):
+    """Return a function of the system that counts how often it is called."""
+    usual = getattr(os, name)
+    return lambda *given, **options: called.update([name]) or usual(*given, **options)
+
+
+def test_a_second_look_reads_only_what_has_changed(folder, monkeypatch):
+    """Counted, not timed: of 2,000 files and ten checkpoints nothing changed."""
+    for number in range(2000):
+        (folder / f"part-{number % 10}").mkdir(exist_ok=True)
+        (folder / f"part-{number % 10}" / f"{number}.txt").touch()
+    for step in range(10):
+        save(folder, f"ckpt-{step}/model.pt")
+    monkeypatch.setattr(entries, "SURE_S", 0)
+    found, called = checkpoints(folder, CKPT), Counter()
+    for name in ("stat", "lstat", "scandir", "listdir"):
+        monkeypatch.setattr(os, name, counting(called, name))
+    found.newest()
+    found.newest()
+    called.clear()
+    found.at_work = False
+    for _ in range(2):
+        found.newest()
+        found.best_whole()
+    assert (called["scandir"], called["listdir"], called["lstat"]) == (0, 0, 0)
+    assert called["stat"] <= 4 * (22 + 1)
+    called.clear()
+    save(folder, "ckpt-11/model.pt")
+    assert found.newest() == (11, "ckpt-11")
+    assert called["scandir"] == 2, "the log folder and the new one"
+
+
+@pytest.mark.parametrize("count", [20, 40])
+def test_pruning_and_listing_look_at_each_checkpoint_once(folder, monkeypatch, count):
+    for step in range(count):
+        save(folder, f"ckpt-{step}/model.pt")
+    found, read = checkpoints(folder, CKPT), Counter()
+    usual = file_formats.flaw
+    monkeypatch.setattr(file_formats, "flaw", lambda path, part: read.update([path]) or usual(path, part))
+    assert len(prune(found)) == count - 2
+    assert set(read.values()) == {1} and len(read) == count
 
 
 def test_what_is_suspected_is_never_removed(folder):

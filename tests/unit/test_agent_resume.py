@@ -11,7 +11,7 @@ from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hurry, let_run, write_job
 
 from agent.checkpoints import resume, tensorflow
-from agent.supervise import health_rules, run_context
+from agent.supervise import health_rules, run_context, shared_folder
 from agent.supervise.monitor import train
 from agent.supervise.prepare import prepare
 from tools.tiny_checkpoint import DATA, save
@@ -225,6 +225,128 @@ def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_
     assert text.startswith("model-3.pt: the program went on from it and ended before its first step; it lies in ")
     (aside,) = folder.glob("logdir.torn-*")
     assert text.endswith(str(aside)) and (aside / "model-3.pt").exists()
+
+
+def on_drive(folder, tmp_path, **job):
+    """Let the log folder be the run's folder on a drive that all nodes mount; return it."""
+    drive = tmp_path / "drive" / folder.name
+    drive.mkdir(parents=True)
+    (folder / "logdir").rmdir()
+    (folder / "logdir").symlink_to(drive)
+    write_job(folder, shared=str(drive), **{**MODELS, **job})
+    return drive
+
+
+def test_on_a_shared_drive_what_is_passed_over_is_put_aside_on_the_drive(folder, run, tmp_path, monkeypatch):
+    drive = on_drive(folder, tmp_path)
+    (drive / "model-1.pt").write_bytes(b"weights")
+    (drive / "model-2.pt").write_bytes(b"")
+    assert resume.latest_checkpoint(run()) == ["logdir/model-1.pt"]
+    (text,) = [event["text"] for event in events_of(folder, "passed_over")]
+    (aside,) = drive.parent.glob(f"{folder.name}.torn-*")
+    assert (aside / "model-2.pt").exists() and text.endswith(f"it lies in {aside}")
+
+
+def test_before_the_first_checkpoint_a_shared_drive_keeps_the_launchers_word(folder, run, tmp_path):
+    drive = on_drive(folder, tmp_path)
+    opened = run()
+    shared_folder.use(opened)
+    (drive / "events.out").write_text("curves")
+    assert resume.latest_checkpoint(opened) == []
+    shared_folder.compare(opened, [])
+    assert [path.name for path in drive.iterdir()] == [shared_folder.WORD]
+    assert list(drive.parent.glob("*.without-checkpoint-*/events.out"))
+
+
+def test_1200_names_on_a_shared_drive_are_compared(folder, run, tmp_path):
+    pattern = {"checkpoint_options": {"pattern": r"step-(?P<step>\d+)"}}
+    drive = on_drive(folder, tmp_path, **pattern)
+    (drive / "step-9" / ("x" * 150)).mkdir(parents=True)
+    for number in range(1200):
+        (drive / "step-9" / ("x" * 150) / f"{number}.pt").write_bytes(b"w")
+    opened = run()
+    shared_folder.use(opened)
+    needed = resume.latest_checkpoint(opened)
+    assert len(needed) == 1200
+    shared_folder.compare(opened, needed)
+    assert shared_folder.lengths_elsewhere(opened, [str(folder / name) for name in needed]) == [1] * 1200
+
+
+def test_a_suspected_checkpoint_is_gone_on_from_where_there_is_no_other_and_the_run_says_so(folder, run):
+    write_job(folder, **MODELS)
+    for step in (1, 2):
+        (folder / "logdir" / f"model-{step}.pt").write_bytes(b"")
+    assert resume.latest_checkpoint(run()) == ["logdir/model-2.pt"]
+    (told,) = events_of(folder, "suspected")
+    assert (told["step"], told["text"]) == (2, "model-2.pt is empty")
+    assert (folder / "logdir" / "model-1.pt").exists()
+
+
+MEGATRON = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"iter_(?P<step>\d+)"}}
+
+
+def test_pointers_are_set_to_what_was_chosen_and_go_to_every_node(folder, run):
+    write_job(folder, **MEGATRON)
+    logdir = folder / "logdir"
+    for step in (1000, 2000, 3000, 4000):
+        (logdir / f"iter_000{step}").mkdir()
+        (logdir / f"iter_000{step}" / "model.pt").write_bytes(b"weights" if step < 4000 else b"")
+    (logdir / "latest_checkpointed_iteration.txt").write_text("4000\n")
+    (logdir / "latest").write_text("/data/x/iter_0004000")
+    (logdir / "last").symlink_to("iter_0004000")
+    (logdir / "counter").write_text("7")
+    needed = resume.latest_checkpoint(run())
+    pointers = ["counter", "last", "latest", "latest_checkpointed_iteration.txt"]
+    assert needed == [f"logdir/{name}" for name in ("iter_0003000/model.pt", *pointers)]
+    assert (logdir / "latest_checkpointed_iteration.txt").read_text() == "3000\n"
+    assert (logdir / "latest").read_text() == "/data/x/iter_0003000"
+    assert os.readlink(logdir / "last") == "iter_0003000"
+    assert (logdir / "counter").read_text() == "7", "no step of a checkpoint"
+
+
+def test_while_a_pointer_names_another_checkpoint_no_sound_one_is_blamed(folder, attempts):
+    own_program(folder)
+    (folder / "logdir" / "latest").write_text("best")
+    tried, why = attempts(2)
+    assert tried == ["model-3.pt", "model-3.pt"]
+    assert "logdir/model-3.pt, but latest names another checkpoint" in why
+
+
+def test_a_program_that_says_why_it_ended_and_nothing_of_loading_has_loaded(folder, attempts):
+    own_program(folder)
+    why = "Traceback (most recent call last):\\n  loss.backward()\\nRuntimeError: out of memory"
+    write_job(
+        folder,
+        train=["false"],
+        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", "{checkpoint}"],
+        reader="json_lines",
+        **MODELS,
+    )
+    assert attempts(2)[0] == ["model-3.pt"] * 2
+
+
+def test_an_attempt_that_lasted_has_loaded_its_checkpoint(folder, attempts, monkeypatch):
+    monkeypatch.setattr(resume, "LOADS_S", 0)
+    own_program(folder)
+    assert attempts(2)[0] == ["model-3.pt"] * 2
+
+
+def test_a_drive_whose_clock_is_ahead_saves_no_checkpoint_from_blame(folder, attempts):
+    own_program(folder)
+    moment = time.time() + 300
+    os.utime(folder / "logdir" / "model-3.pt", (moment, moment))
+    assert attempts(2)[0] == ["model-3.pt", "model-2.pt"]
+
+
+def test_what_is_kept_or_called_best_stays(folder, run):
+    write_job(folder, keep=["model-2.pt"], **MODELS)
+    logdir = folder / "logdir"
+    for step in range(1, 8):
+        (logdir / f"model-{step}.pt").write_bytes(b"weights")
+    (logdir / "best.pt").symlink_to("model-3.pt")
+    (logdir / "trainer_state.json").write_text('{"best_model_checkpoint": "out/model-4.pt"}')
+    resume.latest_checkpoint(run())
+    assert sorted(path.name for path in logdir.glob("model-*")) == [f"model-{step}.pt" for step in (2, 3, 4, 6, 7)]
 
 
 def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder, attempts):
