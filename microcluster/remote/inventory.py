@@ -251,7 +251,7 @@ def _judge(line: bytes, answer: _Answer, node: str) -> None:
 
 
 def _decoded(name: str) -> str:
-    return unquote_to_bytes(name).decode("utf-8", "surrogateescape")
+    return unquote_to_bytes(name).decode("utf-8", "surrogateescape") if "%" in name else name
 
 
 def _limit_small(answer: _Answer) -> None:

@@ -1,6 +1,7 @@
 """One case: a random run on machines that fail, by the agent's own programs, then fetched and asked about by the product's own commands."""
 
 import contextlib
+import fnmatch
 import hashlib
 import importlib
 import io
@@ -196,7 +197,8 @@ class Training:
             if any(_content(program.logdirs[of] / path) == one.content for of in {node, 0}):
                 continue
             del program.truth[key]
-            is_old = one.step is not None and one.step not in stays and str(STEP) not in "".join(self.case.keep)
+            is_kept = any(fnmatch.fnmatchcase(path, pattern) for pattern in self.case.keep)
+            is_old = one.step is not None and one.step not in stays and not is_kept
             if is_old or one.is_pointer:
                 self.played.counts["old ones that a resume removed"] += not one.is_pointer
             else:
