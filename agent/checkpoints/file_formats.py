@@ -14,6 +14,7 @@ import struct
 import zipfile
 from collections import Counter
 
+from agent.checkpoints.entries import prefixes
 from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
 
@@ -56,10 +57,9 @@ class Format(Checkpoints):
 
     def part_of(self, file):
         """Return (step, the path that matches) of the checkpoint that a file belongs to, or None."""
-        parts, pattern = file.split(os.sep), re.compile(self.options["pattern"])
-        for number, part in enumerate(parts):
-            path = os.sep.join(parts[: number + 1])
-            match = pattern.fullmatch(path) or pattern.fullmatch(part)
+        pattern = re.compile(self.options["pattern"])
+        for path in prefixes(file):
+            match = pattern.fullmatch(path) or pattern.fullmatch(os.path.basename(path))
             step = match.group("step") if match else None
             if step and re.fullmatch("[0-9]+", step):
                 return int(step), path
@@ -71,7 +71,7 @@ class Format(Checkpoints):
             why = flaw(self.path(file), file == self.part_of(file)[1])
             if why:
                 return "{} {}".format(file, why)
-        before = self.before(name)
+        before = self.older.get(name)
         why = lack(self.logdir, files) or (fewer(files, self.files_of(before)) if before else "")
         return why and name + why
 
@@ -80,9 +80,7 @@ class Format(Checkpoints):
         files, home = self.entries.files(), os.path.realpath(self.logdir)
         paths = [file for file in files if "best" in file.lower()]
         paths += [os.path.relpath(os.path.realpath(self.path(file)), home) for file in paths]
-        states = [
-            (self.part_of(file) or (-1,))[:1] + (file,) for file in files if os.path.basename(file) == TRAINER_STATE
-        ]
+        states = [(self.part_of(one) or (0,))[:1] + (one,) for one in files if os.path.basename(one) == TRAINER_STATE]
         state = read_json(self.path(max(states)[1])) if states else {}
         words = str(state.get(BEST) if isinstance(state, dict) else "").split(os.sep)
         paths += [os.sep.join(words[number:]) for number in range(len(words))]
@@ -90,16 +88,11 @@ class Format(Checkpoints):
 
     def shared_files(self, name):
         """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
-        parts, links = self.entries.parts(), shape_of(self.part_of(name)[0], name)
+        parts, shape = self.entries.parts(), shape_of(self.part_of(name)[0], name)
         files = [file for file in self.entries.files() if file not in parts]
         files = [file for file in files if name.startswith(os.path.join(os.path.dirname(file), ""))]
-        known = POINTERS + tuple(self.options.get("pointers", "").split())
-        return [
-            file
-            for file in files
-            if os.path.basename(file) in known
-            or (os.path.islink(self.path(file)) and re.search(links, self.said_in(file)))
-        ]
+        links = [file for file in files if os.path.islink(self.path(file)) and re.search(shape, self.said_in(file))]
+        return links + [file for file in files if os.path.basename(file) in POINTERS and file not in links]
 
     def said_in(self, file):
         """Return what a pointer says; nothing where that is no short text."""
@@ -108,7 +101,7 @@ class Format(Checkpoints):
             if os.path.islink(path):
                 return os.readlink(path)
             with open(path) as opened:
-                return opened.read(POINTER_BYTES)
+                return opened.read(POINTER_BYTES) if os.path.getsize(path) < POINTER_BYTES else ""
         except (OSError, ValueError):
             return ""
 

@@ -13,7 +13,7 @@ import time
 
 from agent import inside, spec
 from agent.checkpoints.being_written import STABLE_S, being_written
-from agent.checkpoints.entries import Entries, leads_into, stat_of
+from agent.checkpoints.entries import Entries, leads_into, prefixes, stat_of
 from agent.machine import why_silent
 
 UNREADABLE = 3
@@ -72,7 +72,8 @@ class Checkpoints:
 
     def __init__(self, logdir, options=None):
         self.logdir, self.options = logdir, options or {}
-        self.entries, self.steps, self.names, self.judged = Entries(logdir, self.part_of), [], {}, {}
+        self.entries, self.steps = Entries(logdir, self.part_of), []
+        self.names, self.older, self.judged = {}, {}, {}
 
     def path(self, name):
         return os.path.join(self.logdir, name)
@@ -89,6 +90,7 @@ class Checkpoints:
             self.names = dict((min(files)[0], sorted(file for _, _, file in files)) for files in groups.values())
             named = ((-files[0][1], self.rank_of(min(files)[0]), min(files)[0]) for files in groups.values())
             self.steps = [(-step, name) for step, _, name in sorted(named)]
+            self.older = dict((one[1], older[1]) for one, older in zip(self.steps, self.steps[1:]))
         return list(self.steps)
 
     def files_of(self, name):
@@ -108,34 +110,21 @@ class Checkpoints:
 
     def suspicion_of(self, name):
         """Return why it may be of no use, or an empty text; what has not changed since is not read again."""
-        stats = self.stats_of(name)
-        if not stats:
-            return name + " is gone"
-        before = self.before(name)
-        state = [(file, one.st_size, one.st_mtime_ns, one.st_ino) for file, one in stats.items()]
-        state = sorted(state), before, len(self.files_of(before)) if before else 0
-        if self.judged.get(name, ((), ""))[0] != state:
-            writing = being_written(stats) if self.at_work else []
-            if writing:
-                return writing[0] + " is being written"
-            try:
-                self.judged[name] = state, self.nowhere(stats) or self.flaw_of(name)
-            except OSError as error:  # The program has removed it meanwhile, or the disk does not give it.
-                return "{}: {}".format(name, error)
+        stats, before = self.stats_of(name), self.older.get(name)
+        state = sorted((file, one.st_size, one.st_mtime_ns, one.st_ino) for file, one in stats.items())
+        state = stats and (state, before, len(self.names.get(before, ())))
+        if not stats or self.judged.get(name, ((), ""))[0] == state:
+            return self.judged[name][1] if stats else name + " is gone"
+        writing = being_written(stats) if self.at_work else []
+        if writing:
+            return writing[0] + " is being written"
+        links = [file for file, one in sorted(stats.items()) if stat.S_ISLNK(one.st_mode)]
+        gone = [file + " is a link to what is gone" for file in links if leads_into(self.path(file), self.logdir)]
+        try:
+            self.judged[name] = state, (gone or [self.flaw_of(name)])[0]
+        except OSError as error:  # The program has removed it meanwhile, or the disk does not give it.
+            return "{}: {}".format(name, error)
         return self.judged[name][1]
-
-    def before(self, name):
-        """Return the name of the next older checkpoint, or None."""
-        at = [one for _, one in self.steps].index(name) + 1
-        return self.steps[at][1] if at < len(self.steps) else None
-
-    def nowhere(self, stats):
-        """Return which link leads to a file of the log folder that is gone; one that leads elsewhere may be right for the program."""
-        for file in sorted(file for file, found in stats.items() if stat.S_ISLNK(found.st_mode)):
-            path = self.path(file)
-            if not os.path.exists(path) and leads_into(path, self.logdir):
-                return "{} leads to {}, which is gone".format(file, os.readlink(path))
-        return ""
 
     def flaw_of(self, name):
         """Return what its files say against it, or an empty text."""
@@ -245,17 +234,12 @@ class Checkpoints:
 
     def own(self, files):
         """Return what of the log folder itself holds files: of a folder elsewhere the link to it."""
-        found = set()
-        for file in files:
-            parts = file.split(os.sep)
-            paths = [os.sep.join(parts[: number + 1]) for number in range(len(parts))]
-            found.add(next((path for path in paths if os.path.islink(self.path(path))), file))
-        return sorted(found)
+        links = (next((path for path in prefixes(file) if os.path.islink(self.path(path))), file) for file in files)
+        return sorted(set(links))
 
     def leave(self, files):
         """Remove the folders that held nothing but these files."""
         for file in sorted(files, reverse=True):
-            parts = file.split(os.sep)
-            for depth in range(len(parts) - 1, 0, -1):
+            for path in reversed(prefixes(file)[:-1]):
                 with contextlib.suppress(OSError):
-                    os.rmdir(self.path(os.sep.join(parts[:depth])))
+                    os.rmdir(self.path(path))

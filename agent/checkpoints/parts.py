@@ -36,9 +36,8 @@ REMOVE = 'cd "$0" && xargs -0 -r rm -f -- && find . -mindepth 1 -type d -empty -
 
 def folders(run):
     """Return the log folder and those of what single nodes have written otherwise, below the run's folder."""
-    return ["logdir"] + sorted(
-        os.path.relpath(path, run) for path in glob.glob(os.path.join(glob.escape(run), "nodes", "*", "logdir"))
-    )
+    found = glob.glob(os.path.join(glob.escape(run), "nodes", "*", "logdir"))
+    return ["logdir"] + sorted(os.path.relpath(path, run) for path in found)
 
 
 def gather(run, kept, *nodes):

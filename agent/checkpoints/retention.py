@@ -3,6 +3,8 @@
 import fnmatch
 import os
 
+from agent.checkpoints.entries import prefixes
+
 KEPT = 2
 """The newest one, and the one before in case that it is bad."""
 
@@ -29,7 +31,5 @@ def prune(checkpoints, stays=None, keep=()):
 
 def is_kept(name, patterns):
     """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
-    parts = name.split("/")
-    paths = ["/".join(parts[: number + 1]) for number in range(len(parts))]
     wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
-    return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in wanted)
+    return any(fnmatch.fnmatchcase(path, pattern) for path in prefixes(name) for pattern in wanted)

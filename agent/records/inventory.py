@@ -124,7 +124,7 @@ def below_logdir(run, logdir, asked, at_work, disk=None):
             facts[name] = (EVENTS, step, why)
         elif what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
             facts[name] = (KEPT, step, why)
-    links = links_in(logdir, checkpoints.entries.links(), "logdir/")
+    links = links_in(logdir, checkpoints.entries.files() + sorted(checkpoints.entries.folders), "logdir/")
     facts = dict((name, told) for name, told in facts.items() if is_file(logdir, name, disk))
     return facts, newest[0] if newest else None, links
 

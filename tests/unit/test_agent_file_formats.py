@@ -240,7 +240,7 @@ def test_a_link_that_leads_nowhere_hides_no_checkpoint(folder):
     (folder / "ckpt-20" / "base.pt").symlink_to("../ckpt-5/model.pt")
     found = checkpoints(folder, CKPT)
     assert found.newest_whole() == (10, "ckpt-10")
-    assert found.suspicion_of("ckpt-20") == "ckpt-20/base.pt leads to ../ckpt-5/model.pt, which is gone"
+    assert found.suspicion_of("ckpt-20") == "ckpt-20/base.pt is a link to what is gone"
 
 
 def test_a_folder_elsewhere_that_a_link_leads_to_is_a_checkpoint(folder):
@@ -250,7 +250,7 @@ def test_a_folder_elsewhere_that_a_link_leads_to_is_a_checkpoint(folder):
     (logdir / "ckpt-30").symlink_to(folder / "elsewhere" / "ckpt-30")
     (logdir / "ckpt-40").symlink_to(folder)
     found = checkpoints(logdir, CKPT)
-    assert found.found()[1:] == [(30, "ckpt-30"), (10, "ckpt-10")]
+    assert found.found() == [(30, "ckpt-30"), (10, "ckpt-10")]
     assert found.files_of("ckpt-30") == ["ckpt-30/model.pt"]
     found.put_aside(found.files_of("ckpt-30"), "torn")
     (aside,) = folder.glob("logdir.torn-*")
