@@ -194,7 +194,8 @@ class Training:
         stays = program.steps()[-KEPT:] + ([min(program.steps())] if program.best and program.steps() else [])
         for key, one in list(program.truth.items()):
             node, path = key
-            if any(_content(program.logdirs[of] / path) == one.content for of in {node, 0}):
+            places = [program.logdirs[node] / path, *self._files(f"logdir/{path}")]
+            if any(_content(place) == one.content for place in places):
                 continue
             del program.truth[key]
             is_kept = any(fnmatch.fnmatchcase(path, pattern) for pattern in self.case.keep)
@@ -224,11 +225,13 @@ class Training:
                 self.played.counts["lost with a machine"] += 1
                 self._forget(content)
 
-    def _files(self) -> Iterator[Path]:
+    def _files(self, name: str = "") -> Iterator[Path]:
+        """Yield what lies on the disks, of this name; of a replica only what was received whole."""
         unfinished = [disk / "runs" / RUN / slot for disk in self.machines.disks for slot in SLOTS]
         unfinished = [slot for slot in unfinished if (slot.parent / "copy").resolve() != slot]
         for path in self.machines.place.rglob("*"):
-            if "agent" not in path.parts and not any(path.is_relative_to(slot) for slot in unfinished):
+            is_ours = "agent" in path.parts or any(path.is_relative_to(slot) for slot in unfinished)
+            if not is_ours and str(path).endswith(f"/{name}" if name else ""):
                 yield path
 
     def _forget(self, content: bytes) -> None:

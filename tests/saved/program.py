@@ -210,19 +210,19 @@ class Program:
             return
         if "nowhere" in self.links:
             self._point(logdir / folder / "tokenizer.json", "/opt/in-the-container/tokenizer.json")
-        if "out" in self.links:
-            target = self.outside[node] / f"vocab-{step}.bin"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            content = self.fresh()
-            target.write_bytes(content)
-            self._point(logdir / folder / "vocab.bin", os.path.relpath(target, logdir / folder))
-            self.truth[self.home(node), f"{folder}/vocab.bin"] = Saved(content, step)
         if "folder" in self.links and not (logdir / folder).is_symlink():
             home = self.outside[node] / os.path.basename(folder)
             shutil.rmtree(home, ignore_errors=True)
             home.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(logdir / folder, home)
             (logdir / folder).symlink_to(os.path.relpath(home, logdir))
+        if "out" in self.links:
+            target = self.outside[node] / f"vocab-{step}.bin"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            content = self.fresh()
+            target.write_bytes(content)
+            self._point(logdir / folder / "vocab.bin", os.path.relpath(target, (logdir / folder).resolve()))
+            self.truth[self.home(node), f"{folder}/vocab.bin"] = Saved(content, step)
 
     @staticmethod
     def _point(link: Path, target: str) -> None:
