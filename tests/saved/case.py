@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import random
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,7 @@ from agent.supervise.prepare import prepare
 from core.plain_text import printable
 from microcluster.commands import status, unsaved_work
 from microcluster.setup import environment
-from tests.saved.machines import RUN, STACK, Machines
+from tests.saved.machines import RUN, STACK, Forked, Machines
 from tests.saved.program import FORMS, POINTERS, Program
 
 fetching = importlib.import_module("microcluster.commands.fetch")  # In its package the name is the command's.
@@ -122,6 +123,11 @@ def _attempt(chance: random.Random, nodes: int, *, is_last: bool) -> Attempt:
 
 def play(case: Case, place: Path) -> Played:
     """Carry out a case in a folder of its own."""
+    with mock.patch.object(subprocess, "Popen", Forked):
+        return _play(case, place)
+
+
+def _play(case: Case, place: Path) -> Played:
     played = Played()
     pattern = FORMS[case.form]
     machines = Machines(place / "machines", case.nodes, shared=case.shared, pattern=pattern, keep=case.keep)
@@ -290,7 +296,8 @@ def _product(machines: Machines, place: Path) -> Iterator[io.StringIO]:
 
 
 def _check_question(wanted: list[tuple[str, bytes]], played: Played) -> None:
-    asked, listed = unsaved_work.what_would_be_lost(STACK), fetching.unfetched_runs(STACK)
+    (cluster, outcome), listed = status.observed(STACK), fetching.unfetched_runs(STACK)
+    asked = unsaved_work.judge(cluster.run, outcome, listed)
     played.log.append(f"asked: {asked}")
     if wanted and not asked:
         played.flaws.append("nothing was asked before the machines go")

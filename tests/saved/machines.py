@@ -1,17 +1,21 @@
 """The machines of a case: a folder plays the disk of each, and a script plays ssh between them; the run's files are the real ones."""
 
+import contextlib
+import importlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import agent
-from agent.supervise.run_context import Run
+from agent.supervise.run_context import ENTER, Run
 from components.cluster import facts_of
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -22,7 +26,7 @@ from microcluster.remote.connection import command_bytes
 from microcluster.remote.errors import CommandError, Completed
 from microcluster.remote.host import ANSWER_BYTES, NO_FILE, Host, RemoteError
 
-STACK, WORD, RUN = "saved", "0a1b2c", "0123456789ab"
+STACK, WORD, RUN, FAILED = "saved", "0a1b2c", "0123456789ab", 1
 AGENT = Path(agent.__file__).parent
 SECTIONS = {
     "cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
@@ -34,7 +38,8 @@ eval "$(printf %s "$2" | LC_ALL=C sed "s,{place}/10.0.0.1/,{place}/$1/,g")"
 """
 """The line says the launcher's folder, as everything lies at the same place on all machines."""
 PYTHON = '#!/bin/sh\nexec {} -S -E "$@"\n'
-"""Starts in half the time."""
+LONGEST_WORD = 128 << 10
+"""Bytes of one argument of a program on Linux; the line that sshd gives a shell is one."""
 
 
 class Machines:
@@ -141,6 +146,82 @@ class Node(Host):
             raise RemoteError(f"{doing}: {why}")
 
     def _ended(self, argv: Sequence[str], stdin: bytes) -> "subprocess.CompletedProcess[bytes]":
-        line = command_bytes(self._line([word.replace(*self.moved) for word in argv]))
-        home = {**os.environ, "PATH": f"{self.moved[1]}runs/{RUN}/environment/bin:{os.environ['PATH']}"}
-        return subprocess.run([b"sh", b"-c", line], input=stdin, capture_output=True, check=False, env=home)
+        words = [word.replace(*self.moved) for word in argv]
+        if len(command_bytes(self._line(words))) >= LONGEST_WORD:
+            return subprocess.CompletedProcess(words, 126, b"", b"Argument list too long")
+        enter = ["sh", "-c", ENTER, "/", f"{self.moved[1]}runs/{RUN}/environment/bin"]
+        return subprocess.run(enter + words, input=stdin, capture_output=True, check=False)
+
+
+class Forked(subprocess.Popen):
+    """A program of the agent in a fork that has everything imported, in place of a new Python; every other program is itself."""
+
+    def _execute_child(self, args, *rest):
+        """Take the pipes of Popen's own, which gives them in this order since Python 3.11."""
+        (_, _, _, _, folder, environment, _, _, _), (read, write_in, read_out, write, _, errors) = rest[:9], rest[9:15]
+        words = [os.fsdecode(word) for word in args]
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = FAILED
+            try:
+                for number, end in enumerate((read, write, errors)):
+                    if end != -1:
+                        os.dup2(end, number)
+                os.closerange(3, 256)
+                os.chdir(folder or ".")
+                os.environ.update(environment or {})
+                code = become(words)
+            except SystemExit as ended:
+                code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+                print(ended.code if isinstance(ended.code, str) else "", file=sys.stderr, end="")
+            except BaseException:  # noqa: BLE001 - printed as Python does
+                traceback.print_exc()
+            finally:
+                for stream in (sys.stdout, sys.stderr):
+                    with contextlib.suppress(OSError):
+                        stream.flush()
+                os._exit(code or 0)
+        self._child_created = True
+        for end in {read, write, errors} - {-1} - self._given(rest):
+            os.close(end)
+
+    def _given(self, rest):
+        """Return the descriptors that are the caller's own files."""
+        read, write_in, read_out, write, read_error, errors = rest[9:15]
+        pairs = ((read, write_in), (write, read_out), (errors, read_error))
+        return {end for end, other in pairs if other == -1} - {end for end, other in pairs if other != -1}
+
+
+def become(words: list[str]) -> int | None:
+    """Be a command in a forked process: what only starts another one is skipped."""
+    while True:
+        match words:
+            case ["env", *rest]:
+                while "=" in rest[0] or rest[0] == "-u":
+                    name, _, value = rest.pop(0).partition("=")
+                    os.environ.update({name: value} if value else {rest.pop(0): ""})
+                words = rest
+            case ["timeout", _, _, *rest] | ["nice", *rest]:
+                words = rest
+            case ["sh", "-c", line, folder, path, *rest] if line == ENTER:
+                os.chdir(folder)
+                os.environ["PATH"] = f"{path}:{os.environ['PATH']}"
+                words = rest
+            case ["sh", script, address, line] if script.endswith("/ssh"):
+                place = os.path.dirname(script)
+                words = shlex.split(line.replace(f"{place}/10.0.0.1/", f"{place}/{address}/"))
+            case ["python" | "python3", *rest]:
+                return _python(rest)
+            case _:
+                os.execvp(words[0], words)
+
+
+def _python(words: list[str]) -> int | None:
+    """Run a module of the agent, or a program that was sent."""
+    sys.stdin, sys.stdout, sys.stderr = (open(end, mode, closefd=False) for end, mode in ((0, "r"), (1, "w"), (2, "w")))
+    if words[0].endswith("/agent"):
+        return importlib.import_module(f"agent.{words[1]}").main(*words[2:])
+    program = sys.stdin.read() if words[0] == "-" else words[1]
+    sys.argv = [words[0], *words[1 if words[0] == "-" else 2 :]]
+    exec(compile(program, "sent", "exec"), {"__name__": "__main__"})  # noqa: S102 - the product's own
+    return 0
