@@ -43,7 +43,9 @@ class CheckpointWatch:
 
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
-        self.checkpoints.at_work = not last
+        if last:  # With nothing known from before: the time of a folder may not show its last change.
+            self.checkpoints = self.run.checkpoints
+            self.checkpoints.at_work = False
         try:
             self._gather(last)
             newest, best = self.checkpoints.newest(), self.checkpoints.best_whole()

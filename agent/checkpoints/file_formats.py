@@ -92,7 +92,7 @@ class Format(Checkpoints):
         files = [file for file in self.entries.files() if file not in parts]
         files = [file for file in files if name.startswith(os.path.join(os.path.dirname(file), ""))]
         links = [file for file in files if os.path.islink(self.path(file)) and re.search(shape, self.said_in(file))]
-        return links + [file for file in files if os.path.basename(file) in POINTERS and file not in links]
+        return sorted(set(links).union(file for file in files if os.path.basename(file) in POINTERS))
 
     def said_in(self, file):
         """Return what a pointer says; nothing where that is no short text."""

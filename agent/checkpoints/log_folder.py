@@ -58,7 +58,7 @@ def put_aside_beside(logdir):
 class Checkpoints:
     """The checkpoints in a log folder, of which there are none: a format says which files are one.
 
-    What is said of one by its name holds for the last look, which `found` makes.
+    What is said of them holds for the last look, which `found`, `newest_whole` and `newest` make.
     """
 
     is_read_back = False
@@ -168,10 +168,11 @@ class Checkpoints:
 
     def regular(self, best=False):
         """Return [(step, name)] of the regular checkpoints, or of the best models, newest first."""
-        return [(step, name) for step, name in self.found() if self.is_best(name) == best]
+        return [(step, name) for step, name in self.steps or self.found() if self.is_best(name) == best]
 
     def newest_whole(self):
         """Return (step, name) of the newest regular checkpoint without a suspicion, or None."""
+        self.found()
         return next((one for one in self.regular() if not self.suspicion_of(one[1])), None)
 
     def newest(self):

@@ -28,7 +28,7 @@ OVER = "over"
 GATHERED, COMPARED = "gathered.json", "compared.json"
 """{file of a checkpoint: the node that it came from} since the ranks have begun; and {node: {file: its size and time}} of what lies here too."""
 NEEDED = "needed.json"
-"""The files of the run's folder that every node needs to go on."""
+"""The files of the log folder that every node needs to go on, and all parts of checkpoints that were here when that was chosen."""
 HASHES = 'cd "$0" && { xargs -0 -r sha256sum -b -- || true; }'
 HASH_DIGITS = 64
 REMOVE = 'cd "$0" && xargs -0 -r rm -f -- && find . -mindepth 1 -type d -empty -delete'
@@ -145,13 +145,14 @@ def bring(run, node, names, there, target):
 
 
 def give(run, node):
-    """Let the log folder of a node hold what it needs and no other part of a checkpoint; what is the same there is not sent again."""
+    """Let the log folder of a node hold what it needs and of what else is known here nothing; what is the same there is not sent again."""
     there, checkpoints = listed(run, node), checkpoints_in(run)
     with open(os.path.join(run, NEEDED)) as file:
-        names = json.load(file)
+        names, known = json.load(file)
     others = sorted(set(there).difference(names))
     if checkpoints.any_node_writes:  # What the program has written there beside its checkpoints is nowhere else.
-        others = [name for name in others if checkpoints.part_of(name)]
+        aside = [name for place in put_aside_beside(checkpoints.logdir) for name in files_below(place)]
+        others = sorted(set(others).intersection(known + aside))
     ask(run, node, "rm", ["sh", "-c", REMOVE, os.path.join(run, "logdir")], text("\0".join(others)))
     own = os.path.join(run, own_folder(run, node))
     theirs = [name for name in names if os.path.lexists(os.path.join(own, name))]

@@ -205,11 +205,12 @@ def main(folder, given):
     checkpoints.at_work = False
     os.makedirs(checkpoints.logdir, exist_ok=True)
     chosen, passed = checkpoints.choose(lambda name: is_readable(folder, checkpoints, name), refused)
+    here = sorted(checkpoints.entries.parts())
     if passed:
         aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
         aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
     is_settled = final or not ((chosen and chosen[2]) or set(passed).difference(refused))
     keep = spec.read(os.path.join(folder, spec.FILE)).keep
     needed = settle(checkpoints, chosen, keep) if is_settled else None
-    write_whole(os.path.join(inside(folder), NEEDED), json.dumps(needed))
+    write_whole(os.path.join(inside(folder), NEEDED), json.dumps([needed, here]))
     print(json.dumps([chosen, needed, sorted(passed.values()), aside]))

@@ -15,10 +15,11 @@ def prune(checkpoints, stays=None, keep=()):
     The newest regular ones stay, the best model and the newest one, what the program calls its best, what a pattern of ``keep`` names,
     ``stays``, which is gone on from, and all that there is a suspicion against. No process of the run may be at work.
     """
+    found = checkpoints.found()
     whole = [name for _, name in checkpoints.regular() if not checkpoints.suspicion_of(name)]
     best, called_best = checkpoints.best_whole(), checkpoints.called_best()
     stay = [stays] + whole[:KEPT] + best[:1] + [checkpoints.best()]
-    stay += [name for step, name in checkpoints.found() if step in called_best]
+    stay += [name for step, name in found if step in called_best]
     stay += [name for name in whole + best if any(is_kept(file, keep) for file in checkpoints.files_of(name))]
     old = [name for name in whole + best if name not in stay]
     half = checkpoints.half_written()

@@ -8,6 +8,7 @@ set's folder) and ``names`` (files of it). A file that is still being written is
 """
 
 import contextlib
+import glob
 import json
 import os
 import re
@@ -104,18 +105,15 @@ def below_logdir(run, logdir, asked, at_work, disk=None):
     """Return {name: (what it is, its step, the suspicion)} of the log folder, the step of the newest checkpoint, and the links."""
     checkpoints = checkpoints_of(run, logdir)
     checkpoints.at_work = at_work
-    found, half = checkpoints.found(), set(checkpoints.half_written())
-    if asked["first"]:
-        newest, best = checkpoints.newest_whole(), checkpoints.best()
-        newest = newest or next(iter(checkpoints.regular()), None)
-    else:  # The first node has said which one it is.
-        newest, best = (
-            next((pair for pair in found if checkpoints.any_node_writes and pair[0] == asked["step"]), None),
-            None,
-        )
+    newest, best = checkpoints.newest_whole(), checkpoints.best()
+    newest, found, regular = newest or next(iter(checkpoints.regular()), None), checkpoints.steps, checkpoints.regular()
+    if not asked["first"]:  # The first node has said which one it is.
+        steps = [asked["step"]] if checkpoints.any_node_writes else []
+        newest, best = next((pair for pair in found if pair[0] in steps), None), None
+    half = set(checkpoints.half_written())
     facts = dict((name, (HALF if name in half else SMALL, None, "")) for name in checkpoints.entries.files())
     for step, name in found:
-        is_newer = newest and step > newest[0] and (step, name) == checkpoints.regular()[0]
+        is_newer = newest and step > newest[0] and (step, name) == regular[0]
         what = BEST if name == best else NEWEST if (step, name) == newest else SUSPECTED if is_newer else CHECKPOINT
         names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
         facts.update(dict.fromkeys(names, (what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
@@ -184,10 +182,17 @@ def chosen(folder, asked):
         program = None  # The whole disk is no program's folder.
     names = [name for name in names_below(program) if "program/" + name not in run.files] if program else []
     for name in names:
-        told = (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")
-        found.append(described(program, name, told, "program/"))
+        one = described(program, name, (KEPT if is_kept(name, run.keep) else PROGRAM, None, ""), "program/")
+        if one and (one["what"] == KEPT or one["written"] >= began(folder)):
+            found.append(one)
     found += [described(asked["data"], name, (VOCABULARY, None, ""), "data/") for name in asked["names"]]
     return run, found, step, links, silent
+
+
+def began(folder):
+    """Return when the oldest file of a run's folder was written: what is older in the program's folder is none of its results."""
+    paths = [path for where in ("*", "agent/*") for path in glob.glob(os.path.join(glob.escape(folder), where))]
+    return int(min(os.path.getmtime(path) for path in paths if os.path.isfile(path)))
 
 
 def described(folder, name, told, below="", disk=None):

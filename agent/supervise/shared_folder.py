@@ -11,7 +11,7 @@ ASK_TIMEOUT_S = 30
 SEEN_TIMEOUT_S = 20
 """A drive may show its files with delay: five seconds and more with the caches of a network mount."""
 READ = 'cat "$0/' + WORD + '"'
-LENGTHS = 'for file; do wc -c < "$file" 2>/dev/null || echo 0; done'
+LENGTHS = 'for file; do { wc -c < "$file"; } 2>/dev/null || echo 0; done'
 ASK_LENGTHS = ["xargs", "-0", "sh", "-c", LENGTHS, "lengths"]
 """Prints the length of each file that standard input names, 0 where there is none."""
 

@@ -83,6 +83,26 @@ def test_a_new_best_model_alone_is_copied_too(folder, watch):
     assert watching.rules.newest == (1, "model.ckpt-1"), "a checkpoint is life"
 
 
+def test_a_run_that_ends_with_a_suspected_checkpoint_says_so_and_copies_the_whole_one(folder, watch):
+    watching = watch(**MODELS)
+    save_file(folder / "logdir", "model-3.pt")
+    save_file(folder / "logdir", "model-4.pt", b"")
+    watching.look(last=True)
+    assert [(event["step"], event["text"]) for event in events_of(folder, "suspected")] == [(4, "model-4.pt is empty")]
+    assert copies(folder) == ["10.0.0.1 3 logdir/model-3.pt"]
+
+
+def test_a_suspected_checkpoint_alone_is_announced_and_copied_once_it_was_quiet(folder, watch):
+    watching = watch(**MODELS)
+    save_file(folder / "logdir", "model-4.pt", b"", age_s=5)
+    watching.look()
+    assert events_of(folder, "checkpoint") == []
+    save_file(folder / "logdir", "model-4.pt", b"", age_s=60)
+    watching.look()
+    assert [event["suspicion"] for event in events_of(folder, "checkpoint")] == ["model-4.pt is empty"]
+    assert copies(folder) == ["10.0.0.1 4 logdir/model-4.pt"]
+
+
 def test_a_copy_that_fails_is_an_alarm(folder, watch):
     watching = watch(copy=["sh", "-c", "echo no route to host; exit 255"])
     save(folder / "logdir", "model.ckpt-1")

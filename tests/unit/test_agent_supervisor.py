@@ -38,8 +38,11 @@ def test_a_run_goes_through_its_phases_to_a_finished_end_and_more_steps_go_on_fr
     outcome = carry_out(folder, last=6)
     assert (outcome.state, outcome.step) == ("finished", 6)
     assert "Restored checkpoint" in (folder / "job.log").read_text()
-    given = "10.0.0.1\n10.0.0.1 logdir/checkpoint logdir/model.ckpt-3.index\n"
-    assert (folder / "placed").read_text() == given
+    given = [
+        ["checkpoint", "model.ckpt-3.index"],
+        ["model.ckpt-3.data-00000-of-00001", "model.ckpt-3.index", "model.ckpt-3.meta"],
+    ]
+    assert (folder / "placed").read_text().splitlines()[1] == f"10.0.0.1 {json.dumps(given)}"
 
 
 def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):

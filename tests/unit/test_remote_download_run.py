@@ -206,6 +206,10 @@ def test_what_was_put_aside_is_listed_wherever_it_lies(tmp_path: Path) -> None:
 def test_what_the_program_wrote_in_its_folder_is_listed(tmp_path: Path) -> None:
     write(tmp_path, "program/train.py", "program/out/model.bin")
     fields = {"program_folder": str(tmp_path / "program"), "files": ["program/train.py"], **OWN}
+    write(tmp_path, "program/of_the_image.py")
+    write(tmp_path, "word")
+    for name, moment in (("program/of_the_image.py", 10), ("word", 20)):
+        os.utime(tmp_path / name, (moment, moment))
     (one,) = described(tmp_path, **fields)["left"]
     assert (one["path"], one["what"]) == ("program/out/model.bin", "program file")
 

@@ -117,7 +117,7 @@ class Life:
         if event["event"] == "copied":
             self.copied.append((self.now, int(str(event["step"]))))
 
-    def ask(self, argv: Sequence[str], timeout_s: float, marked: bool) -> tuple[int, str]:
+    def ask(self, argv: Sequence[str], timeout_s: float, marked: bool, given: bytes) -> tuple[int, str]:
         """Take the time of one copy."""
         self.now += self.setting.copy_s
         self.pass_to(self.now)
