@@ -303,7 +303,7 @@ def _check_question(wanted: list[tuple[str, bytes]], played: Played) -> None:
         played.flaws.append("nothing was asked before the machines go")
     named = [text for one in listed for text in (*one["unfetched"], *one["silent"])]
     for path, content in wanted:
-        if not any(printable(path[-40:]) in text and decimal(len(content)) in text for text in named):
+        if not any(printable(path[:60]) in text and decimal(len(content)) in text for text in named):
             played.flaws.append(f"{printable(path)} was not named in the question")
 
 
