@@ -200,12 +200,13 @@ class Training:
         stays = program.steps()[-KEPT:] + ([min(program.steps())] if program.best and program.steps() else [])
         for key, one in list(program.truth.items()):
             node, path = key
-            places = [program.logdirs[node] / path, *self._files(f"logdir/{path}")]
-            if any(_content(place) == one.content for place in places):
+            if any(_content(program.logdirs[of] / path) == one.content for of in (node, 0)):
                 continue
-            del program.truth[key]
             is_kept = any(fnmatch.fnmatchcase(path, pattern) for pattern in self.case.keep)
             is_old = one.step is not None and one.step not in stays and not is_kept
+            if not (is_old or one.is_pointer) and one.content in map(_content, self._files(f"logdir/{path}")):
+                continue
+            del program.truth[key]
             if is_old or one.is_pointer:
                 self.played.counts["old ones that a resume removed"] += not one.is_pointer
             else:
