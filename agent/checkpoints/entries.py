@@ -17,7 +17,7 @@ Listed = namedtuple("Listed", "identity changed since listed files folders parts
 
 
 class Entries:
-    """What lies below ``top``; ``part_of`` tells of a path which checkpoint it is a part of, or None."""
+    """The entries below ``top``; ``part_of`` tells of a path which checkpoint it is a part of, or None."""
 
     def __init__(self, top, part_of=lambda name: None):
         self.top, self.part_of, self.folders = top, part_of, {}

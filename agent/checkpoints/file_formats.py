@@ -27,13 +27,13 @@ WEIGHTS = ZIPPED + (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", "
 METADATA, SHARD, SHARDS = ".metadata", ".distcp", re.compile(rb"__\d+_\d+\.distcp")
 """Of torch's distributed checkpoints: written last, and it names the files of all ranks."""
 TRAINER_STATE, TRAINER = "trainer_state.json", "training_args.bin"
-"""What Hugging Face's Trainer writes last, and what it always writes before; other programs have files like its other ones."""
+"""The last file of Hugging Face's Trainer, and one that it always writes before; other programs have files like its other ones."""
 BEST = "best_model_checkpoint"
-"""How the Trainer's state names the best checkpoint, by a path."""
+"""The key of the best checkpoint's path in the Trainer's state."""
 WITH_TRAINER = re.compile(r"optimizer\.pt|scheduler\.pt|rng_state(_\d+)?\.pth")
-"""What the Trainer writes beside the model in a checkpoint, and not when a model alone is saved."""
+"""Files of the Trainer in a checkpoint, and not where a model alone is saved."""
 OF_RANK = re.compile(r"__\d+_\d+\.distcp|-\d+-of-\d+|(?:rank|shard|rng_state|random_states)[-_]?\d+")
-"""How a file or folder of one rank or shard is named, in all of which a checkpoint is complete; samples and plots are numbered too."""
+"""Names of files and folders of one rank or shard, of which a checkpoint needs all; samples and plots are numbered too."""
 POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "checkpoint", "counter")
 """Files in which DeepSpeed, Megatron, Detectron2, TensorFlow and others say which checkpoint they go on from."""
 POINTER_BYTES = 1 << 16
@@ -133,7 +133,7 @@ class Format(Checkpoints):
 def shape_of(step, name):
     """Return the pattern of the part of a checkpoint's name that has its step, with any numbers."""
     named = [part for part in name.split(os.sep) if re.search(r"(?<!\d)0*{}(?!\d)".format(step), part)]
-    return re.sub(r"\d+", r"\\d+", re.escape(named[-1]))
+    return re.sub(r"\d+", r"\\d+", re.escape((named or [os.path.basename(name)])[-1]))
 
 
 def pointing_at(text, step, name, known):

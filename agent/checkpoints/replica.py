@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 NONE = "none"
 """What is printed for a node without a replica; no output at all is no answer."""
 LINKED = "-> "
-"""How the manifest says that a file is a link, in place of a hash."""
+"""The beginning of a link's target, which stands in the manifest in place of a hash."""
 SPOILT = 3
 """The exit code when the replica arrived and none of its checkpoints is as it was."""
 CURVES = "events."

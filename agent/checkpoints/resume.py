@@ -30,7 +30,7 @@ TRACEBACK, LOADING = (
     "Traceback (most recent call last)",
     re.compile(r"(?i)checkpoint|restor|resum|\bload|pickl|state_dict|zip|corrupt|truncat"),
 )
-"""How Python begins to say why a program ended, and the words without which it was not about loading."""
+"""The first words of Python's last message, and words one of which is in it when a checkpoint could not be loaded."""
 NOT_BROUGHT_BACK = "not-brought-back"
 """There may be a newer checkpoint on another machine and it cannot be had."""
 NOT_LOADED = "not_loaded.json"

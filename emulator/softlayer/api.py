@@ -65,7 +65,7 @@ class SoftLayer(api.Api):
 
     def check(self, call: Call) -> User:
         """The user, whose credentials and rights are good for the call."""
-        user = users.of(self.account.settings, call.credentials)
+        user = users.of(self.account, call.credentials)
         users.check(user, call)
         if find_method(call) is None:
             raise not_emulated(call.service, call.method)

@@ -30,11 +30,10 @@ def fees_of(account: Account, prices: Iterable[Price]) -> list[Fee]:
     return [Fee(account.next_id(), each.category, each.description, str(each.hourly)) for each in prices]
 
 
-def period_start(account: Account, item: BillingItem) -> float:
-    """The start of the billing period that an item shows: the current one, or a closed item's last."""
-    until = account.now if item.closed is None else min(item.closed, account.now)
+def period_start(account: Account, item: BillingItem, moment: float) -> float:
+    """Start of the billing period that contains ``moment``, or of the item where that is later."""
     first = float(account.store.facts[BILLED_SINCE])
-    months = anniversaries_before(first, until)
+    months = anniversaries_before(first, moment)
     return max(item.opened, anniversary(first, months)) if months else item.opened
 
 
@@ -59,6 +58,12 @@ def periods(item: BillingItem, until: float) -> int:
     return 1 + anniversaries_before(item.opened, until)
 
 
+def recent_periods(account: Account, item: BillingItem, moment: float) -> int:
+    """Hours, or months, that are charged in the billing period that contains ``moment``; earlier ones are on their invoices."""
+    begun = period_start(account, item, moment)
+    return periods(item, moment) - (periods(item, begun) if begun > item.opened else 0)
+
+
 def rate(item: BillingItem, fees: Iterable[Fee]) -> Decimal:
     """The dollars for parts of an item in each of its periods."""
     return per_hour(fees) if item.hourly else sum(map(per_month, fees), Decimal())
@@ -77,6 +82,15 @@ def per_hour(fees: Iterable[Fee]) -> Decimal:
 def per_month(fee: Fee) -> Decimal:
     """The dollars per month of one part."""
     return load_catalog().monthly(Decimal(fee.hourly))
+
+
+def due_next(account: Account) -> Decimal:
+    """The dollars of the next invoice up to now."""
+    now = account.now
+    charges = (
+        rate(each, each.fees) * recent_periods(account, each, now) for each in account.store.billing_items.read_all()
+    )
+    return sum(charges, Decimal()).quantize(CENT)
 
 
 def bill(account: Account) -> Decimal:

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from emulator.softlayer.faults import BAD_REQUEST, INVALID_PARAMETERS, Fault, invalid_value, not_found
+from emulator.softlayer.faults import BAD_REQUEST, INVALID_PARAMETERS, Fault, invalid_value, lacks, not_found
 from emulator.store import Table
 
 SERVICE_PREFIX = "SoftLayer_"
@@ -84,7 +84,7 @@ def identifier(call: Call) -> int:
     if call.identifier in (None, ""):
         raise Fault(BAD_REQUEST, f"{call.service}::{call.method} needs the id of an object (InitParameters).")
     if not str(call.identifier).isdigit():
-        raise not_found(call.identifier)
+        raise lacks(f"the id '{call.identifier}': only numbers")
     return int(call.identifier)
 
 

@@ -32,6 +32,7 @@ class Datacenter:
 
     id: int
     name: str
+    long_name: str
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Router:
     id: int
     hostname: str
     datacenter: Datacenter
-    pod: int
+    pod: str
 
     @property
     def private(self) -> bool:
@@ -57,6 +58,8 @@ class Flavor:
     key_name: str
     gpu_model: str
     gpu_count: int
+    cores: int
+    memory_gb: int
     boot_gb: int
     san: bool
     sold_in: frozenset[str]
@@ -73,6 +76,7 @@ class Image:
     virtualization: str
     cloud_init: bool
     boot_gb: int
+    system: int  # the price of its operating system
     foreign: bool = False
 
 
@@ -83,11 +87,14 @@ class Catalog:
     currency: str
     hours_per_month: int
     package_id: int
+    package_key: str
     datacenters: tuple[Datacenter, ...]
     routers: tuple[Router, ...]
     flavors: tuple[Flavor, ...]
     images: tuple[Image, ...]
     systems: dict[str, Price]  # by each of the reference codes that mean one
+    software: dict[int, dict[str, Any]]  # the description of a system, by the id of its price
+    categories: dict[str, dict[str, Any]]  # by their codes
     included: tuple[Price, ...]
     sized: dict[tuple[str, int], Price]  # disks and ports, by category and capacity
 
@@ -126,11 +133,20 @@ def load_catalog(price_factor: float = 1.0) -> Catalog:
         currency=raw["currency"],
         hours_per_month=raw["hours_per_month"],
         package_id=raw["package_id"],
+        package_key=raw["package_key"],
         datacenters=datacenters,
         routers=tuple(router for number, each in enumerate(datacenters, 1) for router in _routers(number, each)),
         flavors=tuple(_flavor(key, row, raw) for key, row in raw["flavors"].items()),
         images=tuple(Image(**row) for row in raw["images"]),
         systems={code: _price(row, "os") for row in raw["systems"] for code in row["codes"]},
+        software={
+            row["price"]: {
+                **{"manufacturer": row["manufacturer"], "name": row["manufacturer"], "version": row["version"]},
+                **{"id": row["price"], "longDescription": row["description"], "referenceCode": row["codes"][0]},
+            }
+            for row in raw["systems"]
+        },
+        categories={code: {"categoryCode": code, **row} for code, row in raw["categories"].items()},
         included=tuple(_price(row, row["category"]) for row in raw["included"]),
         sized={(price.category, price.capacity): price for price in _sized(raw)},
     )
@@ -148,7 +164,12 @@ def _with_fees(rows: Any, factor: Decimal) -> Any:
 def _routers(number: int, datacenter: Datacenter) -> Iterator[Router]:
     for kind, offset in LINKS:
         for pod in range(1, PODS_PER_DATACENTER + 1):
-            yield Router(1000 * number + offset + pod, f"{kind}{pod:02d}a.{datacenter.name}", datacenter, pod)
+            yield Router(
+                id=1000 * number + offset + pod,
+                hostname=f"{kind}{pod:02d}a.{datacenter.name}",
+                datacenter=datacenter,
+                pod=f"{datacenter.name}.pod{pod:02d}",
+            )
 
 
 def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:
@@ -160,6 +181,8 @@ def _flavor(key: str, row: dict[str, Any], raw: dict[str, Any]) -> Flavor:
         key_name=key,
         gpu_model=gpu["model"],
         gpu_count=gpus,
+        cores=cores,
+        memory_gb=memory_gb,
         boot_gb=row["boot_gb"],
         san=row["storage"] == "SAN",
         sold_in=frozenset(gpu["sold_in"]),

@@ -42,7 +42,7 @@ def read_template(account: Account, template: Any) -> GuestOrder:
         flavor=flavor,
         system=_system(account, template),
         image=None,
-        disks=_disks(template),
+        disks=_disks(template, flavor),
         port_speed=port_speed_of(template) or DEFAULT_PORT_SPEED,
         hourly=bool(template.get("hourlyBillingFlag")),
         ssh_key_ids=tuple(number(key.get("id"), "sshKeys.id") for key in template.get("sshKeys") or []),
@@ -127,13 +127,13 @@ def _system(account: Account, template: dict[str, Any]) -> Price:
     return account.catalog.systems[code]
 
 
-def _disks(template: dict[str, Any]) -> tuple[Disk, ...]:
-    """The disks beside the first one, by their device numbers."""
+def _disks(template: dict[str, Any], flavor: Flavor) -> tuple[Disk, ...]:
+    """The disks beside the flavor's own, which the official client names as well, by their device numbers."""
     disks = []
     for each in template.get("blockDevices") or []:
         capacity = number(_below(each, "diskImage", "capacity"), "blockDevices.diskImage.capacity")
         disks.append(Disk(number(each.get("device"), "blockDevices.device"), capacity))
-    return tuple(sorted(disks, key=lambda each: each.device))
+    return tuple(sorted((each for each in disks if each != Disk(0, flavor.boot_gb)), key=lambda each: each.device))
 
 
 def _below(value: Any, *names: str) -> Any:

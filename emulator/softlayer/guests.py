@@ -10,10 +10,10 @@ from emulator.softlayer.records import BillingItem, Component, Guest, Order, Vla
 PENDING, APPROVED, COMPLETED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "COMPLETED", "REFUSED", "CANCELLED"
 
 
-def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
+def place(account: Account, orders: list[GuestOrder], username: str) -> tuple[Order, list[Guest]]:
     """Accept an order whole or not at all; build and bill its guests now, or hold it for approval."""
     check_room(account, orders)
-    record = Order(account.next_id(), account.now, [])
+    record = Order(account.next_id(), account.now, [], username)
     account.store.orders[record.id] = record
     guests = [_ordered(account, order, record) for order in orders]
     if account.settings.approval == "pending":
@@ -99,6 +99,7 @@ def _ordered(account: Account, order: GuestOrder, record: Order) -> Guest:
         disks=[Disk(0, order.flavor.boot_gb), *order.disks],
         hourly=order.hourly,
         image_id=order.image.id if order.image else None,
+        system_id=order.system.id if order.system else order.image.system,
         ssh_keys=[account.store.ssh_keys[key_id].key for key_id in order.ssh_key_ids],
         user_data=order.user_data,
         password=account.token()[:8],

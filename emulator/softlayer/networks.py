@@ -3,7 +3,7 @@
 from emulator.account import free_address
 from emulator.softlayer import faults
 from emulator.softlayer.account import Account
-from emulator.softlayer.catalog import PODS_PER_DATACENTER, Datacenter, Router
+from emulator.softlayer.catalog import Datacenter, Router
 from emulator.softlayer.records import BillingItem, Vlan
 
 
@@ -12,7 +12,7 @@ def routers_for(account: Account, datacenter: Datacenter, named: Router | None) 
     if named and named.datacenter != datacenter:
         raise faults.public(f"Router {named.id} ({named.hostname}) is not in datacenter {datacenter.name}.")
     pod = named.pod if named else _next_pod(account, datacenter)
-    private, public = (each for each in account.catalog.routers if (each.datacenter, each.pod) == (datacenter, pod))
+    private, public = (each for each in account.catalog.routers if each.pod == pod)
     return private, public
 
 
@@ -58,12 +58,13 @@ def cannot_end(account: Account, item: BillingItem) -> str | None:
     return None
 
 
-def _next_pod(account: Account, datacenter: Datacenter) -> int:
+def _next_pod(account: Account, datacenter: Datacenter) -> str:
     """Pods take turns, so that guests that name no router are separated, as they may be in reality."""
     fact = f"pod_turn_{datacenter.name}"
     turn = int(account.store.facts.get(fact, 0))
     account.store.facts[fact] = str(turn + 1)
-    return turn % PODS_PER_DATACENTER + 1
+    pods = [each.pod for each in account.catalog.routers if each.private and each.datacenter == datacenter]
+    return pods[turn % len(pods)]
 
 
 def _free_network(account: Account, router: Router) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from emulator.softlayer.create_template import (
 from emulator.softlayer.faults import ORDER_INVALID, Fault, lacks
 from emulator.softlayer.host_names import read_name
 from emulator.softlayer.orders import FIRST_DATA_DEVICE, GuestOrder, check, cost, prices_of
+from emulator.softlayer.queries import View
 
 GUEST_ORDER = "SoftLayer_Container_Product_Order_Virtual_Guest"
 
@@ -28,7 +29,7 @@ def write_container(account: Account, order: GuestOrder) -> dict[str, Any]:
         "location": str(order.datacenter.id),
         "packageId": account.catalog.package_id,
         "presetId": order.flavor.id,
-        "prices": [_write_price(price) for price in prices_of(account, order)],
+        "prices": [write_price(account, price) for price in prices_of(account, order)],
         "quantity": 1,
         "sshKeys": [{"sshKeyIds": list(order.ssh_key_ids)}] if order.ssh_key_ids else [],
         "useHourlyPricing": order.hourly,
@@ -74,9 +75,24 @@ def write_verified(account: Account, container: dict[str, Any], orders: list[Gue
     return {**container, "currencyShortName": account.catalog.currency, **totals}
 
 
-def _write_price(price: Price) -> dict[str, Any]:
-    item = {"keyName": price.key_name, "description": price.description}
-    return {"id": price.id, "categories": [{"categoryCode": price.category}], "item": item}
+def write_price(account: Account, price: Price) -> dict[str, Any]:
+    """A price that everybody pays everywhere: in no location's group; fees are texts."""
+    return {
+        "id": price.id,
+        "hourlyRecurringFee": f"{price.hourly.normalize():f}",
+        "recurringFee": f"{account.catalog.monthly(price.hourly).normalize():f}",
+        "locationGroupId": None,
+        "categories": [account.catalog.categories[price.category]],
+        "item": {"keyName": price.key_name, "description": price.description},
+    }
+
+
+def price_view(account: Account, price: Price) -> View:
+    """A price as the catalog shows it."""
+    return View(
+        {name: value for name, value in write_price(account, price).items() if name not in {"categories", "item"}},
+        {"categories": lambda: [account.catalog.categories[price.category]]},
+    )
 
 
 def _guest_order(

@@ -14,9 +14,10 @@ Mask = dict[str, "Mask"]
 Filter = dict[str, Any]
 Path = tuple[str, ...]
 TOKEN = re.compile(r"\w+|[\[\],.]")
-UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts, which are not emulated, among it
-ASCENDING = {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}
-BEGINS, ENDS = "^= ", "$= "
+UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts to other types among it
+CAST = re.compile(r"^mask\((\w+)\)")
+BY_TEXT = {"_=": str.__eq__, "^=": str.startswith, "$=": str.endswith, "*=": str.__contains__}  # whatever the case
+NO_VALUE = re.compile(r"[!<>~]|(not null|orderBy)$")  # how operations begin that are not emulated
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Listing:
 def read_mask(mask: str | None, declared: str | None) -> Mask:
     """Read ``mask[a,b[c],d.e]`` for an object of this type; a property that the type has not is a fault."""
     text = mask or ""
+    cast = CAST.match(text)
+    if cast and types.extends(cast[1], declared):
+        text, declared = f"mask{text[cast.end() :]}", cast[1]
     if UNREADABLE.search(text) or text.count("[") != text.count("]"):
         raise faults.public(f"Unable to parse object mask '{text}'.")
     tree: Mask = {}
@@ -93,19 +97,17 @@ def project(value: Any, mask: Mask, declared: str | None = None) -> Any:
 def select(views: list[View], tree: Filter) -> list[View]:
     """The views that meet every condition of a filter, in the order that it asks for."""
     for path, leaf in _leaves(tree, ()):
-        operation = str(leaf["operation"])
-        if leaf == ASCENDING:
-            views = sorted(views, key=lambda view, path=path: _values(view, path))
-        elif operation.startswith((BEGINS, ENDS)):
-            views = [view for view in views if any(_meets(each, operation) for each in _values(view, path))]
-        else:
-            raise faults.lacks(f"the operation '{operation}' of object filters")
+        match leaf:
+            case {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC" | "DESC" as direction]}]}:
+                views = sorted(views, key=lambda view, at=path: _values(view, at), reverse=direction == "DESC")
+            case _:
+                views = [view for view in views if _meets(_values(view, path), leaf)]
     return views
 
 
 def is_ordered(tree: Filter) -> bool:
     """Whether a filter, below its root, orders the objects."""
-    return any(leaf == ASCENDING for _, leaf in _leaves(tree, ()))
+    return any(leaf["operation"] == "orderBy" for _, leaf in _leaves(tree, ()))
 
 
 def _leaves(tree: Filter, path: Path) -> Iterator[tuple[Path, Filter]]:
@@ -117,9 +119,19 @@ def _leaves(tree: Filter, path: Path) -> Iterator[tuple[Path, Filter]]:
             yield from _leaves(below, (*path, name))
 
 
-def _meets(value: Any, operation: str) -> bool:
-    text, wanted = str(value).lower(), operation[len(BEGINS) :].lower()
-    return text.startswith(wanted) if operation.startswith(BEGINS) else text.endswith(wanted)
+def _meets(values: list[Any], leaf: Filter) -> bool:
+    """Whether a property, which has several values below a list, meets a condition."""
+    texts = [str(int(each) if isinstance(each, bool) else each) for each in values]
+    match leaf:
+        case {"operation": "is null"}:
+            return not texts
+        case {"operation": "in", "options": [{"name": "data", "value": wanted}]}:
+            return any(str(each) in texts for each in wanted)
+        case {"operation": str(text)} if text[:2] in BY_TEXT:
+            return any(BY_TEXT[text[:2]](each.lower(), text[2:].strip().lower()) for each in texts)
+        case {"operation": plain} if "options" not in leaf and not NO_VALUE.match(str(plain)):
+            return str(plain) in texts
+    raise faults.lacks(f"the operation '{leaf['operation']}' of object filters")
 
 
 def _values(value: Any, path: Path) -> list[Any]:
@@ -134,12 +146,15 @@ def _values(value: Any, path: Path) -> list[Any]:
 
 
 def _read(view: View, name: str, declared: str | None) -> Any:
-    """A property of an object; None where a relation is not there."""
+    """A property of an object, or the count of a list; None where a relation is not there."""
     if name in view.local:
         return view.local[name]
-    if name not in view.relations:
-        raise faults.lacks(f"property '{name}' of SoftLayer_{str(declared).removeprefix(types.PREFIX)}")
-    return view.relations[name]()
+    if name in view.relations:
+        return view.relations[name]()
+    counted = next((view.relations[each]() for each in view.relations if types.count_of(each) == name), None)
+    if isinstance(counted, list):
+        return len(counted)
+    raise faults.lacks(f"property '{name}' of SoftLayer_{(declared or 'Entity').removeprefix(types.PREFIX)}")
 
 
 def _type_of(declared: str | None, name: str) -> str | None:

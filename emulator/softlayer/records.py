@@ -42,6 +42,7 @@ class Order:
     id: int
     created: float
     lines: list[tuple[str, str]]  # hostname and domain for which each price was ordered
+    username: str = ""
     guest_ids: list[int] = field(default_factory=list)
     status: str = "APPROVED"
     held: list[BillingItem] = field(default_factory=list)  # billed from the approval on
@@ -85,6 +86,7 @@ class Guest:
     disks: list[Disk]  # the boot disk as well; swap and metadata are shown, not kept
     hourly: bool = True
     image_id: int | None = None
+    system_id: int | None = None  # the price of the operating system
     ssh_keys: list[str] = field(default_factory=list)
     user_data: str = ""
     notes: str = ""
@@ -93,6 +95,7 @@ class Guest:
     provisioned: float | None = None
     cancelled: float | None = None
     transaction: Transaction | None = None
+    last_transaction: Transaction | None = None
     begun: bool = True  # not while its order waits for approval
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
@@ -144,6 +147,7 @@ class GroupRule:
     port_max: int | None = None
     remote_ip: str | None = None
     remote_group_id: int | None = None
+    created: float | None = None
 
 
 @dataclass

@@ -81,7 +81,7 @@ def _is_due(account: Account, guest: Guest, now: float) -> bool:
 
 def _advance_guest(account: Account, guest: Guest, now: float) -> None:
     if transaction := guest.active(now):
-        guest.transaction = None
+        guest.transaction, guest.last_transaction = None, transaction
         _ENDINGS[transaction.group](account, guest)
     else:
         begin(account, guest, RECLAIM, account.settings.reclaim_s)

@@ -1,6 +1,7 @@
 """SoftLayer's types with their properties; the data are in ``types.txt``."""
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 DATA = Path(__file__).with_name("types.txt")
 PREFIX = "SoftLayer_"
 OF_THE_SERVICE = ("getObject", "getAllObjects", "createObject")
+OF_OTHERS = {"getCurrentUser": "User_Customer", "getDatacenters": "Location"}
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,24 @@ def find(name: str | None) -> Type | None:
     return _load().get((name or "").removeprefix(PREFIX))
 
 
+def extends(name: str, base: str | None) -> bool:
+    """Whether a type has all properties of another one."""
+    own, inherited = find(name), find(base)
+    return bool(own and inherited and own.properties.items() >= inherited.properties.items())
+
+
+def count_of(name: str) -> str:
+    """The property that counts a list of things: ``subnetCount`` counts ``subnets``."""
+    return f"{re.sub('ies$', 'y', name).removesuffix('s')}Count"
+
+
 def result_of(service: str, method: str) -> str | None:
     """The type of a method's answer, or of each row of its list; None if the table lacks it."""
     own = service.removeprefix(PREFIX)
     if method in OF_THE_SERVICE:
         return own
-    if method == "getCurrentUser":
-        return "User_Customer"
+    if method in OF_OTHERS:
+        return OF_OTHERS[method]
     of_service, name = find(own), method.removeprefix("get")
     return of_service.properties.get(name[:1].lower() + name[1:]) if of_service else None
 
@@ -46,8 +59,8 @@ def _load() -> Mapping[str, Type]:
             name, _, base = line.partition(" < ")
             own[name] = (base, {})
         else:
-            pairs = (word.partition(":") for word in line.split())
-            own[name][1].update((word, target) for word, _, target in pairs)
+            for word, _, target in (each.partition(":") for each in line.split()):
+                own[name][1].update({word: target, count_of(word): ""} if target else {word: target})
     return {name: Type(name, _inherited(name, own)) for name in own}
 
 

@@ -3,10 +3,9 @@
 import hmac
 from dataclasses import dataclass
 
-from emulator.softlayer.account import Account
+from emulator.softlayer.account import USER_ID, Account
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import not_found, public, unauthorized
-from emulator.softlayer.settings import Settings
 from emulator.store import Table
 
 ALL_GUESTS, VIEW, BILLING = "ACCESS_ALL_GUEST", "VIRTUAL_GUEST_VIEW", "ACCOUNT_SUMMARY_VIEW"
@@ -20,11 +19,13 @@ NEEDED = {
     "Virtual_Guest::setPublicNetworkInterfaceSpeed": {"PORT_CONTROL"},
     "Virtual_Guest::setPrivateNetworkInterfaceSpeed": {"PORT_CONTROL"},
     "Virtual_Guest::rebootDefault": {"REMOTE_MANAGEMENT"},
+    "User_Customer": {"USER_MANAGE"},
     "Security_Ssh_Key": {"CUSTOMER_SSH_KEY_MANAGEMENT"},
     "Network_SecurityGroup": {"MANAGE_SECURITY_GROUPS"},
 }
 """What a method needs, or whatever changes something of a service; by the descriptions in the vendor's list of permissions, as the
 official client has it (softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py), and so for all that follows."""
+GRANTED = "granted_to_"
 PERMISSIONS = frozenset({ALL_GUESTS, VIEW, BILLING}.union(*NEEDED.values()))
 
 
@@ -32,6 +33,7 @@ PERMISSIONS = frozenset({ALL_GUESTS, VIEW, BILLING}.union(*NEEDED.values()))
 class User:
     """A user of the account with the key names of what is permitted."""
 
+    id: int
     name: str
     permissions: frozenset[str]
 
@@ -41,15 +43,24 @@ class User:
         return {ALL_GUESTS, VIEW} <= self.permissions
 
 
-def of(settings: Settings, credentials: Credentials) -> User:
-    """The user whose credentials these are; all but the restricted one may do everything."""
+def every(account: Account) -> dict[str, User]:
+    """The users by name; all but the restricted one may do everything."""
+    settings, facts = account.settings, account.store.facts
     permitted = {settings.username: PERMISSIONS}
     if settings.restricted_user:
         permitted[settings.restricted_user] = frozenset(settings.restricted_permissions)
-    is_key = hmac.compare_digest(credentials.api_key.encode(), settings.api_key.encode())
-    if not is_key or credentials.username not in permitted:
+    return {
+        name: User(number, name, permitted[name].union(facts.get(f"{GRANTED}{number}", "").split()))
+        for number, name in enumerate(permitted, USER_ID)
+    }
+
+
+def of(account: Account, credentials: Credentials) -> User:
+    """The user whose credentials these are."""
+    user = every(account).get(credentials.username)
+    if user is None or not hmac.compare_digest(credentials.api_key.encode(), account.settings.api_key.encode()):
         raise unauthorized()
-    return User(credentials.username, permitted[credentials.username])
+    return user
 
 
 def check(user: User, call: Call) -> None:

@@ -123,7 +123,7 @@ def method_list() -> str:
 
 
 def _first_line(method: Method) -> str:
-    return (method.__doc__ or "").strip().partition("\n")[0].replace("|", "\\|")
+    return (getattr(method, "func", method).__doc__ or "").strip().partition("\n")[0].replace("|", "\\|")
 
 
 _ORDER = {"order": {"type": int, "help": "id of an order that waits; status shows them"}}

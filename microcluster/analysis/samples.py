@@ -30,7 +30,7 @@ class Attempt:
         """Return the samples with counters of a network card, by node."""
         found: dict[str, list[Event]] = {}
         for sample in self.samples:
-            if "rx_bytes" in sample:
+            if all(counter in sample for counter in COUNTERS.values()):
                 found.setdefault(sample["node"], []).append(sample)
         return found
 

@@ -5,6 +5,7 @@ import inspect
 import json
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -94,6 +95,8 @@ HELP = {
     "dollars": "dollars more",
     "only": "build these images instead of those of the local stack: one or more names",
 }
+AGAIN_S = 0.02
+"""Until an interrupt is repeated: by then the destructor is over."""
 _IS_PART: ContextVar[bool] = ContextVar("is_part", default=False)
 
 
@@ -184,6 +187,7 @@ def suggest(text: str) -> None:
 
 def interrupt_at_end_of_session() -> None:
     """Let a closed terminal and a `kill` end a command as Ctrl-C does."""
+    sys.unraisablehook = _interrupt_again
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
             signal.signal(number, _interrupt)
@@ -191,6 +195,18 @@ def interrupt_at_end_of_session() -> None:
 
 def _interrupt(_: int, __: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def _interrupt_again(unraisable: Any) -> None:
+    """Repeat an interrupt that came while a destructor ran, which swallows it."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        main = threading.main_thread().ident
+        again = threading.Timer(AGAIN_S, signal.pthread_kill, (main, signal.SIGTERM))
+        again.daemon = True
+        with suppress(RuntimeError):  # At the end of the process no thread starts any more.
+            again.start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def each_with_its_option(words: Sequence[str]) -> list[str]:

@@ -15,6 +15,10 @@ class UnreachableError(RemoteError):
     """No SSH server answered, or the connection was lost; trying again may help."""
 
 
+class TooSlowError(UnreachableError):
+    """The host answers, too slowly to be waited for."""
+
+
 class LoginRefusedError(RemoteError):
     """The host is the right one and refused our key."""
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder, sent_folder
 from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.connection import reason
-from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.inventory import RemoteFile, by_want
 from microcluster.remote.parallel import on_all
@@ -80,7 +80,12 @@ def fetch_files(
     with _turn_in(folder):
         wanted = sorted(files, key=by_want)
         for name, host in hosts.items():
-            _bring_small(host, [each for each in wanted if each.node == name], folder)
+            try:
+                _bring_small(host, [each for each in wanted if each.node == name], folder)
+            except TooSlowError as error:
+                silent[name] = str(error)
+            except (RemoteError, OSError):
+                continue  # Whatever went wrong with a file, `download` finds and mends.
         for file in wanted:
             try:
                 if file.node in silent:
@@ -122,23 +127,22 @@ def _turn_in(folder: Path) -> Iterator[None]:
 
 
 def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
-    """Bring small files many at a time; whatever goes wrong with one, :func:`download` finds and mends."""
+    """Bring small files many at a time."""
     small = [file for file in files if file.size <= TOGETHER_BYTES and not (folder / file.local).exists()]
-    with suppress(RemoteError, OSError):
-        _partials(folder).mkdir(exist_ok=True)
-        for at in range(0, len(small), TOGETHER):
-            if shutil.disk_usage(folder).free < SPARE_BYTES:
-                return
-            batch, rest = small[at : at + TOGETHER], bytearray()
-            names = b"\0".join(os.fsencode(f"{file.size}:{file.source}") for file in batch)
-            for piece in host.output(("python3", "-c", BRING), f"reading {len(batch)} files of {host}", stdin=names):
-                rest += piece
-                while batch and len(rest) >= batch[0].size:
-                    file = batch.pop(0)
-                    _partial(folder, file).write_bytes(rest[: file.size])
-                    del rest[: file.size]
-                if not batch:
-                    break
+    _partials(folder).mkdir(exist_ok=True)
+    for at in range(0, len(small), TOGETHER):
+        if shutil.disk_usage(folder).free < SPARE_BYTES:
+            return
+        batch, rest = small[at : at + TOGETHER], bytearray()
+        names = b"\0".join(os.fsencode(f"{file.size}:{file.source}") for file in batch)
+        for piece in host.output(("python3", "-c", BRING), f"reading {len(batch)} files of {host}", stdin=names):
+            rest += piece
+            while batch and len(rest) >= batch[0].size:
+                file = batch.pop(0)
+                _partial(folder, file).write_bytes(rest[: file.size])
+                del rest[: file.size]
+            if not batch:
+                break
 
 
 def _partial(folder: Path, file: RemoteFile) -> Path:

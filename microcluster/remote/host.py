@@ -32,6 +32,7 @@ from microcluster.remote.errors import (
     Completed,
     LoginRefusedError,
     RemoteError,
+    TooSlowError,
     UnreachableError,
     shown,
 )
@@ -207,7 +208,8 @@ class Host:
             stdin: its standard input, which it has to read before it prints.
 
         Raises:
-            RemoteError: it failed, or once it prints, it prints less than SLOWEST_BYTES_S.
+            TooSlowError: it prints, and less than SLOWEST_BYTES_S.
+            RemoteError: it failed.
         """
         with self._session(argv, doing) as channel:
             channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
@@ -219,7 +221,9 @@ class Host:
                 began = began or now
                 if now - began > SLOWEST_OVER_S:
                     if taken < SLOWEST_BYTES_S * (now - began):
-                        raise self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s")
+                        raise TooSlowError(
+                            str(self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s"))
+                        )
                     began, taken = now, 0.0
             self._check_end(channel, argv, doing)
 

@@ -87,9 +87,12 @@ class Account:
         minutes, cents = (None if each is None else round(each * unit) for each, unit in ((lease_h, 60), (budget, 100)))
         self.terms = Terms(began, minutes, cents)
         notes = claim_notes(OWNER, "0badcafe", terms=self.terms if named else None)
-        blob = b"\0\0\0\x0bssh-ed25519\0\0\0 " + f"{next(_NUMBERS):032}".encode()
-        key = {"key": f"ssh-ed25519 {base64.b64encode(blob).decode()}", "label": str(OWNER), "notes": notes}
-        self.call("Security_Ssh_Key", "createObject", key)
+        if kept := self.claims():  # Of a rental of which the key could not be removed.
+            self.call("Security_Ssh_Key", "editObject", {"notes": notes}, identifier=kept[0].id)
+        else:
+            blob = b"\0\0\0\x0bssh-ed25519\0\0\0 " + f"{next(_NUMBERS):032}".encode()
+            key = {"key": f"ssh-ed25519 {base64.b64encode(blob).decode()}", "label": str(OWNER), "notes": notes}
+            self.call("Security_Ssh_Key", "createObject", key)
         for rank in range(nodes):
             template = _template(OWNER.domain) | {"hostname": f"gpu-{rank}"}
             self.ordered.append(self.call("Virtual_Guest", "createObject", template)["id"])

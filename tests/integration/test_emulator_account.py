@@ -67,7 +67,7 @@ NOT_EMULATED = "-32601"
         ({"transientGuestFlag": True}, NOT_EMULATED, "transientGuestFlag"),
         ({"primaryNetworkComponent": {"router": {"id": 7501}}}, NOT_EMULATED, "public interface"),
         ({"blockDevices": [{"device": "2", "diskImage": {"capacity": 2048}}]}, "Order_InvalidData", "2048"),
-        ({"blockDevices": [{"device": "0", "diskImage": {"capacity": 100}}]}, "Order_InvalidData", "device 2"),
+        ({"blockDevices": [{"device": "0", "diskImage": {"capacity": 25}}]}, "Order_InvalidData", "device 2"),
         ({"supplementalCreateObjectOptions": flavor("AC3_1X1X1")}, "Order_InvalidData", "AC3_1X1X1"),
         (
             {"supplementalCreateObjectOptions": flavor("ACL1_8X60X100"), "localDiskFlag": True},

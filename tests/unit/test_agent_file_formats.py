@@ -263,6 +263,15 @@ def counting(called, name):
     return lambda *given, **options: called.update([name]) or usual(*given, **options)
 
 
+def test_a_step_within_a_longer_number_has_pointers_too(folder):
+    save(folder, "20260400.pt")
+    save(folder, "latest", b"20260300.pt")
+    found = checkpoints(folder, r"\d{4}(?P<step>\d{4})\.pt")
+    assert found.newest_whole() == (400, "20260400.pt")
+    assert found.prepare("20260400.pt") == ["20260400.pt", "latest"]
+    assert (folder / "latest").read_text() == "20260400.pt"
+
+
 def test_a_second_look_reads_only_what_has_changed(folder, monkeypatch):
     """Counted, not timed: of 2,000 files and ten checkpoints nothing changed."""
     for number in range(2000):

@@ -74,3 +74,9 @@ def test_the_curve_of_the_link_has_a_point_for_every_pair_of_samples() -> None:
     drawn = samples.link_rates(SampledRun(eval_steps=10**6, eval_s=0).events(), "gpu-0")
     assert drawn["received"][-1][0] > 4800
     assert drawn["received"][5][1] == pytest.approx(366 * 8 / 1.73, rel=0.1)
+
+
+def test_a_sample_with_one_counter_alone_tells_nothing_of_the_card() -> None:
+    events = [{name: value for name, value in event.items() if name != "tx_bytes"} for event in SampledRun().events()]
+    assert samples.traffic(events) is None
+    assert samples.link_rates(events, "gpu-0") == {"received": [], "sent": []}

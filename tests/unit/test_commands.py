@@ -245,3 +245,24 @@ def test_an_environment_with_an_older_package_is_a_sentence(monkeypatch):
     monkeypatch.setattr(secret_env, "withhold", lambda: None)
     with pytest.raises(SystemExit, match="`make setup` renews it"):
         runpy.run_path(str(ROOT / "fabfile.py"))
+
+
+SWALLOWS = """
+import os, signal, sys, time
+from microcluster.commands.command_line import interrupt_at_end_of_session
+interrupt_at_end_of_session()
+class Swallows:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000): pass
+try:
+    del [Swallows()][0]
+    time.sleep(30)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_an_interrupt_that_a_destructor_swallows_is_repeated():
+    ended = subprocess.run([sys.executable, "-c", SWALLOWS], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")

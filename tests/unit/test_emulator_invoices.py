@@ -64,6 +64,18 @@ def test_an_item_counts_the_hours_of_the_running_billing_period_and_not_those_th
     assert (item["createDate"][:10], item["cycleStartDate"][:10]) == ("2025-12-31", "2026-01-31")
 
 
+def test_the_next_invoice_has_what_was_charged_since_the_last_billing_day(emulated):
+    monthly = emulated.order("monthly", hourlyBillingFlag=False)
+    ended = emulated.ready("ended")
+    later(emulated, 10 * DAY)
+    emulated.call("Virtual_Guest", "deleteObject", identifier=ended)
+    bill = billing.bill(emulated.account)
+    assert emulated.call("Account", "getObject", mask="nextInvoiceTotalAmount")["nextInvoiceTotalAmount"] == str(bill)
+    later(emulated, 30 * DAY)
+    item = emulated.call("Billing_Item", "getObject", identifier=emulated.item(monthly))
+    assert billing.due_next(emulated.account) == Decimal(str(item["recurringFee"]))
+
+
 @pytest.mark.parametrize("days", [0, 0.3, 30.99, 31, 31.5, 62, 100])
 def test_the_provider_reads_the_whole_charge_of_a_machine_whatever_billing_days_it_has_seen(emulated, days):
     guest_id = emulated.order("hourly")

@@ -24,7 +24,7 @@ from test_remote_job import Losing
 from agent.records.inventory import is_kept
 from core.local_name import local_name
 from core.polling import wait_until
-from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.file_transfer import download, fetch_files
 from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
 from microcluster.remote.job import AGENT, place
@@ -56,6 +56,13 @@ class Source(FakeMachine):
     def _sh(self, words, stdin):
         assert words[3] == "describe"
         return json.dumps([len(self.there), hashlib.sha256(self.there).hexdigest()])
+
+
+class Dripping(Source):
+    """A machine that brings small files too slowly."""
+
+    def output(self, argv, doing, silent_s=None):
+        raise TooSlowError("slow")
 
 
 class Machine(Losing):
@@ -518,3 +525,10 @@ def test_what_a_program_wrote_in_a_container_that_is_not_running_is_said_not_to_
         "container microcluster-that-is-not-there is not running, so what the program wrote in /opt/program cannot be read"
     )
     assert described(tmp_path, **inside)["silent"] == "", "nobody wants anything of that folder"
+
+
+def test_a_machine_that_is_too_slow_is_asked_once(tmp_path):
+    machine = Dripping(CONTENT)
+    file = replace(FILE, there={"gpu-0": 1})
+    assert fetch_files({"gpu-0": machine}, [file], tmp_path / "run", lambda _: None).failed == {file.path: "slow"}
+    assert machine.starts == []

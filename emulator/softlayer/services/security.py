@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
@@ -13,8 +14,9 @@ from emulator.softlayer.faults import invalid_value, missing, not_found, public
 from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
-from emulator.softlayer.queries import Listing, View
+from emulator.softlayer.queries import View
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
+from emulator.softlayer.services.reading import every, one, relations
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
@@ -34,17 +36,12 @@ def create_key(account: Account, call: Call) -> View:
         account.next_id(), wanted["label"], wanted["key"].strip(), mark, wanted.get("notes") or "", account.now
     )
     account.store.ssh_keys[record.id] = record
-    return owned.ssh_key(record)
+    return owned.ssh_key(account, record)
 
 
-def get_key(account: Account, call: Call) -> View:
-    """A public key."""
-    return owned.ssh_key(find(account.store.ssh_keys, call))
-
-
-def edit_key(account: Account, call: Call) -> bool:
-    """Change label or notes."""
-    apply_edit(find(account.store.ssh_keys, call), call, "label", "notes")
+def edit(table: str, editable: tuple[str, ...], account: Account, call: Call) -> bool:
+    """Change name or label, notes or description."""
+    apply_edit(find(getattr(account.store, table), call), call, *editable)
     return True
 
 
@@ -66,16 +63,6 @@ def fingerprint(key: str) -> str:
     return hashlib.sha256(blob).digest().hex(":")
 
 
-def get_groups(account: Account, call: Call) -> Listing:
-    """Every group."""
-    return Listing([owned.group(account, each) for each in account.store.security_groups.values()])
-
-
-def get_group(account: Account, call: Call) -> View:
-    """A group."""
-    return owned.group(account, find(account.store.security_groups, call))
-
-
 def create_group(account: Account, call: Call) -> View:
     """Make a group; without rules it closes an interface in both directions."""
     wanted = call.argument
@@ -86,12 +73,6 @@ def create_group(account: Account, call: Call) -> View:
     record = SecurityGroup(account.next_id(), wanted["name"], wanted.get("description") or "", account.now)
     account.store.security_groups[record.id] = record
     return owned.group(account, record)
-
-
-def edit_group(account: Account, call: Call) -> bool:
-    """Change name or description."""
-    apply_edit(find(account.store.security_groups, call), call, "name", "description")
-    return True
 
 
 def delete_group(account: Account, call: Call) -> bool:
@@ -174,6 +155,7 @@ def _read_rule(account: Account, wanted: dict[str, Any]) -> GroupRule:
         port_max=wanted.get("portRangeMax"),
         remote_ip=wanted.get("remoteIp") or None,
         remote_group_id=group_id or None,
+        created=account.now,
     )
     _check_rule(rule)
     return rule
@@ -210,22 +192,26 @@ def _check_limits(account: Account, record: SecurityGroup) -> None:
             raise public(f"At most {RULES_NAMING_A_GROUP} rules may name security group {group_id} as remote group.")
 
 
+GROUP = partial(one, owned.group, "security_groups")
 SERVICES = {
     "SoftLayer_Security_Ssh_Key": {
         "createObject": create_key,
-        "getObject": get_key,
-        "editObject": edit_key,
+        "getObject": partial(one, owned.ssh_key, "ssh_keys"),
+        "editObject": partial(edit, "ssh_keys", ("label", "notes")),
         "deleteObject": delete_key,
     },
     "SoftLayer_Network_SecurityGroup": {
-        "getAllObjects": get_groups,
-        "getObject": get_group,
+        "getAllObjects": partial(
+            every, lambda account: [owned.group(account, each) for each in account.store.security_groups.read_all()]
+        ),
+        "getObject": GROUP,
         "createObject": create_group,
-        "editObject": edit_group,
+        "editObject": partial(edit, "security_groups", ("name", "description")),
         "deleteObject": delete_group,
         "addRules": add_rules,
         "removeRules": remove_rules,
         "attachNetworkComponents": attach,
         "detachNetworkComponents": detach,
+        **relations(GROUP, "rules"),
     },
 }
