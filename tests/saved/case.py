@@ -23,6 +23,7 @@ from agent.checkpoints.replica import SLOTS
 from agent.supervise.health_rules import HealthRules
 from agent.supervise.prepare import prepare
 from core.plain_text import printable
+from microcluster.analysis.run_state import Outcome
 from microcluster.commands import status, unsaved_work
 from microcluster.setup import environment
 from tests.saved.machines import RUN, STACK, Forked, Machines
@@ -80,8 +81,9 @@ class Case:
 
 @dataclass
 class Played:
-    """What a case has shown."""
+    """What a case has shown; ``outcome`` is the run's state before it was fetched."""
 
+    outcome: Outcome | None = None
     flaws: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -298,7 +300,7 @@ def _product(machines: Machines, place: Path) -> Iterator[io.StringIO]:
 
 def _check_question(wanted: list[tuple[str, bytes]], played: Played) -> None:
     (cluster, outcome), listed = status.observed(STACK), fetching.unfetched_runs(STACK)
-    asked = unsaved_work.judge(cluster.run, outcome, listed)
+    asked, played.outcome = unsaved_work.judge(cluster.run, outcome, listed), outcome
     played.log.append(f"asked: {asked}")
     if wanted and not asked:
         played.flaws.append("nothing was asked before the machines go")

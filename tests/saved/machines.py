@@ -158,7 +158,7 @@ class Forked(subprocess.Popen):
 
     def _execute_child(self, args, *rest):
         """Take the pipes of Popen's own, which gives them in this order since Python 3.11."""
-        (_, _, _, _, folder, environment, _, _, _), (read, write_in, read_out, write, _, errors) = rest[:9], rest[9:15]
+        folder, environment, read, write, errors = (rest[number] for number in (4, 5, 9, 12, 14))
         words = [os.fsdecode(word) for word in args]
         self.pid = os.fork()
         if self.pid == 0:
@@ -218,7 +218,8 @@ def become(words: list[str]) -> int | None:
 
 def _python(words: list[str]) -> int | None:
     """Run a module of the agent, or a program that was sent."""
-    sys.stdin, sys.stdout, sys.stderr = (open(end, mode, closefd=False) for end, mode in ((0, "r"), (1, "w"), (2, "w")))
+    ends = ((0, "r"), (1, "w"), (2, "w"))
+    sys.stdin, sys.stdout, sys.stderr = (open(end, mode, closefd=False) for end, mode in ends)  # noqa: SIM115
     if words[0].endswith("/agent"):
         return importlib.import_module(f"agent.{words[1]}").main(*words[2:])
     program = sys.stdin.read() if words[0] == "-" else words[1]

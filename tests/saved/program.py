@@ -113,7 +113,7 @@ class Program:
     def odd_name(self) -> str:
         return self.seed.choice(ODD) if self.odd else f"extra{self.seed.randint(0, 9)}"
 
-    def parts(self, step: int) -> Iterator[tuple[int, str, bytes]]:
+    def parts(self, step: int) -> Iterator[tuple[int, str, bytes]]:  # noqa: PLR0912 - a branch for each form
         """Yield (node, path, content) of one checkpoint in the order in which a program writes it."""
         many = self.seed.randint(0, 3)
         for node in self.nodes:
@@ -253,7 +253,7 @@ class Program:
 
     def rename(self) -> None:
         """Give one finished side file another name."""
-        for (node, path), one in sorted(self.truth.items()):
+        for node, path in sorted(self.truth):
             if path.startswith("metrics-") and (self.logdirs[node] / path).is_file():
                 (self.logdirs[node] / path).rename(self.logdirs[node] / f"final-{path}")
                 self.truth[node, f"final-{path}"] = self.truth.pop((node, path))
