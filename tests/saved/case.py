@@ -202,7 +202,7 @@ class Training:
         stays = program.steps()[-KEPT:] + ([min(program.steps())] if program.best and program.steps() else [])
         for key, one in list(program.truth.items()):
             node, path = key
-            if any(_content(program.logdirs[of] / path) == one.content for of in (node, 0)):
+            if any(_content(logdir / path) == one.content for logdir in program.logdirs):
                 continue
             is_kept = any(fnmatch.fnmatchcase(path, pattern) for pattern in self.case.keep)
             is_old = one.step is not None and one.step not in stays and not is_kept
