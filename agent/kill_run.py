@@ -160,10 +160,10 @@ def docker_folder():
         return DOCKER_FOLDER
 
 
-def asked(argv, timeout_s, cwd=None):
+def asked(argv, timeout_s, **options):
     """Do the same as :func:`ask`, where a program that cannot be started is an answer too."""
     try:
-        return ask(argv, timeout_s, cwd=cwd)
+        return ask(argv, timeout_s, **options)
     except FileNotFoundError:
         return NOT_FOUND, ""
     except OSError as error:

@@ -52,9 +52,9 @@ def hash_of(path, kind="sha256", size=float("inf")):
     return found.hexdigest()
 
 
-def try_lock(path, timeout_s=0.0, every_s=0.1):
+def try_lock(path, timeout_s=0.0, every_s=0.1, mode="w"):
     """Return the open file of a lock that is ours until it is closed, or None where somebody else has it for all that time."""
-    file = open(path, "w")  # noqa: SIM115 - the lock is the open file
+    file = open(path, mode)  # noqa: SIM115 - the lock is the open file
 
     def is_ours():
         try:

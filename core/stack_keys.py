@@ -13,7 +13,7 @@ ADMIN = "id_ed25519"
 RANK = "rank_ed25519"
 """The key for ssh between the ranks."""
 WAITING = f"{ADMIN}.next"
-"""What takes the place of ADMIN once nothing is rented under that any more."""
+"""Next ADMIN key; it is used once nothing is rented under the present one."""
 
 
 def ensure(folder: Path, stack: str) -> tuple[str, ...]:

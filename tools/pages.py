@@ -1,6 +1,6 @@
 """Write what pages for people take from the code: ``python -m tools.pages``.
 
-It writes the tables of docs/stack-file.md, docs/decisions/README.md, docs/cost.md (the back-test), and docs/systems.md, which has the results of the e2e tests too:
+It writes the tables of docs/stack-file.md, docs/decisions/README.md and docs/systems.md, which has the results of the e2e tests too:
 they leave what each of their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
 """
 
@@ -8,12 +8,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel
 
-from core.catalog.gpus import GPUS
 from core.home import Home
 from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import rules_and_defaults
@@ -23,11 +21,9 @@ from microcluster.config.stack import Stack
 from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.lifecycle import emulated_account
-from microcluster.planning.recorded_runs import RecordedRun, back_test, band, explained, link_kinds, recorded_rows
 
 ROOT = Path(__file__).parents[1]
 DECISIONS, STACK_FILE = ROOT / "docs" / "decisions" / "README.md", ROOT / "docs" / "stack-file.md"
-COST = ROOT / "docs" / "cost.md"
 SYSTEMS, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
 BEGIN, END = "<!-- from here: python -m tools.pages -->", "<!-- to here -->"
 STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
@@ -50,12 +46,6 @@ SYSTEMS_HEAD = [
     "| system | stack | what runs | tried by | its result | dollars an hour |",
     "|---|---|---|---|---|---|",
 ]
-OTHERS = "other programs"
-"""The jobs that no GPU of the catalog was timed with: no stack is foretold by them."""
-BACK_TEST_HEAD = [
-    "| job | link | runs | line, Gb/s | mean error | worst error | band of a step | runs within it |",
-    "|---|---|---|---|---|---|---|---|",
-]
 RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
 
 
@@ -66,12 +56,12 @@ def decisions() -> str:
         if page != DECISIONS:
             title, *chosen = re.findall(r"^##? (.+)$", page.read_text(), re.MULTILINE)
             rows.append(f"| [{title.removeprefix('Decisions: ')}]({page.name}) | {'; '.join(chosen)} |")
-    return _with_table(DECISIONS, "\n".join(["| about | chosen |", "|---|---|", *rows]))
+    return with_table(DECISIONS, "\n".join(["| about | chosen |", "|---|---|", *rows]))
 
 
 def stack_file() -> str:
     """Return the page of the stack file, with tables from its model."""
-    return _with_table(STACK_FILE, _keys())
+    return with_table(STACK_FILE, _keys())
 
 
 def systems(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -79,34 +69,13 @@ def systems(results: Mapping[str, Mapping[str, Any]]) -> str:
     known = {found["stack"]: found["result"] for found in RESULT.finditer(SYSTEMS.read_text())}
     stacks = sorted(map(config.read_file, config.stacks()), key=_place)
     rows = [_system(stack, known.get(stack.name, "none"), results) for stack in stacks]
-    return _with_table(SYSTEMS, "\n".join([*SYSTEMS_HEAD, *rows]))
+    return with_table(SYSTEMS, "\n".join([*SYSTEMS_HEAD, *rows]))
 
 
-def cost() -> str:
-    """Return the page of costs with the back-test: every recorded run, foretold from the others of its job and link."""
-    planned = {model for gpu in GPUS.values() for model, _ in gpu.seconds}
-    rows: dict[tuple[str, str], dict[RecordedRun, float]] = {}
-    for run, foretold_s in back_test([run for run in map(explained, recorded_rows()) if run]).items():
-        rows.setdefault((run.job if run.job in planned else OTHERS, run.link), {})[run] = foretold_s
-    return _with_table(COST, "\n".join([*BACK_TEST_HEAD, *(_back_tested(*row, rows[row]) for row in rows)]))
-
-
-def _back_tested(job: str, link: str, foretold: Mapping[RecordedRun, float]) -> str:
-    errors = [abs(seconds / run.step_s - 1) for run, seconds in foretold.items()]
-    ratios = [run.step_s / seconds for run, seconds in foretold.items()]
-    kinds = [kind for kind in link_kinds(job) if kind.name == link]
-    low, high = (kinds[0].low, kinds[0].high) if kinds else band(ratios)
-    line = f"{kinds[0].line_mbps / 1000:.3g}" if kinds else "by program"
-    inside = sum(low <= ratio <= high for ratio in ratios)
-    return (
-        f"| {job} | {link} | {len(ratios)} | {line} | {fmean(errors):.1%} | {max(errors):.1%} "
-        f"| {low - 1:+.0%} to {high - 1:+.0%} | {inside} |"
-    )
-
-
-def _with_table(page: Path, table: str) -> str:
-    before, _, rest = page.read_text().partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
+def with_table(page: Path, table: str, begin: str = BEGIN) -> str:
+    """Return a page with another table behind the line that says what writes it."""
+    before, _, rest = page.read_text().partition(begin)
+    return f"{before}{begin}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
 
 
 def _keys() -> str:
@@ -223,7 +192,7 @@ def _place(stack: Stack) -> tuple[int, bool, str]:
 def main() -> None:
     """Write all pages."""
     new = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for page, text in ((DECISIONS, decisions()), (STACK_FILE, stack_file()), (COST, cost()), (SYSTEMS, systems(new))):
+    for page, text in ((DECISIONS, decisions()), (STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
         page.write_text(text)
 
 

@@ -1,13 +1,15 @@
-"""Runs as every rank before the training: prints where it is, and sums as much as the training's gradients.
+"""Runs as every rank before the training: prints where it is, multiplies on its GPU, and sums as much as the training's gradients.
 
-Arguments: the interface between the ranks, the configuration that the ranks will read, the size of the model in bytes, and
-what started the rank, one of WORLDS.
+Arguments: the interface between the ranks, the configuration that the ranks will read, the size of the model in bytes, what started
+the rank, one of WORLDS, and how many GPUs were ordered for each node.
 """
 
 import ctypes
 import hashlib
+import importlib.util
 import json
 import os
+import re
 import shlex
 import socket
 import sys
@@ -15,7 +17,7 @@ import time
 
 from agent.machine import hash_of
 from agent.nodes.links import connected, listening
-from agent.nodes.node_facts import address_of
+from agent.nodes.node_facts import LONGEST_LINE, address_of, card_of, name_cards
 
 FLOAT_BYTES = 4
 MARK = "microcluster-preflight "
@@ -29,6 +31,10 @@ VERSION_VARIABLE = "MICROCLUSTER_MXNET_VERSION"
 DATA_VARIABLE = "MICROCLUSTER_DATA_FILES"
 COMPARED_BYTES = 1 << 20
 """From both ends of a data file: a whole one may have hundreds of gigabytes."""
+# Of matrices of ones, whose product has this number everywhere; and how the line begins that says why a rank cannot have it.
+SIDE, UNUSABLE = 8, "microcluster-gpu "
+# Where TensorFlow says what it was built for, without an import that takes ten seconds.
+BUILD_FILE, CUDA_BUILD = "python/platform/build_info.py", r"is_cuda_build\W+True"
 
 
 class MpiWorld:
@@ -70,7 +76,7 @@ class ParameterServerWorld:
     rank_variable = NUMBER_VARIABLE
 
     def versions(self):
-        """Return what has to be the same on every node; ``gpus`` is None for a build that computes on processors only."""
+        """Return what has to be the same on every node."""
         import mxnet  # noqa: PLC0415 - not where ranks are started otherwise
 
         wanted = os.environ[VERSION_VARIABLE]
@@ -78,7 +84,7 @@ class ParameterServerWorld:
             sys.exit("MXNet {} is installed; job.mxnetVersion says {}".format(mxnet.__version__, wanted))
         found = {"MXNet": mxnet.__version__}
         found.update((os.path.basename(path), digest(path)) for path in shlex.split(os.environ[DATA_VARIABLE]))
-        return dict(found, gpus=gpus(mxnet))
+        return found
 
     def allreduce(self, count):
         """Return the seconds in which ``count`` floats of every worker are added up on the servers and read back."""
@@ -103,11 +109,10 @@ class TorchWorld:
     rank_variable = "RANK"
 
     def versions(self):
-        """Return what has to be the same on every node; ``gpus`` is None for a build that computes on processors only."""
+        """Return what has to be the same on every node."""
         import torch  # noqa: PLC0415 - not where ranks are started otherwise
 
-        cuda = torch.version.cuda
-        return {"torch": torch.__version__, "CUDA": cuda, "gpus": torch.cuda.device_count() if cuda else None}
+        return {"torch": torch.__version__, "CUDA": torch.version.cuda}
 
     def allreduce(self, count):
         """Return the seconds of the sum of ``count`` floats over all ranks."""
@@ -169,27 +174,79 @@ class NodeWorld:
 WORLDS = {"mpi": MpiWorld, "parameter-server": ParameterServerWorld, "torch": TorchWorld, "node": NodeWorld}
 
 
-def main(interface, config, size, world):
+def main(interface, config, size, world, gpus):
     started = WORLDS[world]()
+    name_cards(os.environ)
     facts = {
         "rank": int(os.environ[started.rank_variable]),
         "host": socket.gethostname(),
-        "address": address_of(interface),
+        "address": address_of(card_of(interface)),
         "config": hash_of(config)[:12],
         "versions": started.versions(),
-        "allreduce_s": round(started.allreduce(int(size) // FLOAT_BYTES), 3),
     }
+    if int(gpus) and world in FRAMEWORKS:
+        facts["on_gpu"] = multiplies(FRAMEWORKS[world], int(gpus))
+    facts["allreduce_s"] = round(started.allreduce(int(size) // FLOAT_BYTES), 3)
     # One write: the lines of several ranks go into one pipe.
     sys.stdout.write(MARK + json.dumps(facts, sort_keys=True) + "\n")
     sys.stdout.flush()
 
 
-def gpus(mxnet):
-    """Return how many GPUs the framework sees; None where it was built without them, or is too old to say."""
+def multiplies(frameworks, gpus):
+    """Return whether a framework here multiplies on this rank's GPU, False where none is built for GPUs; end the rank where they fail."""
+    os.environ.setdefault("LOCAL_RANK", os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
+    found = [product(name, gpus) for name in filter(importlib.util.find_spec, frameworks)]
+    reasons = [one for one in found if isinstance(one, str)]
+    if reasons and SIDE not in found:
+        sys.exit("{}{}: {}".format(UNUSABLE, socket.gethostname(), " ".join("; ".join(reasons).split())[:LONGEST_LINE]))
+    return SIDE in found
+
+
+def product(name, gpus):
+    # SIDE where it is right, else why not; None of a framework that is not built for GPUs.
     try:
-        return mxnet.context.num_gpus() or None
-    except (AttributeError, mxnet.base.MXNetError):
-        return None
+        found = PRODUCTS[name](gpus)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+        return "{}: {}".format(name, str(error).rpartition("Node: ")[2])  # TensorFlow's own trace comes before it.
+    return found if found in (None, SIDE) else "{}: a product is {} and not {}".format(name, found, SIDE)
+
+
+def product_of_torch(_):
+    import torch  # noqa: PLC0415
+
+    # Where the driver is too old, `device_count` still counts the GPUs; only using one fails.
+    return (
+        float(torch.ones(SIDE, SIDE, device="cuda:" + os.environ["LOCAL_RANK"]).matrix_power(2)[0, 0])
+        if torch.version.cuda
+        else None
+    )
+
+
+def product_of_mxnet(gpus):
+    import mxnet  # noqa: PLC0415
+
+    # Before 1.5 it does not say what it is built for. The least counts, of all GPUs of a worker.
+    is_built = hasattr(mxnet, "runtime") and mxnet.runtime.Features().is_enabled("CUDA")
+    ones = [mxnet.nd.ones((SIDE, SIDE), ctx=mxnet.gpu(number)) for number in range(gpus) if is_built]
+    return min((float(mxnet.nd.dot(one, one)[0, 0].asscalar()) for one in ones), default=None)
+
+
+def product_of_tensorflow(_):
+    with open(os.path.join(os.path.dirname(importlib.util.find_spec("tensorflow").origin), BUILD_FILE)) as file:
+        if not re.search(CUDA_BUILD, file.read()):
+            return None
+    from tensorflow.compat import v1  # noqa: PLC0415 - of 1.13 and newer
+
+    # Without options it would take the memory of all GPUs.
+    options = v1.GPUOptions(allow_growth=True, visible_device_list=os.environ["LOCAL_RANK"])
+    with v1.Graph().as_default(), v1.device("/gpu:0"):
+        ones = v1.ones((SIDE, SIDE))
+        return float(v1.Session(config=v1.ConfigProto(gpu_options=options)).run(v1.matmul(ones, ones))[0][0])
+
+
+PRODUCTS = {"torch": product_of_torch, "mxnet": product_of_mxnet, "tensorflow": product_of_tensorflow}
+# What a program may use, by what started it; of several one that computes is enough.
+FRAMEWORKS = {"mpi": tuple(PRODUCTS), "parameter-server": ("mxnet",), "torch": ("torch",)}
 
 
 def digest(path):

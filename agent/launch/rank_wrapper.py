@@ -15,6 +15,7 @@ import subprocess
 import time
 
 from agent import kill_run
+from agent.nodes.node_facts import name_cards
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "RANK")
 """Of mpirun and of torchrun."""
@@ -118,4 +119,5 @@ def leave(words_file, code, asked):
 
 
 def main(words_file, *argv):
+    name_cards(os.environ)
     return run(words_file, argv)

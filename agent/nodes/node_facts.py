@@ -1,23 +1,36 @@
 """Print what one node is and has as one JSON line, or its address alone.
 
 Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs,
-the folder on a drive that all nodes mount, or nothing, and the folder of the machine's terminals.
+the folder on a drive that all nodes mount, or nothing, the folder of the machine's terminals, the seconds that nvidia-smi may take, how
+many GPUs are the run's, and what its program says of them in CUDA_VISIBLE_DEVICES. The interface is a network card's name, or the network that its address belongs to.
 """
 
 import fcntl
 import json
 import os
+import re
 import socket
 import struct
-import subprocess
 import time
+from ipaddress import ip_address, ip_network
 
-from agent.machine import hash_of, why_silent
+from agent.kill_run import TOO_SLOW, asked
+from agent.machine import hash_of, try_lock, why_silent
 from agent.nodes import activity
 
 SIOCGIFADDR = 0x8915
 GPU_FIELDS = ("name", "memory.total", "driver_version", "utilization.gpu")
-NVIDIA_SMI_TIMEOUT_S = 15
+GPU_ARGV = ("nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits")
+# In a sample, while ranks keep the driver loaded; and where nobody may: 30 s were seen on eight GPUs (github.com/Azure/aks-gpu, pull 105).
+NVIDIA_SMI_TIMEOUT_S, NVIDIA_SMI_LONGEST_S = 10, 45
+# A file that every machine has and none shares: an nvidia-smi has locked it as long as it lives, also where it hangs in the kernel.
+ONE_AT_A_TIME, HANGS = "/proc/version", "the nvidia-smi that was asked before hangs in the kernel"
+# The inode of the machine's own PID namespace (PROC_PID_INIT_INO of linux/proc_ns.h): in a container's nvidia-smi names no process.
+PROCESSES, ALL_PROCESSES = "/proc/self/ns/pid", 0xEFFFFFFC
+NUMBER, READING = r"\d{1,9}\Z", r"\d{1,9}\Z|\[|N/A|ERR!"
+FAULT = r"\[GPU requires reset\]|\[GPU is lost\]|\[Unknown Error\]|ERR!|\Z"
+UNPRINTABLE, OWN_NUMBER = r"[^ -~\r\n]", r"(?<![\w-])\d{1,2}(?![\w-])"
+MOST_LINES, LONGEST_LINE = 64, 300
 NO_ADDRESS = "there is no {} with an address; it has {}: set cluster.interface"
 
 
@@ -46,21 +59,64 @@ def address_or_none(interface):
         return None
 
 
-def gpus():
-    """Return what nvidia-smi says of each GPU; nothing where there is none of it."""
-    argv = ["nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits"]
-    try:
-        out = subprocess.check_output(argv, timeout=NVIDIA_SMI_TIMEOUT_S).decode()
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [gpu(line.split(", ")) for line in out.splitlines() if line.strip()]
+def card_of(interface):
+    """Return the name of a network card that may be given by its network; what was given where there is none."""
+    addresses = [(name, address_or_none(name)) for name in interfaces()] if "/" in interface else []
+    return next(
+        (name for name, at in addresses if at and ip_address(at) in ip_network(interface, strict=False)), interface
+    )
 
 
-def gpu(words):
-    name, memory, driver, used = words
-    utilisation = int(used) if used.isdigit() else None  # Some drivers say "[Not Supported]".
-    memory_mib = int(memory) if memory.isdigit() else 0  # A GPU that has failed says "[Unknown Error]".
-    return {"name": name, "memory_mib": memory_mib, "driver": driver, "utilisation": utilisation}
+def name_cards(environment):
+    """Put this machine's network card where NCCL, gloo or TensorPipe are told a network."""
+    for name in [name for name in environment if name.endswith("_SOCKET_IFNAME")]:
+        environment[name] = re.sub("[^=].*", lambda given: card_of(given.group()), environment[name])
+
+
+def gpu_facts(limit_s=NVIDIA_SMI_TIMEOUT_S, slots=MOST_LINES, visible=""):
+    """Return what nvidia-smi says of the run's own GPUs: those that its program or the queue makes visible, else the first ones.
+
+    Without persistence mode a GPU at rest shows up to 99 % while it is asked.
+    """
+    deadline, visible = time.monotonic() + limit_s, visible or os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    found = read_gpus(*ask_alone(GPU_ARGV, deadline))
+    numbers = map(int, re.findall(OWN_NUMBER, visible)) if visible else range(slots)
+    found["gpus"] = [found["gpus"][number] for number in numbers if number < len(found["gpus"])] or found["gpus"]
+    shows_work = any(gpu["utilisation"] for gpu in found["gpus"]) and os.stat(PROCESSES).st_ino == ALL_PROCESSES
+    if shows_work and ask_alone((GPU_ARGV[0], "--query-compute-apps=pid", GPU_ARGV[2]), deadline) == (0, ""):
+        found["gpus"] = [dict(gpu, utilisation=gpu["utilisation"] and 0) for gpu in found["gpus"]]
+    return found
+
+
+def ask_alone(argv, deadline):
+    """Return (exit code, output) of nvidia-smi; one that hangs in the kernel is left behind, and until it ends no other is started."""
+    lock = try_lock(ONE_AT_A_TIME, deadline - time.monotonic(), mode="r")
+    if lock is None:
+        return TOO_SLOW, HANGS
+    with lock:
+        return asked(argv, max(1, round(deadline - time.monotonic())), pass_fds=(lock.fileno(),))
+
+
+def read_gpus(code, output):
+    """Return what an answer to GPU_ARGV says: a row for each GPU, the tool's words that are no row, and its exit code.
+
+    A number that a GPU does not say is None, and ``fault`` its word for why it cannot be used.
+    """
+    printed = re.sub(UNPRINTABLE, "?", output).splitlines()[:MOST_LINES]
+    lines = [line[:LONGEST_LINE].split(", ") for line in printed]
+    rows = [words for words in lines if len(words) == len(GPU_FIELDS) and re.match(READING, words[1])]
+    others = " ".join(", ".join(words) for words in lines if words not in rows).split()
+    gpus = [
+        {
+            "name": name,
+            "memory_mib": int(memory) if re.match(NUMBER, memory) else None,
+            "driver": driver,
+            "utilisation": int(used) if re.match(NUMBER, used) else None,
+            "fault": re.search(FAULT, ", ".join((name, memory, driver, used))).group(),
+        }
+        for name, memory, driver, used in rows
+    ]
+    return {"gpus": gpus, "gpu_words": " ".join(others)[:LONGEST_LINE], "gpu_code": code}
 
 
 def free_bytes(path):
@@ -90,23 +146,25 @@ def traffic(interface):
     return counts
 
 
-def argv_of(run):
-    """Return the words that print the facts of a node of a run."""
+def argv_of(run, limit_s=NVIDIA_SMI_TIMEOUT_S):
+    """Return the words that print the facts of a node of a run; ``limit_s`` is nvidia-smi's."""
     known = run.spec
     words = [known.interface, run.folder, known.data or "", str(known.probe_port), known.shared or ""]
-    return run.program("nodes.node_facts", *(words + [run.runtime.terminals]))
+    visible = [one.environment.get("CUDA_VISIBLE_DEVICES", "") for one in known.processes] + [""]
+    words += [run.runtime.terminals, str(limit_s), str(known.slots), visible[0]]
+    return run.program("nodes.node_facts", *words)
 
 
 def main(interface, *where):
     """Print the facts, or where nothing but the card is named its address alone."""
+    interface = card_of(interface)
     if not where:
         return print_address(interface)
-    folder, data, port, shared, terminals = where
+    folder, data, port, shared, terminals, limit_s, slots, visible = where
     address, sums = address_or_none(interface), hash_of(os.path.join(data, "SHA256SUMS")) if data else None
     facts = {
         "address": address,
         "interfaces": interfaces(),
-        "gpus": gpus(),
         "free_bytes": free_bytes(folder),
         "shm_free_bytes": free_bytes("/dev/shm"),
         "data": sums and sums[:12],
@@ -115,6 +173,7 @@ def main(interface, *where):
         "time": time.time(),
         "activity": activity.reading(terminals),
     }
+    facts.update(gpu_facts(int(limit_s), int(slots), visible))
     facts.update(traffic(interface))
     print(json.dumps(facts, sort_keys=True))
     return 0

@@ -18,7 +18,7 @@ class Reader(RankReader):
 
     def __init__(self):
         super().__init__()
-        self.at, self.speeds = None, {}
+        self.at, self.speeds = None, []
 
     def events_in(self, text):
         return self.matches(text, SPEED + (OF_FIRST if self.speaker in FIRST else []) + PATTERNS)
@@ -30,12 +30,12 @@ class Reader(RankReader):
         if at != self.at:
             events += self.speed()
             self.at = at
-        self.speeds[self.speaker] = number(match.group(3))
+        self.speeds.append(number(match.group(3)))  # Two workers may have no names.
         return events
 
     def speed(self):
         """Return the sum of what the workers have told of a batch: they are in step, so all have when one tells of the next."""
-        told, self.speeds = list(self.speeds.values()), {}
+        told, self.speeds = self.speeds, []
         if not told or not all(isinstance(one, float) for one in told):
             return []
         return [metric("samples_per_second", int(self.at[0]), round(sum(told), 2))]

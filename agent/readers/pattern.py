@@ -9,8 +9,14 @@ PART, OVERLAP = 10000, 1000
 """Characters of a line that are searched at once: a search may take the square of them."""
 LONGEST_S, MOST_SLOW = 1.0, 3
 """Of the processor, for one line; and how many lines may take longer until the expression is given up."""
-UNREAD = "progress-unread"
 GIVEN_UP = "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more"
+# What is written 1,000; a pattern may look for its digits alone, and another for columns with commas between them.
+THOUSANDS = re.compile("(?<![0-9.,_])[1-9][0-9]{0,2}(?:[,_\u00a0\u202f][0-9]{3})+(?![,_]?[0-9])")
+# A number as programs print it: 'tensor(0.5, device='cuda:0')', '12%'; no date, no time of day, no 3/10.
+NUMERAL = re.compile(
+    r"""[\s'"=:]*(?:[a-z][\w.]*\(\s*)?([-+]?(?:nan|inf(?:inity)?|\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?![\w.]|[-,:/]\d)""",
+    re.I,
+)
 
 
 class TooSlow(Exception):
@@ -24,13 +30,6 @@ class Reader(json_lines.Reader):
         super().__init__(**clock)
         self.pattern, self.slow = re.compile(pattern), 0
 
-    def events_in(self, text):
-        before = self.slow
-        events = super().events_in(text)
-        if before < self.slow == MOST_SLOW:
-            events.append({"event": "alarm", "cause": UNREAD, "text": GIVEN_UP})
-        return events
-
     def values_in(self, text):
         """Return what all matches hold, of each name the last value. Without a step they belong to the last one seen.
 
@@ -38,14 +37,14 @@ class Reader(json_lines.Reader):
         """
         if self.slow >= MOST_SLOW:
             return {}
+        plain = THOUSANDS.sub(lambda found: re.sub(r"\D", "", found.group()), text)
         try:
-            values = self._found(text)
+            return self._found(plain) or (self._found(text) if plain != text else {})
         except TooSlow:
             self.slow += 1
+            if self.slow == MOST_SLOW:
+                self.unread("", GIVEN_UP)
             return {}
-        if values and "step" not in values:
-            values["step"] = self.newest.get("step", self.step)
-        return values
 
     def _found(self, text):
         # A search asks for signals now and then, and this one counts the processor's time only.
@@ -55,7 +54,10 @@ class Reader(json_lines.Reader):
             found = {}
             for begin in range(0, max(len(text) - OVERLAP, 1), PART - OVERLAP):
                 for match in self.pattern.finditer(text[begin : begin + PART]):
-                    found.update(filter(None, map(_number, match.groupdict().items())))
+                    numbers = [(name, numeral(part)) for name, part in match.groupdict().items() if part is not None]
+                    found.update(pair for pair in numbers if pair[1] is not None)
+                    if None in dict(numbers).values():
+                        self.unread(match.group())
             return found
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -65,9 +67,7 @@ def _too_slow(number, frame):
     raise TooSlow()
 
 
-def _number(item):
-    """Return (name, number) of a group, or None where the text is no number."""
-    try:
-        return item[0], float(item[1])
-    except (TypeError, ValueError):
-        return None
+def numeral(text):
+    """Return the number that a text begins with, or None."""
+    found = NUMERAL.match(text)
+    return float(found.group(1)) if found else None

@@ -1,4 +1,4 @@
-"""When the stack's guard has the program stopped: the lease is over, or nothing has happened on any node for long. Nothing is cancelled.
+"""Limits that stop a program: the end of the lease, and idle time on all nodes. Nothing is cancelled.
 
 ``guard FOLDER TEXT`` gives a run new limits, also one that is under way. TEXT is JSON with ``stop_at`` (seconds since 1970, or null),
 ``left_s`` (seconds until then by the clock of whoever gives it) and ``idle_s`` (or null).
@@ -13,13 +13,13 @@ from agent.machine import is_locked, read_json, write_whole
 from agent.supervise.detached import detach
 
 FILE, ACTIVITY = "guard.json", "activity.json"
-"""In the run's folder: the limits that were given last, and what the newest samples say."""
+"""Files of the run's folder: the newest limits, and the idle time by the newest samples."""
 RUN_LOCK, WATCH_LOCK = "supervisor.lock", "idle_watch.lock"
-"""In the same folder: what the run's supervisor holds, and after its end what counts how long its nodes have been idle."""
+"""Lock files there: of the run's supervisor, and of the watch that counts idle time after its end."""
 LEASE_OVER, IDLE = "lease-over", "idle"
 CAUSES = (LEASE_OVER, IDLE)
 UNARMED_S = 7200.0
-"""Before the first step a program may read data, compile or wait for longer than ever afterwards."""
+"""Least idle limit until the first step: a program may read data or compile for long."""
 BOOTTIME = 7  # CLOCK_BOOTTIME of linux/time.h, which Python 3.5 does not name.
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

@@ -1,7 +1,8 @@
 """Decide from a run's events and samples whether something is wrong with it (pure).
 
-What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
+What cannot get better ends the run, because its machines cost money: a loss that stays no number, a rank or a machine that is
 gone, no sign of life. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
+Every line of the log is a sign of life, also of the machine whose rank has printed it.
 """
 
 import errno
@@ -11,7 +12,7 @@ NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
-HUNG = "hung"
+HUNG, GPUS_UNREAD = "hung", "gpus-unread"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
 ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
@@ -20,6 +21,7 @@ ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
 STALL_GAPS = 5.0
 """A run has stalled when nothing showed life for its limit or for five times the longest of the last gaps between steps."""
 LAST_GAPS = 20
+NAN_STEPS, NAN_S = 3, 60.0  # In mixed precision the loss of one step may be no number; a step may also be an epoch.
 START_S = 1800.0
 """Until the first loss a graph is built, data are read and a whole evaluation is made."""
 PROGRESS = ("started", "restored", "train", "validation", "metric")
@@ -28,9 +30,9 @@ LOST_S = 90.0
 DRIVE_LOST_S = 60.0
 """A program may wait so long for a busy drive; checkpoints that nobody keeps are worth nothing."""
 HUNG_S, HUNG_GAPS, HUNG_LONGEST = 300.0, 3.0, 1.5
-"""Without a step for so long, so many usual gaps and so many longest ones, a run hangs that prints, or whose GPUs all work, as in a
-collective that never ends; any other stalls. No program has to say that it evaluates, which it does again and again."""
-REST_S = 600.0
+"""A log that is silent for so long, so many usual gaps between steps and so many longest ones, while all GPUs work, is that of a collective
+that never ends; without their work the run stalls. No program has to say that it evaluates, which it does again and again."""
+REST_S = UNREAD_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
 CULPRITS = 4
@@ -55,14 +57,14 @@ class HealthRules:
         """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""
         self.stall_s, self.mixed, self.expected = spec.stall_s, spec.mixed, expected
         self.per_hour, self.max_steps, self.print_steps = spec.per_hour, spec.max_steps, spec.print_steps
-        self.checkpoint_bytes, self.newest, self.saved_at = 0, None, now
+        self.checkpoint_bytes, self.newest = 0, None
         self.progressed, self.lived, self.gaps, self.longest = now, now, [], 0.0
         self.paces, self.clean, self.evaluating = [], False, False
         self.step = None
         self.waited_for = []
-        self.final = {}
+        self.final, self.not_finite = {}, {}
         self.said_full = None
-        self.answered, self.busy, self.worked, self.free = {}, {}, {}, {}
+        self.answered, self.heard, self.worked, self.free, self.read = {}, {}, {}, {}, {}
         self.drive_silent = {}
         self.not_copied = ""
 
@@ -86,22 +88,24 @@ class HealthRules:
             if self.clean or event.get("training_only"):
                 self.paces.append(event["seconds_per_step"])
             self.clean = True
-        if kind in ("train", "validation") and isinstance(event.get("loss"), str):
-            where = " at step " + str(event["step"]) if "step" in event else ""
-            self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
         if kind == "train":
             self.step, self.waited_for = event["step"], []
+        if kind in ("train", "validation") and "loss" in event:
+            is_number = not isinstance(event["loss"], str)
+            self.not_finite = {} if is_number else dict([(event.get("step"), now)] + list(self.not_finite.items()))
+            if len(self.not_finite) == NAN_STEPS or now - min(self.not_finite.values() or [now]) >= NAN_S:
+                self.final[NOT_FINITE] = "the {} loss stays {}, at step {}".format(kind, event["loss"], self.step)
         if kind in (RANK_DIED, NODE_LOST):
             self.final[kind] = event["text"]
 
-    def show_life(self, now):
-        """Record output: not every program says its steps, or says them often."""
-        self.lived = now
+    def show_life(self, now, node=None):
+        """Record output, of a rank on ``node`` where that is known: not every program says its steps, or says them often."""
+        self.lived = self.heard[node] = now
 
     def see_checkpoint(self, newest, size, now):
         """Record a new checkpoint, and its size in bytes."""
         self.newest, self.checkpoint_bytes = newest, size
-        self.lived = self.saved_at = now
+        self.lived = now
 
     def observe_sample(self, node, facts, now):
         """Record how a node answered; ``facts`` is None when it did not."""
@@ -115,12 +119,18 @@ class HealthRules:
             self.drive_silent[node] = (since, facts["drive"])
         else:
             self.drive_silent.pop(node, None)
-        used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
-        for number, percent in enumerate(used):
-            if percent > REST_PERCENT or (node, number) not in self.worked:
-                self.worked[node, number] = now
-        if not used or max(used) > REST_PERCENT or node not in self.busy:
-            self.busy[node] = now
+        used = [gpu.get("utilisation") for gpu in facts["gpus"]]
+        self.worked[node] = dict(
+            (number, now if percent > REST_PERCENT else self.worked.get(node, {}).get(number, now))
+            for number, percent in enumerate(used)
+            if percent is not None
+        )
+        read_at, number, _ = self.read.get(node, (now, 1, ""))
+        if None not in used and len(used) >= number:
+            self.read[node] = (now, len(used), "")
+        elif node in self.read:
+            said = (str(facts[key]) for key in ("gpu_words", "gpu_code") if facts.get(key))
+            self.read[node] = (read_at, number, ", exit code ".join(said) or "without a reason")
 
     def pause(self, now):
         """Record that no node could be asked, which shows nothing about the nodes."""
@@ -134,6 +144,7 @@ class HealthRules:
             DRIVE_LOST: self._cut_off(now),
             STALLED: self._stalled(now),
             GPUS_AT_REST: self._resting(now),
+            GPUS_UNREAD: self._unread(now),
             HUNG: self._hung(now),
             DISK_LOW: self._low(),
             SLOW: self._slow() or self._overdue(now - self.progressed),
@@ -143,7 +154,12 @@ class HealthRules:
         return dict(found, **self.final)
 
     def _lost(self, now):
-        lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
+        # A line of nobody that is known may be one of its own: torchrun's ranks have no names.
+        lost = sorted(
+            node
+            for node, at in self.answered.items()
+            if now - max(at, self.progressed, self.heard.get(None, at), self.heard.get(node, at)) > LOST_S
+        )
         return " and ".join(lost) + " has not answered for " + _seconds(LOST_S) if lost else ""
 
     def _cut_off(self, now):
@@ -151,15 +167,26 @@ class HealthRules:
         return drive_lost(reasons) + ", for " + _seconds(DRIVE_LOST_S) + " and more" if reasons else ""
 
     def _resting(self, now):
-        resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
+        resting = sorted(
+            node for node, (at, _, _) in self.read.items() if at - max(self.worked[node].values() or [at]) > REST_S
+        )
         return "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S) if resting else ""
+
+    def _unread(self, now):
+        unread = sorted("{} ({})".format(node, why) for node, (at, _, why) in self.read.items() if now - at > UNREAD_S)
+        return (
+            "for {} nothing says how busy the GPUs are of {}".format(_seconds(UNREAD_S), " and ".join(unread))
+            if unread
+            else ""
+        )
 
     def _all_worked(self):
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.
 
         In mixed precision all of them do when every update is skipped.
         """
-        return min(self.worked.values()) if self.worked and not self.mixed else float("-inf")
+        times = [at for cards in self.worked.values() for at in cards.values()]
+        return min(times) if times and not self.mixed else float("-inf")
 
     def _stalled(self, now):
         silent = now - max(self.lived, self._all_worked())
@@ -187,12 +214,12 @@ class HealthRules:
         return "no space is left on a disk that a rank writes to" + where if full or told else ""
 
     def _hung(self, now):
-        stepless = now - max(self.progressed, self.saved_at)
-        goes_on = now - max(self.lived, self._all_worked()) < HUNG_S
+        silent, computes = now - self.lived, now - self._all_worked() < HUNG_S
         limit = max(HUNG_S, HUNG_GAPS * median(self.gaps or [0]), HUNG_LONGEST * self.longest)
-        if self.step is None or self.evaluating or stepless <= limit or not goes_on:
+        # Without a gap nobody knows how often it prints: it may do so once an epoch.
+        if not self.gaps or self.evaluating or silent <= limit or not computes:
             return ""
-        return "it prints or computes, and makes no step since step " + str(self.step)
+        return "all its GPUs work, and it has printed nothing for {}, since step {}".format(_seconds(silent), self.step)
 
     def _low(self):
         needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)

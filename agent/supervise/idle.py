@@ -1,12 +1,15 @@
 """For how long nothing has happened on any node, from their samples one after another (pure).
 
-A sample without one of its readings freezes the count: the time around it is not counted, and what was counted stays. A gap between
-samples, as of a machine that slept, begins the count anew. Of a run that hangs (the alarm HUNG of `health_rules`) GPUs and
-processors do not count: a collective that never ends keeps them busy for ever.
+A sample without one of its readings freezes the count: the time around it is not counted, and what was counted stays. GPUs that have
+not been read for long are left out, and what is left decides. A gap between samples, as of a machine that slept, begins the count anew.
+Of a run that hangs (the alarm HUNG of `health_rules`: its whole log is silent) GPUs and processors do not count: a collective that never
+ends keeps them busy for ever.
 """
 
 import re
 from collections import deque
+
+from agent.supervise.health_rules import UNREAD_S
 
 GAPS = 3
 GPU_PERCENT = 5
@@ -27,7 +30,7 @@ class Idleness:
     def __init__(self, spec):
         self.every_s, self.wants_gpus = spec.sample_every_s, spec.gpu is not None
         self.count_s, self.is_known, self.asked_at = 0.0, False, None
-        self.before, self.shown = {}, deque(maxlen=SHOWN)
+        self.before, self.gpus_read_at, self.shown = {}, {}, deque(maxlen=SHOWN)
 
     def hear(self, line, events):
         """Record a line of the log with its events."""
@@ -49,7 +52,7 @@ class Idleness:
             self.count_s, self.before, was_known = 0.0, {}, False
         self.is_known, works = True, False
         for name, facts in answers:
-            if not self._is_whole(facts):
+            if not self._is_whole(name, facts, now):
                 self.is_known = False
                 continue
             if name in self.before:
@@ -61,11 +64,13 @@ class Idleness:
         elif self.is_known and was_known:
             self.count_s += now - since
 
-    def _is_whole(self, facts):
+    def _is_whole(self, name, facts, now):
         if not facts or not facts.get("activity"):
             return False
         used = [gpu["utilisation"] for gpu in facts["gpus"]]
-        return None not in used and (bool(used) or not self.wants_gpus)
+        are_read = None not in used and (bool(used) or not self.wants_gpus)
+        self.gpus_read_at[name] = now if are_read else self.gpus_read_at.get(name, now)
+        return are_read or now - self.gpus_read_at[name] > UNREAD_S
 
     def idle_s(self):
         """Return for how many seconds nothing has happened on any node; None where one of them has no whole reading now."""
@@ -79,7 +84,7 @@ def happened(before, after, seconds, hangs):
     number = last["processors"][2]
     cards = last["network"]["cards"] - first["network"]["cards"]
     ours = sum(max(0, sent - first["network"]["ssh"].get(one, 0)) for one, sent in last["network"]["ssh"].items())
-    computes = any(gpu["utilisation"] >= GPU_PERCENT for gpu in after["gpus"])
+    computes = any((gpu["utilisation"] or 0) >= GPU_PERCENT for gpu in after["gpus"])
     computes |= busy * number > min(PROCESSOR_SHARE * number, PROCESSORS) * ticks
     return (
         (computes and not hangs)

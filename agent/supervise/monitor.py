@@ -11,6 +11,7 @@ from agent import kill_run
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.machine import read_json
+from agent.records import event_summary
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
 from agent.supervise.health_rules import Failed
@@ -60,6 +61,7 @@ class Monitor:
 
     def __init__(self, run):
         self.run, self.reader = run, reader_of(run.spec)
+        self.reader.earlier = [event for event in event_summary.read(run.folder)[1] if isinstance(event, dict)]
         self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
         self.verdict = self.dead = None
         self.killed = False
@@ -103,7 +105,7 @@ class Monitor:
             speaker = None  # A program may begin each line with a word and a number of its own.
         with self.lock:
             if self.reader.shows_life(line):
-                self.rules.show_life(time.monotonic())
+                self.rules.show_life(time.monotonic(), None if speaker is None else self._node_with(speaker))
                 self.idleness.hear(line, events)
             if not line.endswith("\r") and self.reader.explains(line):
                 self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
@@ -151,40 +153,55 @@ class Monitor:
 
         mpirun has nothing to say of it when it crashes over a rank's death itself.
         """
-        name, note = self._first_note(told=False)
-        if not note:
+        notes = self._first_notes(told=False)
+        if not notes:
             return None
-        # In one folder for all nodes each of them shows the notes of all.
-        event = self._explained(dict(note, event=health_rules.RANK_DIED), None if self.run.is_shared else name)
-        self.run.emit(event)
-        return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
+        events = [self._explained(dict(note, event=health_rules.RANK_DIED), name) for name, note in reversed(notes)]
+        text = "; at about the same time ".join(event["text"] for event in reversed(events))
+        self.run.emit(dict(events[-1], text=text))
+        return health_rules.RANK_DIED, text, self.lines(health_rules.RANK_DIED)
 
     def told_to_end(self):
         """Return (cause, sentence, lines) when a rank that ended well was told to end, which was not us, else None.
 
         Some programs end with exit code 0 on TERM, done or not.
         """
-        name, note = self._first_note(told=True)
+        name, note = next(iter(self._first_notes(told=True)), (None, None))
         if not note:
             return None
         text = "{} on {} was told to end (signal {}), not by this run, and ended with exit code 0"
         return health_rules.TOLD_TO_END, text.format(who_is(note), name, note["told"]), self.lines()
 
-    def _first_note(self, told):
-        """Return (name of the machine, its note) of the first rank that had been told to end, or had not; the note is None where no rank had."""
-        answers = ask_all(self.run, ["cat", self.run.path("ranks_ended.jsonl")])
-        notes = [(self.run.name_of(address), note) for address, (code, out) in answers for note in words_in(out)]
-        of_kind = [pair for pair in notes if ("told" in pair[1]) == told]
-        return min(of_kind, key=lambda pair: pair[1]["t"], default=(None, None))
+    def _first_notes(self, told):
+        """Return [(machine, note)] of the rank that ended first, of those that were told to end or of the others.
+
+        Where the clocks of two machines are not known well enough, the first rank of each is among them.
+        """
+        clocks, first = read_json(self.run.path("preflight.json")).get("nodes") or {}, {}
+        for address, (_, out) in ask_all(self.run, ["cat", self.run.path("ranks_ended.jsonl")]):
+            for note in words_in(out):
+                # In one folder for all nodes each of them shows the notes of all.
+                name = (
+                    self._node_with(note.get("process", note.get("rank")))
+                    if self.run.is_shared
+                    else self.run.name_of(address)
+                )
+                clock = clocks.get(name) or {"clock_off_s": 0.0, "clock_error_s": float("inf")}
+                at = note["t"] - clock["clock_off_s"]
+                if ("told" in note) == told and at <= first.get(name, (at,))[0]:
+                    first[name] = at, clock["clock_error_s"], note
+        surely = min([at + error for at, error, _ in first.values()] or [0])
+        ordered = sorted(first.items(), key=lambda item: item[1][0])
+        return [(name, note) for name, (at, error, note) in ordered if at - error <= surely]
 
     def _explained(self, event, node=None):
         """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""
         if event["event"] == health_rules.WAITED_FOR:
-            return dict(event, text="rank {} on {}".format(event["rank"], self._node_of(event["rank"])))
+            return dict(event, text="rank {} on {}".format(event["rank"], self._node_with(event["rank"])))
         if event["event"] == "restored" and self.run.resumed is not None:
             return dict(event, step=self.run.resumed)  # The log has it from the file's name.
         if event["event"] == health_rules.RANK_DIED:
-            node = node or (self._node_with(event["process"]) if "process" in event else self._node_of(event["rank"]))
+            node = node or self._node_with(event.get("process", event.get("rank")))
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
             self.dead = event.get("process", event.get("rank"))
             self.killed = "signal" in event
@@ -194,15 +211,11 @@ class Monitor:
             return dict(event, node=node, text=node + " is lost to the other machines")
         return event
 
-    def _node_of(self, rank):
-        """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
-        names = [self.run.name_of(address) for address in self.run.spec.ranks]
-        return names[rank] if rank < len(names) else "no machine of this run"
-
-    def _node_with(self, process):
-        """Return the name of the machine that starts a process."""
-        nodes = [one.node for one in self.run.spec.processes if one.name == process]
-        return self.run.name_of(self.run.spec.addresses[nodes[0]]) if nodes else "no machine of this run"
+    def _node_with(self, speaker):
+        """Return the name of the machine that a rank or a process is on; what a log says of them need not be true."""
+        addresses = dict(enumerate(self.run.spec.ranks))
+        addresses.update((one.name, self.run.spec.addresses[one.node]) for one in self.run.spec.processes)
+        return self.run.name_of(addresses[speaker]) if speaker in addresses else "no machine of this run"
 
     def lines(self, cause=None):
         """Return the lines that matter: those of the rank that died, else the last ones of the first speaker."""

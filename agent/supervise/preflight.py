@@ -11,7 +11,7 @@ import time
 from types import SimpleNamespace
 
 from agent.kill_run import last_line
-from agent.launch.probe import MARK
+from agent.launch.probe import MARK, UNUSABLE
 from agent.machine import parallel
 from agent.nodes import node_facts
 from agent.supervise.health_rules import Failed
@@ -22,7 +22,7 @@ STREAMS = 8
 MEASUREMENTS = 3
 """Other traffic, or a busy computer under emulated machines, slows one measurement; a wrong port slows all."""
 SSH_TIMEOUT_S = 15
-FACTS_TIMEOUT_S = 30
+FACTS_TIMEOUT_S = node_facts.NVIDIA_SMI_LONGEST_S + 15
 LINKS_TIMEOUT_S = 25
 TOGETHER_TIMEOUT_S = 300
 """An allreduce of the larger model takes some ten seconds at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
@@ -39,10 +39,9 @@ DRIVER_STOP = 384
 """NVIDIA's images of 2019 run on Tesla cards with 384.111 too, which is older than what is installed."""
 SHM_BYTES_OF_RANK = 128 << 20
 """NCCL's buffers between ranks of one machine: up to 16 rings of 4 MB both ways. Docker's default of 64 MB ends in "No space left"."""
-GPUS = "gpus"
-"""Among the versions of a rank: how many GPUs its framework sees; None for a framework that needs none."""
-MIB_PER_GB = 15 * 64
-"""The driver shows a little less than what a GPU is sold with."""
+MIB_PER_GB = 14 * 64
+"""The driver shows less than what a GPU is sold with: with ECC an RTX A6000 of 48 GB has 46068 MiB."""
+CURE = "restart it: fab ssh {} -- sudo reboot, then make up; where that does not help: make down, and make up orders another one"
 
 
 def preflight(run):
@@ -94,7 +93,8 @@ def nodes(run):
 
     def look(address):
         asked = time.time()
-        code, output = run.ask(node_facts.argv_of(run), FACTS_TIMEOUT_S, address, marked=False)
+        words = node_facts.argv_of(run, node_facts.NVIDIA_SMI_LONGEST_S)
+        code, output = run.ask(words, FACTS_TIMEOUT_S, address, marked=False)
         answered = time.time()
         if code:
             return None
@@ -164,7 +164,8 @@ def together(run):
         why = "ended with exit code {}".format(code)
         if code in TIMED_OUT:
             why = NOT_TOGETHER.format(TOGETHER_TIMEOUT_S, run.spec.interface)
-        raise Failed("preflight", "reaching all ranks " + why, 1, lines[-20:])
+        unusable = [" and a GPU cannot be used on " + line.partition(UNUSABLE)[2] for line in lines if UNUSABLE in line]
+        raise Failed("preflight", "reaching all ranks " + "".join([why] + unusable[:1]), 1, lines[-20:])
     ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
     return sorted(ranks, key=lambda rank: rank["rank"])
 
@@ -200,24 +201,22 @@ def of_ranks(ranks, wanted):
     rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), stop=seen != wanted.ranks)]
     configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
     rows.append(_same("configuration", configs, "every rank"))
-    rows += _software(ranks, wanted)
+    rows += _software(ranks)
     seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
     rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed"))
     return rows
 
 
-def _software(ranks, wanted):
+def _software(ranks):
     """Return the rows on what the ranks' framework says of itself, where it says anything."""
     said = [("rank " + str(rank["rank"]), rank.get("versions") or {}) for rank in ranks]
-    names = sorted(set(name for _, versions in said for name in versions if name != GPUS))
+    names = sorted(set(name for _, versions in said for name in versions))
     rows = [_same(name, dict((who, str(versions.get(name))) for who, versions in said), "every rank") for name in names]
-    for who, versions in said:
-        seen = versions.get(GPUS, wanted.slots)
-        if wanted.gpu and seen is None:
-            rows.append(row("GPUs of the program", who, "none: it computes on processors", "GPUs", note=True))
-        elif wanted.gpu and seen < wanted.slots:
-            rows.append(row("GPUs of the program", who, seen, "{} or more".format(wanted.slots), stop=True))
-    return rows
+    return rows + [
+        row("GPU of the program", "rank {rank}".format(**rank), "none: it computes on processors", "a GPU", note=True)
+        for rank in ranks
+        if not rank.get("on_gpu", True)
+    ]
 
 
 def row(check, where, found, wanted, *, stop=False, note=False):
@@ -253,11 +252,18 @@ def _interface(name, address, facts, interface):
 def _gpus(name, facts, wanted):
     if not wanted.gpu:
         return []
-    gpus = facts["gpus"]
-    fits = [one for one in gpus if wanted.gpu in one["name"] and one["memory_mib"] >= wanted.gpu_memory_gb * MIB_PER_GB]
-    shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus) or "none"
+    gpus, words, code = facts["gpus"], facts["gpu_words"], facts["gpu_code"]
+    said = ["{} (nvidia-smi, exit code {})".format(words, code)] if words or code else []
     order = "{}x {} with {} GB".format(wanted.slots, wanted.gpu, wanted.gpu_memory_gb)
-    rows = [row("GPUs", name, shown, order, stop=len(fits) < wanted.slots)]
+    least_mib = wanted.gpu_memory_gb * MIB_PER_GB
+    fits = [one for one in gpus if wanted.gpu in one["name"] and (one["memory_mib"] or least_mib) >= least_mib]
+    faults = [one["fault"] for one in gpus if one["fault"]]
+    shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus).replace("None", "unknown") or "none"
+    if faults or len(fits) < wanted.slots:
+        cure = [CURE.format(name)] if faults or said else []
+        rows = [row("GPUs", name, "; ".join([shown] + faults + said + cure), order, stop=True)]
+    else:
+        rows = [row("GPUs", name, shown, order)] + [row("nvidia-smi", name, one, "no words", note=True) for one in said]
     if gpus:
         driver = gpus[0]["driver"]
         branch = driver.split(".")[0]

@@ -13,6 +13,7 @@ class Gpu:
 
     Attributes:
         name: short name, a part of the name that nvidia-smi shows.
+        memory_gb: of the smallest that is sold; machine types with more are in LARGER.
         driver: driver branch to install where there is none.
         precision: the fastest one: "fp32" or "mixed".
         seconds: compute time of one GPU for MEASURED_UNITS samples, by model and precision.
@@ -44,3 +45,5 @@ _ROWS = (
     Gpu("H100", 80, "535", "mixed"),
 )
 GPUS = {gpu.name: gpu for gpu in _ROWS}
+# GB of each GPU of the machine types that are sold with more memory than the row of their kind says, by their labels without a count.
+LARGER = {"V100-32G": 32, "A100-80G": 80}

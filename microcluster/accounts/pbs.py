@@ -126,7 +126,7 @@ ACCOUNT = Account(
     key=KeySetting(
         name="sshConfig",
         default="required",
-        meaning="OpenSSH configuration whose first `Host` is the login host, with its user and key",
+        meaning="`FILE ALIAS`: OpenSSH configuration, and the login host in it; without an alias its first `Host` that is no jump host",
         mistaken=("user", "password", "key", "privateKey", "passphrase"),
         advice="Name user and key in an OpenSSH configuration, and that file in pbs:sshConfig",
     ),

@@ -16,6 +16,7 @@ NEXT = {
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd2 /data/container",
     "progress-unread": "The program goes on; see what it prints: {look}, and correct job.progress in the stack file",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
+    "gpus-unread": "Ask the tool itself on that machine, for example: fab ssh gpu-1 --stack {stack} -- nvidia-smi; the program may go on",
     "hung": "See what it does: fab logs --follow --stack {stack}; if it hangs, stop it: fab stop --stack {stack}. Then {go_on}",
     "lease-over": "Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or rent for longer: fab extend --hours 6 --stack {stack}, then {go_on}",
     "idle": "See why nothing happened: {look}. Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or {go_on}",

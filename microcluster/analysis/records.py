@@ -95,7 +95,7 @@ def _is_sound(value: Any) -> bool:
     except ValidationError:
         return False
     name = value["event"]
-    is_text = isinstance(value.get("value"), str)  # Only the trainer's name is one.
+    is_text = isinstance(value.get("value"), str) and (name != "metric" or value["value"] not in ("nan", "inf", "-inf"))
     return is_text == (name == "trainer") and all(key in value for key in NEEDED.get(name, ()))
 
 
@@ -170,12 +170,15 @@ class _Reader:
     def __init__(self, eval_steps: int | None, metrics: Sequence[Metric]) -> None:
         self.eval_steps = eval_steps
         self.scores = {metric.event: metric for metric in metrics}
-        self.found = Curves()
+        self.found, self.resumed = Curves(), None
         self.open: Evaluation = {}
         self._begin(0)
 
     def take(self, event: Event) -> None:
         step = event.get("step")
+        if self.resumed is not None and step is not None and event["event"] in ("train", "validation", "metric"):
+            self._forget_repeated(self.resumed, step)
+            self.resumed = None
         match event["event"]:
             case "validation":
                 self.end()
@@ -195,8 +198,8 @@ class _Reader:
                 self.end()
             case "started" | "restored" | "resuming":
                 self.end()
-                self._forget_after(-1 if step is None else step)
                 self._begin(step or 0)
+                self.resumed = -1 if step is None else step
         self._draw(event, step)
 
     def end(self) -> None:
@@ -216,7 +219,8 @@ class _Reader:
                 points = self.found.metrics.setdefault(event["name"], [])
                 if points and points[-1][0] == step:  # The last value of a step is its value.
                     points.pop()
-                points.append((step, event["value"]))
+                if not isinstance(event["value"], str):
+                    points.append((step, event["value"]))
             case name if self.open and name in self.scores:
                 score = self.scores[name]
                 if score.key in event:
@@ -228,12 +232,15 @@ class _Reader:
         self.finished = False
         self.tainted = True
 
-    def _forget_after(self, step: int) -> None:
-        """Drop what the attempt that begins repeats."""
+    def _forget_repeated(self, checkpoint: int, first: int) -> None:
+        """Drop what the attempt repeats whose first printed step this is; its checkpoint may have a number of another unit."""
         found = self.found
+        printed = [step for step, _ in found.train]
+        gap = max((later - earlier for earlier, later in zip(printed, printed[1:], strict=False)), default=1)
+        last = checkpoint if checkpoint <= max(printed, default=0) + gap and first <= checkpoint + gap else first - 1
         for points in (found.train, found.pace, *found.metrics.values()):
-            points[:] = [point for point in points if point[0] <= step]
-        found.evaluations[:] = [one for one in found.evaluations if one["step"] <= step]
+            points[:] = [point for point in points if point[0] <= last]
+        found.evaluations[:] = [one for one in found.evaluations if one["step"] <= last]
 
     def _due(self, latest: int | None) -> int:
         """Return the step of the open evaluation; ``latest`` is that of the loss line after it."""

@@ -78,7 +78,7 @@ class Outcome:
     train_loss: float | Text | None = None
     validation_loss: float | Text | None = None
     evaluations: tuple[Evaluation, ...] = ()
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float | Text] = field(default_factory=dict)
     seconds_per_step: float | None = None
     predicted_s: float | None = None
     predicted_source: Text | None = None
@@ -245,8 +245,8 @@ def _flaws(seen: Mapping[str, Any], job: SimpleNamespace, events: Sequence[Event
     """Name what is missing in a run that ended with exit code 0."""
     attempt = since(events, "training")
     wanted, saves = job.max_steps, job.checkpoints != NO_CHECKPOINTS
-    if any(isinstance(event.get("loss"), str) for event in named(attempt, "train")):
-        yield "the training loss became nan or infinite"
+    if isinstance(next((event["loss"] for event in reversed(named(attempt, "train")) if "loss" in event), None), str):
+        yield "the last training loss is nan or infinite"
     if saves and seen["drive_silent"]:
         yield "the drive with its checkpoints does not answer"
     if job.exit_code_decides:

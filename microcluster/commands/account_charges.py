@@ -22,7 +22,6 @@ from microcluster.guard.rental import Rental, last_rental, named_rental, rentals
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
-from microcluster.lifecycle.pulumi_state import BrokenStateError
 from microcluster.planning.run_cost import Cost
 from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
@@ -47,7 +46,7 @@ class Statement:
 
     @property
     def rentals(self) -> list[Rental]:
-        """What was rented, oldest first."""
+        """All rentals, oldest first."""
         return rentals(self.charges, self.read, self.names)
 
 
@@ -171,8 +170,12 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
 
 def guarded_owner(stack: str) -> Owner | None:
     """Return what the stack's things bear where this computer only guards what another one has ordered."""
-    file = Home.of().guarded / stack
-    return owner_in_word(file.read_text(errors="replace").strip()) if file.is_file() else None
+    file, state = Home.of().guarded / stack, pulumi_state.readable(stack, Home.of())
+    return (
+        None
+        if (state and state.held) or not file.is_file()
+        else owner_in_word(file.read_text(errors="replace").strip())
+    )
 
 
 def take_up(stack: str, mark: str) -> None:
@@ -199,11 +202,10 @@ def take_up(stack: str, mark: str) -> None:
 
 def recorded_account(stack: str) -> str | None:
     """Return the id of the account in which the stack rents, by Pulumi's state or by what a guard wrote down; None where neither says it."""
-    home = Home.of()
-    with suppress(BrokenStateError):
-        if found := pulumi_state.read(stack, home).account_id:
-            return found
-    newest = book_of(stack, home).newest()
+    state = pulumi_state.readable(stack, Home.of())
+    if state and state.account_id:
+        return state.account_id
+    newest = book_of(stack, Home.of()).newest()
     return newest.account or None if newest and newest.lives else None
 
 

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any
 
 import invoke
@@ -190,11 +189,7 @@ def interrupt_at_end_of_session() -> None:
     sys.unraisablehook = _interrupt_again
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
+            signal.signal(number, signal.default_int_handler)
 
 
 def _interrupt_again(unraisable: Any) -> None:

@@ -41,7 +41,7 @@ class Paid(Rental):
 
     @property
     def closed(self) -> datetime | None:
-        """When the last of it ended; None while anything is open."""
+        """End of its last charge; None while anything is open."""
         ends = [row.closed for row in self.rows]
         return None if None in ends else max(ends)
 
@@ -88,7 +88,8 @@ def statements(home: Home) -> tuple[list[Statement], dict[str, list[str]]]:
     unread: dict[str, list[str]] = {}
     for stack in sorted({stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}):
         try:
-            _, said = read_statement(stack, home)
+            account, said = read_statement(stack, home)
+            account.check_sees_all(f"reading what stack {stack} has cost")
             if said.charges or (said.owner, said.account) in found:
                 found[said.owner, said.account] = keep(home, said)
         except CredentialsError:

@@ -39,7 +39,7 @@ LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
 MOST_MORE = 100_000
 """Hours or dollars of one extension."""
 UNSEEN = ("idle", "hung")
-"""What whoever watches the run does not take for its end."""
+"""Ends that a watching command does not see by itself."""
 WEEKEND_H = 63
 """From Friday 18:00 to Monday 9:00."""
 
@@ -74,7 +74,9 @@ def guard(  # noqa: PLR0917 - Fabric makes an option of each
 
 def _guard(stack: str, home: Home, *, install: bool, remove: bool, status: bool, as_json: bool) -> int:
     if remove:
-        return _remove(stack, home)
+        was_there = timer.timer(_timed(stack, home)).remove()
+        say(f"stack {stack}: {'the timer is removed' if was_there else 'there was no timer'}")
+        return 0
     if status:
         return _status(stack, home, as_json=as_json)
     limits = limits_known(stack, home)
@@ -334,12 +336,6 @@ def _install(stack: str, home: Home) -> int:
         )
     say(sentence_of(stack, seen))
     return seen.verdict.code or code
-
-
-def _remove(stack: str, home: Home) -> int:
-    was_there = timer.timer(_timed(stack, home)).remove()
-    say(f"stack {stack}: {'the timer is removed' if was_there else 'there was no timer'}")
-    return 0
 
 
 def _every_minute(stack: str, home: Home) -> tuple[str, bool]:

@@ -50,7 +50,7 @@ TURN_S = 1800
 """For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
 MISSED_LOOKS_S = 180
 ASK_LIMIT_S, HOLD_LIMIT_S = 45, 15
-"""For what machines say of a run, and for telling them their limits: a look takes at most a minute."""
+"""Limits for reading the run's state from its machines, and for sending them their limits."""
 ELSEWHERE = "the computer that ordered it knows its machines, and this one does not."
 TIDY_S, PRESSED_TIDY_S = 300, CANCEL_S
 """For a cancellation by Pulumi; then the account's own calls do it."""
@@ -58,18 +58,18 @@ TIDY_S, PRESSED_TIDY_S = 300, CANCEL_S
 
 @dataclass
 class StackHands:
-    """What a guard reads and does. What does something returns why it failed, or an empty text."""
+    """Readings and actions of a guard. An action returns why it failed, or an empty text."""
 
     stack: str
     home: Home
     outcome: Outcome | None = None
-    """What has just been read of the run."""
+    """State of the run, where the caller has just read it."""
     opened: OpenedAccount | None = None
     """The account, once it has answered."""
     answers: bool = True
     """Whether the machines did when they were asked last."""
     began: int | None = None
-    """When the rental began that was seen last, as the account says it."""
+    """First order of the rental that was read last, in the account's seconds."""
 
     @contextmanager
     def alone(self, *, longest_s: float) -> Iterator[bool]:
@@ -115,10 +115,7 @@ class StackHands:
             # What closed before an order that waits belongs to another rental.
             rental = replace(rental, rows=() if to_come and not rental.id else rental.rows, is_coming=bool(to_come))
             return rental, terms, Extension()
-        known = limits.held_by(terms)
-        whole = Terms(
-            terms.first_order if terms else int(rental.began.timestamp()), known.lease_minutes, known.budget_cents
-        )
+        whole = limits.held_by(terms).terms(terms.first_order if terms else int(rental.began.timestamp()))
         if whole != terms:
             with suppress(ProviderError):  # It counts in any case; another computer does not see it.
                 account.terms(owner, whole)

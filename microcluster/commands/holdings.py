@@ -1,4 +1,4 @@
-"""What an account holds with our marks: compared with Pulumi's state, and as a table."""
+"""Resources of an account with our marks: compared with Pulumi's state, and as a table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ COLUMNS = ("id", "name", "owner", "since", "per hour", "")
 
 @dataclass(frozen=True)
 class Compared:
-    """How state and account differ."""
+    """Differences between state and account."""
 
     account_only: tuple[Resource, ...] = ()
     state_only: tuple[Held, ...] = ()
     under_way: tuple[Held, ...] = ()
-    """What was being ordered when the state was last written."""
+    """Orders that were pending when the state was last written."""
     broken: str | None = None
     """Why the state cannot be read."""
 
@@ -50,10 +50,8 @@ def compare(found: Iterable[Resource], state: Snapshot) -> Compared:
 
 def known_machines(stack: str, home: Home) -> set[str]:
     """Return the ids of the machines in the state, if it can be read: the account's lists may not show them yet."""
-    try:
-        return pulumi_state.read(stack, home).machines
-    except BrokenStateError:
-        return set()
+    state = pulumi_state.readable(stack, home)
+    return state.machines if state else set()
 
 
 def with_state(found: Iterable[Resource], stack: str, home: Home) -> Compared:

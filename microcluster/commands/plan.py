@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -37,10 +36,9 @@ from microcluster.planning.recorded_runs import LinkKind, kind_of_link, link_kin
 from microcluster.planning.run_cost import Span, exactly
 from microcluster.setup.environment import ARTIFACTS
 from providers.rental.account import Quote
+from providers.rental.api_calls import at_once
 from providers.rental.errors import ProviderError
 
-WORKERS = 8
-"""Questions to an account at a time."""
 RECORDED = "published seconds of a GPU and the links of recorded runs"
 COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M", "")
 TEXTS = ("machines", "precision", "")
@@ -294,8 +292,7 @@ def asked(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
             return Quote(None, f"{machines}: no dollars an hour: {quote.source}.")
         return Quote(quote.per_hour, f"Prices by {quote.source}")
 
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(ask, stacks))
+    return at_once(ask, stacks)
 
 
 def _cells(row: Alternative, marks: Marks) -> dict[str, str]:

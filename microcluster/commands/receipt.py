@@ -1,6 +1,7 @@
 """`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from microcluster.guard.rental import Rental
 from microcluster.lifecycle.pulumi_state import Held
 from microcluster.planning.run_cost import CENT
 from providers.rental.account import Extension, Resource
+from providers.rental.errors import AccountError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge, when
 from providers.rental.sweep import of_other_stacks
@@ -26,7 +28,9 @@ def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -
     """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
     home = Home.of()
     account, said = read_statement(stack, home)
-    keep(home, said)
+    with suppress(AccountError):  # What is hidden from this user has not ended.
+        account.check_sees_all(f"keeping the receipt of stack {stack}")
+        keep(home, said)
     owner, now = said.owner, said.read
     *earlier, bill = said.rentals or [Rental(now)]
     before = Rental(now, tuple(row for rental in earlier for row in rental.rows))

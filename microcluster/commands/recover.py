@@ -64,9 +64,7 @@ def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
 
 def needs_repair(stack: str, home: Home) -> bool:
     """Whether a crash left a lock, or a broken or missing state."""
-    try:
-        pulumi_state.read(stack, home)
-    except pulumi_state.BrokenStateError:
+    if pulumi_state.readable(stack, home) is None:
         return True
     gone = not pulumi_state.path_of(stack, home).exists() and any(pulumi_state.older_copies(stack, home))
     return bool(gone or locks.stale_lock(stack, home))

@@ -5,13 +5,10 @@ from core.home import Home
 from core.plain_text import note, say
 from microcluster.accounts.registry import account_of
 from microcluster.commands.account_charges import read_statement
-from microcluster.commands.command_line import SENTENCES, STACK, command, sentence, suggest
+from microcluster.commands.command_line import SENTENCES, STACK, UNKNOWN, command, sentence, suggest
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks
-
-UNKNOWN = 3
-"""The exit code where the account could not be read."""
 
 
 @command

@@ -18,7 +18,6 @@ from microcluster.commands.command_line import (
 from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
-from microcluster.lifecycle.pulumi_state import BrokenStateError
 from providers.rental.account import Resource
 from providers.rental.opened_account import OpenedAccount
 
@@ -35,6 +34,8 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     named = config.read_account(stack)
     account = open_account(named.name, named.config_file)
     found = orphaned(account.everything(), living_marks(Home.of()))
+    if not found:
+        account.check_sees_all("looking for what is left over")
     if as_json:
         print_json([_facts(each) for each in found])
         return FAILED if found else 0
@@ -51,7 +52,9 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
 def living_marks(home: Home) -> frozenset[str]:
     """Return the marks of the stacks whose key is here and whose state holds something or cannot be read."""
     with_key = {stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}
-    return frozenset(config.owner(name).mark for name in with_key if _lives(name, home))
+    # Until `fab recover` has mended a broken state nobody can say that it holds nothing.
+    states = {name: pulumi_state.readable(name, home) for name in with_key}
+    return frozenset(config.owner(name).mark for name, state in states.items() if state is None or state.held)
 
 
 def orphaned(found: Iterable[Resource], living: frozenset[str]) -> tuple[Resource, ...]:
@@ -73,13 +76,6 @@ def _named(found: Sequence[Resource], word: str) -> Resource:
         return meant[0]
     problem = f"is one of {', '.join(map(str, meant))}" if meant else "is not in the list"
     raise UserMistake(f"--id {word} {problem}; nothing was cancelled. See the list: fab sweep")
-
-
-def _lives(stack: str, home: Home) -> bool:
-    try:
-        return bool(pulumi_state.read(stack, home).held)
-    except BrokenStateError:
-        return True  # Until `fab recover` has mended it nobody can say that it holds nothing.
 
 
 def _show(found: Sequence[Resource], account: OpenedAccount, stack: str) -> int:

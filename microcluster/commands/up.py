@@ -54,7 +54,7 @@ UPDATE_INTERRUPTED = (
 JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack}` ends it and the bill."
 OVER = Verdict("end", "the job is over", reason="done")
 NOT_FINISHED = Outcome("failed")
-"""What a guard is told of a job that has ended in any other way, or has never begun."""
+"""Outcome for the guard of a job that has not finished, or has never begun."""
 
 
 @local_command

@@ -79,7 +79,7 @@ def _loss(value: float | str) -> str:
 
 def _metrics(outcome: Outcome) -> list[str]:
     """Return the latest metrics."""
-    return [f"{one_line(name)} {value:.4g}" for name, value in outcome.metrics.items()]
+    return [f"{one_line(name)} {float(value):.4g}" for name, value in outcome.metrics.items()]
 
 
 def pace(outcome: Outcome) -> Iterator[str]:
@@ -150,6 +150,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
     """Return what is known of a run, by name."""
     plan = RunFolder(cluster).plan
     reason = f" ({outcome.reason})" if outcome.reason else ""
+    losses = [_loss(one["loss"]) for one in outcome.evaluations]
     rows = {
         "run": f"{cluster.run} on stack {cluster.stack}: {outcome.state}{reason}",
         "trained by": outcome.trainer,
@@ -157,7 +158,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         "where": _where(cluster),
         "hardware": EMULATED.format(account_of(cluster.account).title) if cost.emulated else None,
         f"{outcome.unit}s": _done(outcome) if outcome.step is not None or outcome.max_steps else None,
-        "validation loss": _validation(outcome),
+        "validation loss": f"{losses[0]} at first, {losses[-1]} at last" if losses else None,
         "evaluation": _evaluated(plan, outcome),
         "metrics": ", ".join(_metrics(outcome)),
         "pace": None if outcome.seconds_per_step is None else _speed(outcome),
@@ -178,11 +179,6 @@ def _where(cluster: ClusterFacts) -> str:
     places = [f"{h.name} ({h.private_address})" if h.private_address else h.name for h in cluster.hosts]
     gpus = f"; {cluster.slots}x {cluster.gpu} each" if cluster.gpu else ""
     return f"{count(len(places) * cluster.slots, 'rank')} on {', '.join(places)}{gpus}"
-
-
-def _validation(outcome: Outcome) -> str | None:
-    losses = [_loss(one["loss"]) for one in outcome.evaluations]
-    return f"{losses[0]} at first, {losses[-1]} at last" if losses else None
 
 
 def _checkpoints(outcome: Outcome) -> str | None:

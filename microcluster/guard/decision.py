@@ -1,4 +1,4 @@
-"""What a guard does next: what is rented and what runs go in, one verdict comes out; reads no clock and touches nothing.
+"""Decision of a guard: rental and run go in, one verdict comes out; reads no clock and touches nothing.
 
 What counts as idle is decided on the machines: `agent/supervise/idle.py`.
 """
@@ -24,7 +24,7 @@ LEAST_SHARE = 5
 """Of a short lease the reserve takes at most this part."""
 WARN_SHARE = Decimal("0.8")
 HUNG_S, UNSAID_S, CLOSING_S = 600, 600, 1800
-"""How long a run hangs before it is ended; a reading is missing, and a cancellation under way, before somebody is told."""
+"""Limits of a hanging run, of a missing reading, and of a cancellation under way; after the last two somebody is told."""
 NEVER_S = 1e9
 LIVING = ("preparing", "running")
 NO_RUN = Outcome("absent")
@@ -33,14 +33,14 @@ UNARMED_S = 7200
 
 Reason = Literal["budget", "lease", "idle", "done", "failed", "hung"]
 Trouble = Literal["account", "machines", "idle", "failed", "stalled"]
-"""What may not last: an account or machines that do not answer, machines that do not say whether they are idle, and a run's own."""
+"""Conditions with a time limit: account or machines do not answer, idle time is unknown, the run failed or stalled."""
 MOVABLE = ("budget", "lease")
-"""What a person can extend, also once the end has begun."""
+"""Limits that a person can extend, also once the end has begun."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the stack file says of the end of the rental, with what a person has added since."""
+    """Limits of the stack file, with the extension that a person has added since."""
 
     budget: Decimal | None = None
     lease_h: Decimal | None = None
@@ -48,20 +48,19 @@ class Limits:
     cancels_done: bool = True
     keep_failed_s: float = 1800
     blind_s: float = 1800
-    """How long something may be unknown before that is an alarm."""
+    """Time after which something unknown is an alarm."""
 
     @classmethod
     def of_account(cls) -> "Limits":
         """Return those of whoever has the account's key alone: what the account holds, and nothing that only machines could say."""
         return cls(cancels_done=False, keep_failed_s=NEVER_S)
 
-    @property
-    def lease_minutes(self) -> int | None:
-        return None if self.lease_h is None else round(self.lease_h * 60)
-
-    @property
-    def budget_cents(self) -> int | None:
-        return None if self.budget is None else round(self.budget * 100)
+    def terms(self, first_order: int) -> Terms:
+        """Return lease and budget as the account holds them."""
+        lease, budget = (
+            None if each is None else round(each * unit) for each, unit in ((self.lease_h, 60), (self.budget, 100))
+        )
+        return Terms(first_order, lease, budget)
 
     @property
     def ask_machines(self) -> bool:

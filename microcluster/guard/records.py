@@ -1,4 +1,4 @@
-"""What the guards of a stack have found: each writes a record, and every other one reads it."""
+"""Records of the guards of a stack: each writes its own, and every other one reads it."""
 
 import socket
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from providers.rental.account import Extension
 
 @dataclass(frozen=True)
 class Record:
-    """What a guard found when it looked last.
+    """Newest finding of a guard.
 
     Attributes:
         who: the guard: the command and its computer.

@@ -13,64 +13,69 @@ from providers.rental.receipt import Charge
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 CLOCKS_AGREE_S = 120
 """Two clocks that differ by less may both be right."""
+SAME_RENTAL_S = 3600
+"""A rental's network and drive may be ordered so long before its first machine; another one begins only after a longer gap."""
 
 
 @dataclass(frozen=True)
 class Rental:
-    """What one mark held without a gap, as its account billed it at ``read_at``.
+    """Charges that belong together, as their account billed them at ``read_at``.
 
     Attributes:
         is_coming: something was ordered that is not billed yet.
         id: its name, which no other rental has; empty where the account does not say when it began.
+        since: what was opened before then, and is still open, is left of another rental: it goes on costing, and is not its beginning.
     """
 
     read_at: datetime
     rows: tuple[Charge, ...] = ()
     is_coming: bool = False
     id: str = ""
+    since: datetime | None = None
 
     @property
     def open(self) -> list[Charge]:
-        """What goes on, and ends with the rental."""
+        """Open charges that end with the rental."""
         return [row for row in self.rows if row.is_open and not row.is_kept]
 
     @property
     def kept(self) -> list[Charge]:
-        """What goes on after it, because a person wants that."""
+        """Open charges that stay after it, because a person wants that."""
         return [row for row in self.rows if row.is_open and row.is_kept]
 
     @property
     def began(self) -> datetime | None:
-        """When the first of it was ordered; what is kept may be older."""
-        return min((row.opened for row in self.rows if not row.is_kept), default=None)
+        """Opening of its first charge; what is kept may be older."""
+        opened = [row.opened for row in self.rows if not row.is_kept]
+        own = [moment for moment in opened if self.since is None or moment >= self.since]
+        return min(own or opened, default=None)
 
     @property
     def currency(self) -> str:
-        """In what it is counted: all of one account in the same."""
+        """Currency of all charges; one account has only one."""
         return self.rows[0].currency if self.rows else DOLLARS
 
     @property
     def per_hour(self) -> Decimal:
-        """What goes on costing, without what is kept."""
+        """Price of an hour, without what is kept."""
         return sum((row.per_hour for row in self.open), Decimal(0))
 
     @property
     def billed_per_hour(self) -> Decimal:
-        """What goes on costing, with what is kept."""
+        """Price of an hour, with what is kept."""
         return sum((row.per_hour for row in self.rows if row.is_open), Decimal(0))
 
     @property
     def cost(self) -> Decimal:
-        """What all of it has cost."""
         return sum((row.so_far for row in self.rows), Decimal(0))
 
     @property
     def spent(self) -> Decimal:
-        """What it has cost since it began."""
+        """Cost since it began."""
         began = self.began
         if began is None:
             return Decimal(0)
-        before = (row.price.cost(row.opened, began) for row in self.rows if row.is_kept and row.opened < began)
+        before = (row.price.cost(row.opened, began) for row in self.rows if row.opened < began)
         return self.cost - sum(before, Decimal(0))
 
     def goes_on_from(self, before: "Rental") -> bool:
@@ -96,7 +101,8 @@ def rentals(charges: Iterable[Charge], read_at: datetime, names: Mapping[str, st
     """
     found: list[list[Charge]] = []
     held_until, name = FOR_EVER, ""
-    for row in sorted(charges, key=lambda row: (row.is_kept, row.opened)):
+    # What is open with a name may be older than rentals that have ended since.
+    for row in sorted(charges, key=lambda row: (row.is_kept, row.is_open and row.id in names, row.opened)):
         if row.is_kept and found:
             found[-1].append(row)
             continue
@@ -121,7 +127,8 @@ def named_rental(
         return Rental(read_at, tuple(row for row in charges if row.id in last))
     began = terms.first_order - CLOCKS_AGREE_S
     rows = (row for row in charges if row.is_open or row.opened.timestamp() >= began)
-    return Rental(read_at, tuple(rows), id=terms.rental_id(account_id, owner))
+    since = datetime.fromtimestamp(terms.first_order - SAME_RENTAL_S, UTC)
+    return Rental(read_at, tuple(rows), id=terms.rental_id(account_id, owner), since=since)
 
 
 def last_rental(charges: Iterable[Charge], read_at: datetime) -> Rental:

@@ -20,11 +20,11 @@ QUICK_S = 30
 CRONS_PATH = "/usr/bin:/bin"
 EVERY_MINUTE = "* * * * * "
 NAMED = "microcluster-guard-"
-"""How the name of each timer begins; up to November 2026 the stack's name was all that followed."""
+"""Prefix of a timer's name; up to November 2026 only the stack's name followed."""
 MARK = re.compile(rf"# ({NAMED}\S+)$")
 HOME = "MICROCLUSTER_HOME"
 NO_CRONTAB, SAYS_NO_CRONTAB = 1, re.compile("(crontab: )?no crontab for .+")
-"""What `crontab -l` answers a person who has none; nothing else means that."""
+"""Exit code and text of `crontab -l` for a person without a crontab; nothing else means that."""
 SERVICE = """[Unit]
 Description=microcluster: the guard of stack {stack}
 
@@ -49,7 +49,7 @@ WantedBy=timers.target
 
 @dataclass(frozen=True)
 class Job:
-    """What runs every minute: absolute words, in a folder, with variables that are no secrets."""
+    """Command that runs every minute: absolute words, in a folder, with variables that are no secrets."""
 
     stack: str
     words: Sequence[str]

@@ -26,10 +26,10 @@ def mpirun(world: World, command: Argv, variables: Mapping[str, str]) -> Process
 
     Every line bears its rank, so that a dead rank's last words can be told from the others'. PYTHONUNBUFFERED stays unset: with it
     the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image reach ranks on other hosts by the ssh
-    environment that start.sh writes there.
+    environment that start.sh writes there. Open MPI compares a card's whole name, and takes a network as well.
     """
     card = world.interface
-    own = {"NCCL_SOCKET_IFNAME": card, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8"}
+    own = {"NCCL_SOCKET_IFNAME": f"={card}", "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8"}
     exports = [f"{name}={value}" for name, value in own.items()]
     exports += ["PATH", RUN_VARIABLE, *variables]
     argv = ["mpirun", "--allow-run-as-root", "-np", str(len(world.addresses) * world.slots), "-H"]

@@ -33,14 +33,16 @@ def commands(world: World, program: Program, started_by: str) -> dict[str, Argv]
     agent = f"{world.path}/agent"
     noted = ("python3", agent, "launch.rank_wrapper", f"{world.path}/ranks_ended.jsonl")
     config, size = f"{world.path}/{program.config_file}", str(program.model_bytes)
-    probe = (program.python, agent, "launch.probe", world.interface, config, size, started_by)
+    probe = (program.python, agent, "launch.probe", world.interface, config, size, started_by, str(world.ordered_gpus))
     return {"processes": noted + program.words, "resume_processes": noted + program.resumed, "collective": probe}
 
 
 def environment(world: World) -> dict[str, str]:
     """Return what every process gets beside its own variables and the run's mark, where mpirun does not start it.
 
-    torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late.
+    torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late. Without ``=``
+    NCCL takes eth1 for the beginning of a name, and uses eth10 too. A network is replaced on each node: `node_facts.name_cards`.
     """
-    cards = {f"{library}_SOCKET_IFNAME": world.interface for library in ("GLOO", "NCCL", "TP")}
+    card = world.interface
+    cards = {"GLOO_SOCKET_IFNAME": card, "NCCL_SOCKET_IFNAME": f"={card}", "TP_SOCKET_IFNAME": card}
     return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}

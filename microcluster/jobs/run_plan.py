@@ -20,7 +20,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class World:
-    """Where a run is: its ranks' private addresses in their order, slots on each, the network card between them, and its folder.
+    """Where a run is: its ranks' private addresses in their order, slots on each, the network card or network between them, and its folder.
 
     Attributes:
         path: the run's folder, on every host; the program's checkpoints belong into ``logdir``.
@@ -30,6 +30,7 @@ class World:
         data_id: of data that the user brings.
         texts: the user's own program, where it travels with the job.
         secrets: the folder, in memory, with a file for each secret that was given.
+        ordered_gpus: of each node; 0 where the program's GPUs are its own matter.
     """
 
     addresses: tuple[str, ...]
@@ -45,6 +46,7 @@ class World:
     data_id: str | None = None
     texts: tuple[SourceFile, ...] = ()
     secrets: str = ""
+    ordered_gpus: int = 0
 
 
 @dataclass(frozen=True)

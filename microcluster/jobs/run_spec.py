@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 from agent import batch, spec
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from agent.supervise.node_samples import SAMPLE_EVERY_S
-from core.catalog.gpus import GPUS, Gpu
+from core.catalog.gpus import GPUS, LARGER, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.image import is_local
@@ -105,10 +105,11 @@ class RunFolder:
         expected = facts.prediction or NOT_PREDICTED
         known = {**vars(facts), **vars(expected), **vars(job), **vars(plan)}
         values = {name: known[name] for name in spec.FIELDS if name in known}
-        gpu = GPUS.get(facts.gpu or "", NO_GPU)
-        values |= {"predicted_s": expected.seconds, "gpu_memory_gb": gpu.memory_gb, "driver": int(gpu.driver)}
+        gpu, machine_type = GPUS.get(facts.gpu or "", NO_GPU), (facts.flavor or "").partition("x")[0]
+        values |= {"gpu_memory_gb": LARGER.get(machine_type, gpu.memory_gb), "driver": int(gpu.driver)}
         addresses = _addresses(facts)
         values |= {
+            "predicted_s": expected.seconds,
             "addresses": addresses,
             "ranks": plan.ranks or [address for address in addresses for _ in range(facts.slots)],
             "names": [host.name for host in facts.hosts],
@@ -198,6 +199,7 @@ def _world(facts: ClusterFacts) -> World:
         trainer=trainer,
         data_id=facts.data.id if facts.data else None,
         texts=facts.texts,
+        ordered_gpus=facts.slots if facts.gpu else 0,
     )
 
 

@@ -22,7 +22,7 @@ from microcluster.setup.errors import CommandFailed
 PROJECT_NAME = "microcluster"
 QUICK_S = 60
 ACCOUNT_TYPES = tuple(f"{name}:index:" for name in ACCOUNTS)
-"""How the types of the accounts' resources begin."""
+"""Prefixes of the types of the accounts' resources."""
 LEDGERS = tuple(f"{each}Ledger" for each in ACCOUNT_TYPES)
 CREATING = "creating"
 
@@ -51,9 +51,9 @@ class Snapshot:
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """The stack's, of which secrets are encrypted."""
     owner: Owner | None = None
-    """Whose it is by what it says itself; None while it holds nothing."""
+    """Owner that its resources name; None while it holds nothing."""
     account_id: str | None = None
-    """Of the account that its ledger checked; None without one."""
+    """Id of the account that its ledger checked; None without a ledger."""
 
     @property
     def machines(self) -> set[str]:
@@ -93,6 +93,13 @@ def read(stack: str, home: Home) -> Snapshot:
         return parse(path_of(stack, home).read_bytes())
     except FileNotFoundError:
         return NOTHING
+
+
+def readable(stack: str, home: Home) -> Snapshot | None:
+    """Return a stack's state; None where it cannot be read, which is no reason to leave the account alone."""
+    with suppress(OSError, BrokenStateError):
+        return read(stack, home)
+    return None
 
 
 def known(stack: str, home: Home) -> Snapshot:

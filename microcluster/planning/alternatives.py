@@ -1,4 +1,4 @@
-"""What could be rented for a job: hours and dollars of each offer, and which is the better buy. Pure.
+"""Offers for a job: hours and dollars of each, and which is the better buy. Pure.
 
 Every alternative trains on as many samples as the stack file's own run. A bill is the started hours of all machines, from the
 order to the end, so it has the preparation in it.
@@ -16,7 +16,7 @@ MILLION = 1_000_000
 WORTH_HOURS = 0.8
 """A further machine is worth its price only where it leaves at most this share of the hours."""
 OWN, CHEAPEST, FASTEST, IN_TIME = "this stack", "cheapest", "fastest within budget", "cheapest before deadline"
-"""What an alternative is marked as."""
+"""Marks of an alternative."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Alternative:
 
     @property
     def dollars(self) -> Span:
-        """What the started hours cost."""
+        """Dollars of the started hours."""
         return started_hours_cost(self.hours, self.offer.per_hour)
 
     @property
@@ -121,7 +121,7 @@ class Alternative:
 
     @property
     def keys(self) -> dict[str, object]:
-        """What the stack file has to say."""
+        """Keys of the stack file that choose it."""
         return {**self.offer.keys, "job.maxSteps": self.steps.usual}
 
 

@@ -102,7 +102,7 @@ def over_all(links: Mapping[str, Span], compute_s: float) -> Span:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """What a run's report says of its pace.
+    """Pace of a run by its report.
 
     Attributes:
         step_s: of a step; of an epoch where ``unit`` says so.
@@ -122,7 +122,7 @@ class MeasuredRun:
 
     @property
     def compute_s(self) -> float:
-        """What the GPUs computed in a step: T = t/3 + max(2t/3, V/B), solved for t."""
+        """Compute seconds of a step: T = t/3 + max(2t/3, V/B), solved for t."""
         if not self.gradient_bytes or not self.link_mbps:
             return self.step_s
         volume = step_time_model.ring_bytes(self.gradient_bytes, self.ranks, self.nodes)

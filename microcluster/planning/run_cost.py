@@ -110,13 +110,13 @@ class Cost:
     so_far: Decimal | None
     currency: str = DOLLARS
     next_hour: datetime | None = None
-    """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
+    """Begin of the next hour of the oldest open charge. Assumption: a started hour is billed in full."""
     emulated: bool = False
     """Whether the account is emulated on this computer, so that nobody pays."""
 
     @property
     def price(self) -> str:
-        """What goes on costing, by the hour."""
+        """Price of an hour in words."""
         if self.per_hour is None:
             return "a price that the account does not say now"
         return f"{self.amount(self.per_hour)} an hour{' (emulated)' if self.emulated else ''}"

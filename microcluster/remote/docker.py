@@ -32,6 +32,8 @@ STARTED_AS = "microcluster.started-as"
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
 """As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
+# What the nvidia runtime goes by: NVIDIA's own images set it, and in others there is no GPU without it.
+FOR_GPUS = ("-e", "NVIDIA_VISIBLE_DEVICES=all", "-e", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
 SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "$2" && {
   mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
 """Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
@@ -113,7 +115,7 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
     limits = [word for name, most in LIMITS.items() for word in ("--ulimit", f"{name}={most}")]
     started = (
         *(f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host", f"--shm-size={SHM_BYTES}"),
-        *(*limits, "-e", f"SSH_PORT={container.ssh_port}"),
+        *(*limits, *FOR_GPUS, "-e", f"SSH_PORT={container.ssh_port}"),
         *(*mounts(mount_point), "-v", f"{FOLDER}:{FOLDER}:ro"),
         *(container.tag, *COMMAND),
     )

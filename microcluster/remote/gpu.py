@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, fields
 
+from agent.nodes.node_facts import GPU_ARGV, read_gpus
 from core.polling import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker import daemon_settings, restart_docker, write_daemon_settings
@@ -18,13 +19,15 @@ OLDEST_DOCKER = "17.09"
 """The first with `docker login --password-stdin` and a build on the host's network."""
 DOCKER_TIMEOUT_S = 60.0
 # It must run on Ubuntu 16.04. systemd is not asked for, as every step has a way without. A missing program is an empty value.
+# With exit code 14 nvidia-smi warns of an infoROM, and the driver works.
 FACTS = """. /etc/os-release 2>/dev/null; echo "system=$ID $VERSION_ID"
 echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
 echo "apt=$(command -v apt-get)"
 echo "absent=$(for each; do command -v "$each" >/dev/null || printf '%s ' "$each"; done)"
 echo "docker=$(docker --version 2>/dev/null)"
 echo "runtimes=$(docker info --format '{{json .Runtimes}}' 2>/dev/null)"
-echo "driver=$(nvidia-smi >/dev/null 2>&1 && echo works)"
+echo "toolkit=$(docker info >/dev/null 2>&1 && command -v nvidia-container-runtime)"
+nvidia-smi >/dev/null 2>&1; case $? in 0|14) echo driver=works ;; esac
 """
 INSTALL_TIMEOUT_S = 1800.0
 REBOOT_TIMEOUT_S = 300.0
@@ -46,6 +49,7 @@ class Provided:
     absent: str
     docker: str
     runtimes: str
+    toolkit: str
     driver: str
 
     @property
@@ -79,8 +83,8 @@ def lacks(provided: Provided) -> list[str]:
     missing = []
     if not provided.docker:
         missing.append("no Docker")
-    elif not provided.has_runtime:
-        missing.append(f"no {RUNTIME} runtime in Docker")
+    elif not provided.has_runtime and not provided.toolkit:
+        missing.append(f"no {RUNTIME} runtime in Docker (nvidia-container-toolkit)")
     if not provided.driver:
         missing.append("no NVIDIA driver that works")
     if missing:
@@ -132,37 +136,45 @@ def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
     """Make ``slots`` GPUs and the container runtime usable; return whether anything changed."""
     found = provided(host)
     if not found.has_runtime:
-        _install_docker(host)
+        _install_docker(host, found.toolkit)
     if not found.driver:
         _install_driver(host, driver)
+    keep_loaded(host)
     count_gpus(host, slots)
     return not (found.has_runtime and found.driver)
 
 
+def keep_loaded(root: Host) -> None:
+    """Keep the driver loaded while nobody computes: else each look loads it anew, and shows a GPU at rest as busy. Not every GPU can."""
+    root.run(("nvidia-smi", "-pm", "1"), accept=range(256))
+
+
 def count_gpus(host: Host, slots: int) -> None:
     """Raise unless the machine shows ``slots`` GPUs; changes nothing."""
-    seen = host.run(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")).stdout.split("\n")
-    count = len([line for line in seen if line.strip()])
-    if count < slots:
+    asked = host.run(GPU_ARGV, accept=range(256))
+    seen = read_gpus(asked.exit_code, asked.stdout + asked.stderr)
+    if len(seen["gpus"]) < slots:
+        said = f"; it says: {seen['gpu_words']} (exit code {asked.exit_code})" if seen["gpu_words"] else ""
         raise RemoteError(
-            f"counting the GPUs of {host}: nvidia-smi shows {count}, the flavor has {slots}. Cancel this machine: "
-            "make down, then make up orders another one."
+            f"counting the GPUs of {host}: nvidia-smi shows {len(seen['gpus'])}, the flavor has {slots}{said}. Cancel this "
+            "machine: make down, then make up orders another one."
         )
 
 
-def _install_docker(host: Host) -> None:
-    apt_get(host, "update")
-    apt_get(host, *INSTALL, *FOR_SOURCES)
-    # Not on standard input, which the programs in the script may read.
-    script = render("docker_sources.sh.j2", **APT_KEYS, refused=KEY_REFUSED)
-    done = host.run(("bash", "-c", script), accept=(0, KEY_REFUSED))
-    if done.exit_code == KEY_REFUSED:
-        raise RemoteError(
-            f"checking the apt keys of Docker and NVIDIA on {host}: {' '.join(done.stderr.strip().splitlines()[-1:])}. No "
-            "repository was added and nothing installed. Choose a cluster.image that has Docker and its nvidia runtime."
-        )
-    apt_get(host, "update")
-    apt_get(host, *INSTALL, *DOCKER, timeout_s=INSTALL_TIMEOUT_S)
+def _install_docker(host: Host, toolkit: str) -> None:
+    if not toolkit:  # With it Docker only does not know its runtime yet, which `--gpus` and CDI do not need.
+        apt_get(host, "update")
+        apt_get(host, *INSTALL, *FOR_SOURCES)
+        # Not on standard input, which the programs in the script may read.
+        script = render("docker_sources.sh.j2", **APT_KEYS, refused=KEY_REFUSED)
+        done = host.run(("bash", "-c", script), accept=(0, KEY_REFUSED))
+        if done.exit_code == KEY_REFUSED:
+            raise RemoteError(
+                f"checking the apt keys of Docker and NVIDIA on {host}: {' '.join(done.stderr.strip().splitlines()[-1:])}. No "
+                "repository was added and nothing installed. Choose a cluster.image that has Docker and its nvidia runtime."
+            )
+        apt_get(host, "update")
+        apt_get(host, *INSTALL, *DOCKER, timeout_s=INSTALL_TIMEOUT_S)
     settings = daemon_settings(host)
     if RUNTIME not in settings.get("runtimes", {}):  # The image's own file was kept.
         runtime = {"path": "nvidia-container-runtime", "runtimeArgs": []}

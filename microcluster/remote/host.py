@@ -44,7 +44,7 @@ PIECE_BYTES = 1 << 18
 ANSWER_BYTES = 4 << 20
 """The most that a command may print; whoever expects more says so."""
 SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
-"""The least that a file may bring on average over so long; below it nobody waits."""
+"""The least that a machine has to bring on average over so long; below it nobody waits."""
 PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
 NO_FILE = 66
 LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
@@ -57,6 +57,11 @@ PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat >
 
 class Host:
     """A machine, reached with the stack's own key, and only if it shows the pinned host key."""
+
+    RETRIED = (UnreachableError, LoginRefusedError)
+    """The errors of a machine that boots."""
+    _brought = (0.0, 0)
+    """Seconds of waiting for pieces of output, and their bytes."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -157,14 +162,15 @@ class Host:
                 taking.join()
                 code = channel.recv_exit_status()
         except KeyboardInterrupt as pressed:
-            self.close()
+            self._disconnect()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         if max(len(out), len(errors)) > answer_bytes:
             raise self._too_long(argv, answer_bytes)
         if code == NO_EXIT_CODE and time.monotonic() - began >= timeout_s:
             raise self._late(argv[0], timeout_s)
         if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
-            raise self._lost(doing, "it ended without an exit code")
+            last = printable(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
+            raise self._lost(doing, f"it ended without an exit code{f' ({last})' if last else ''}")
         completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
@@ -214,24 +220,26 @@ class Host:
         with self._session(argv, doing) as channel:
             channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
             _send(channel, stdin)
-            began = taken = 0.0
+            asked_at = None
             while piece := channel.recv(PIECE_BYTES):
+                if asked_at:  # The first piece may take long, where much is read for it.
+                    self._see_pace(len(piece), time.monotonic() - asked_at, doing)
                 yield piece
-                now, taken = time.monotonic(), taken + len(piece)
-                began = began or now
-                if now - began > SLOWEST_OVER_S:
-                    if taken < SLOWEST_BYTES_S * (now - began):
-                        raise TooSlowError(
-                            str(self._lost(doing, f"it brought {taken:.0f} bytes in {now - began:.0f} s"))
-                        )
-                    began, taken = now, 0.0
+                asked_at = time.monotonic()
             self._check_end(channel, argv, doing)
+
+    def _see_pace(self, size: int, waited_s: float, doing: str) -> None:
+        """Add a piece to what the machine has brought so far, in all its answers: many small ones take long too."""
+        seconds, taken = self._brought[0] + waited_s, self._brought[1] + size
+        self._brought = (0.0, 0) if seconds > SLOWEST_OVER_S else (seconds, taken)
+        if seconds > SLOWEST_OVER_S and taken < SLOWEST_BYTES_S * seconds:
+            raise TooSlowError(str(self._lost(doing, f"it brought {taken} bytes in {seconds:.0f} s")))
 
     def _line(self, argv: Sequence[str]) -> str:
         return shlex.join((*self._before, *argv))
 
     def _too_long(self, argv: Sequence[str], most: int) -> RemoteError:
-        self.close()
+        self._disconnect()
         return RemoteError(
             f"running `{shown(argv)}` on {self}: its answer is longer than {most:,} bytes and was not read. "
             f"Look at the machine: fab ssh {self.facts.name}"
@@ -275,7 +283,7 @@ class Host:
         channel.settimeout(REQUEST_TIMEOUT_S)
         with answered(self._connection.transport, 2 * REQUEST_TIMEOUT_S):
             _take(channel, channel.recv_stderr, said, PIECE_BYTES)
-            code = channel.recv_exit_status() if channel.status_event.wait(REQUEST_TIMEOUT_S) else NO_EXIT_CODE
+            code = channel.recv_exit_status()
         if code == NO_FILE:
             raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
         if code == NO_EXIT_CODE:
@@ -285,16 +293,19 @@ class Host:
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
-        self.close()
+        self._disconnect()
         return UnreachableError(
             f"{doing}: {why}. Check the machine and the network (fab status), then run the same command again."
         )
 
     def _late(self, command: str, limit_s: float | None) -> UnreachableError:
-        self.close()  # The connection may be dead; the next command makes a new one.
+        self._disconnect()  # The connection may be dead; the next command makes a new one.
         return UnreachableError(f"running `{command}` on {self}: no answer after {limit_s} s.")
 
     def close(self) -> None:
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection:
             self._connection.close()
             self._connection = None
@@ -330,7 +341,7 @@ def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: flo
     def probe() -> bool:
         try:
             host.connect()
-        except (UnreachableError, LoginRefusedError) as error:
+        except host.RETRIED as error:
             last[:] = [error]
             return False
         return True

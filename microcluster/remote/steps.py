@@ -8,7 +8,7 @@ from core.plain_text import note
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
 from microcluster.remote.docker import ensure_container, ensure_docker_storage
-from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements
+from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements, keep_loaded
 from microcluster.remote.host import SUDO, Host, wait_for_ssh
 from microcluster.remote.host_key import trusted_key
 from microcluster.remote.login_and_firewall import ensure_firewall, ensure_key_login
@@ -24,7 +24,7 @@ def open_hosts(cluster: ClusterFacts) -> list[Host]:
     """Return the cluster's hosts in rank order, not yet connected; before a queue the one login host, which sees every run's folder."""
     key_file = cluster.key_file
     if cluster.queue:
-        return [login_host(cluster.account_config_file or "the file that the stack file has to name", key_file)]
+        return [login_host(cluster.account_config_file or "the file that the stack file has to name")]
     return [
         Host(facts, cluster.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
         for facts in cluster.hosts
@@ -57,6 +57,7 @@ def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
         ("logins by key only", lambda: ensure_key_login(root)),
         ("time and packages", lambda: ensure_system(root)),
         ("folder of runs", lambda: _ensure_folder(root, cluster)),
+        ("persistence mode", lambda: keep_loaded(root)),
         ("GPUs", lambda: count_gpus(host, cluster.slots)),
     )
 

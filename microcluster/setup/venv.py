@@ -61,7 +61,8 @@ def _is_there() -> bool:
 
 def _make(home: Home) -> None:
     """Make a new one beside ``.venv``, a link that points to it when it is complete; on failure the old one stays."""
-    _have_venv_module(home)
+    if importlib.util.find_spec("ensurepip") is None:
+        packages.install(("python3-venv",), "Python's venv module is missing", home)
     _remove_unused()
     made = Path(tempfile.mkdtemp(prefix=f"{VENV.name}-", dir=VENV.parent))
     made.chmod(0o755)
@@ -98,11 +99,6 @@ def _remove_unused() -> None:
             path.unlink()
         elif path.resolve() != VENV.resolve():
             shutil.rmtree(path)
-
-
-def _have_venv_module(home: Home) -> None:
-    if importlib.util.find_spec("ensurepip") is None:
-        packages.install(("python3-venv",), "Python's venv module is missing", home)
 
 
 def main() -> int:

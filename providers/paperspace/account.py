@@ -27,7 +27,7 @@ from providers.rental.account import (
 )
 from providers.rental.api_calls import Row, SharedList, at, at_once, text_at
 from providers.rental.errors import AccountError, CallError, ProviderError
-from providers.rental.journal import Intent, Journal
+from providers.rental.journal import Intent
 from providers.rental.order import Operation, adopt_or_order
 from providers.rental.receipt import Charge
 
@@ -175,18 +175,13 @@ class Paperspace(Market):
 
     def _make_terms(self, name: str, owner: Owner) -> None:
         """Make their script. A second one after a lost answer does no harm: the oldest counts, and all go at the end."""
-        journal = self._journal(owner)
+        journal = self.journal(owner)
         attempt = journal.intend(Intent(TERMS, CLAIM, called=TERMS)).attempt
         try:
             journal.ordered(attempt, self.order(Order(SCRIPTS, {"name": name, "script": CLAIM_TEXT})))
         except CallError:
             journal.lost(attempt)
             raise
-
-    @property
-    def clock_ahead_s(self) -> float:
-        """By the date in its newest answer."""
-        return self.api.clock_ahead_s
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""
@@ -237,12 +232,9 @@ class Paperspace(Market):
                 found = self.find(kind, str(row["id"]), network.owner, fresh=False)
                 is_stray = isinstance(found, Resource) and found.inputs["networkId"] == network.id and not found.work
                 if is_stray and found.owner == network.owner and not found.is_kept:
-                    self._journal(network.owner).found(kind, found.called, found.id)
+                    self.journal(network.owner).found(kind, found.called, found.id)
                     with suppress(ApiError):  # The next look at the network tries again.
                         self.end(found)
-
-    def _journal(self, owner: Owner) -> Journal:
-        return Journal(owner.stack, owner.mark, self.whoami().account_id)
 
     def _listed(self, owner: Owner | None, kind: str) -> list[Resource]:
         rows = self.under(kind, owner) if owner else self.api.list(PATHS[kind])

@@ -14,7 +14,6 @@ from core.home import Owner
 from providers.paperspace import views
 from providers.paperspace.views import DRIVE, MACHINE, NETWORK
 from providers.rental.account import Resource
-from providers.rental.journal import Journal
 from providers.rental.receipt import Charge
 
 
@@ -38,7 +37,7 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
 
 def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resource, datetime | None]]:
     """Yield what the journal knows to have been ordered and has ended, and when: another computer may have ended a machine."""
-    journal = Journal(owner.stack, owner.mark, market.whoami().account_id)
+    journal = market.journal(owner)
     dates = {each["id"]: views.moment(each.get("at")) for each in journal.events() if each["event"] == "closed"}
     for kind in (MACHINE, DRIVE, NETWORK):
         for object_id, intent in journal.made(kind).items():

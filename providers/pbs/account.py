@@ -121,7 +121,7 @@ def account_of(config_file: str | None, exported: Mapping[str, str]) -> Queue:
     """Return the account on the login host that the file names; nobody is called yet."""
     file = Path(config_file or "pbs:sshConfig of the stack file")
     is_emulated = file.parent == Home.of().root / "emulator-pbs"  # As the emulator names the folder of this account.
-    return Queue(login_host(str(file), None), is_emulated)
+    return Queue(login_host(str(file)), is_emulated)
 
 
 def charge(start: Mapping[str, Any], now: datetime, *, is_running: bool) -> Charge:

@@ -1,1 +1,1 @@
-"""What every account needs so that nothing is ordered twice and nothing is billed unseen; knows no vendor."""
+"""Safe orders and proven cancellations against any account; knows no vendor."""

@@ -1,4 +1,4 @@
-"""What an account has to say for orders to be safe: the contract between the kernel and a vendor.
+"""Contract between the kernel and a vendor's account.
 
 An ``Account`` answers four questions; one that sells, a ``Market``, answers five more. Journal, adoption, closing, proof, receipt and
 sweep are written against them.
@@ -14,6 +14,7 @@ from typing import Any
 
 from core.home import Owner
 from providers.rental.errors import AccountError, CallError, ProviderError
+from providers.rental.journal import Journal
 from providers.rental.receipt import Charge
 
 EXTENSION = r"(?P<minutes>[0-9]{1,9})m-(?P<cents>[0-9]{1,12})c"
@@ -22,7 +23,7 @@ TERMS = r"(?P<second>[0-9]{9,11})s-(?P<lease>[0-9]{1,9}|no)m-(?P<budget>[0-9]{1,
 
 @dataclass(frozen=True)
 class Pending:
-    """What is going on instead of what is waited for, and how long that usually takes."""
+    """Reason why a wait goes on, and its usual duration."""
 
     detail: str
     usual_s: float | None = None
@@ -30,7 +31,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class Identity:
-    """Whose account it is, and who we are in it."""
+    """Account and user of a key."""
 
     account_id: str
     name: str
@@ -42,7 +43,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Quote:
-    """What all machines of a stack would cost an hour, None where nobody names a price, and who says so."""
+    """Price of an hour of all machines of a stack, None where nobody names one, and its source."""
 
     per_hour: Decimal | None
     source: str
@@ -56,11 +57,11 @@ class OrderStatus:
     described: str
     """For a sentence, for example ``its order 7 is PENDING_APPROVAL``."""
     is_waiting: bool = False
-    """A person has to approve it first."""
+    """Whether a person has to approve it first."""
     is_refused: bool = False
-    """It was refused or withdrawn."""
+    """Whether it was refused or withdrawn."""
     hostnames: tuple[str, ...] = ()
-    """Of the machines in it."""
+    """Host names of the machines in it."""
     is_shown: bool = True
     """Whether the account shows every machine in it."""
 
@@ -75,7 +76,7 @@ class Resource:
     """As the account lists it."""
     owner: Owner | None
     short_name: str = ""
-    """What tells it from others of its kind and owner, for example its host name; ``name`` where that does."""
+    """Unique name among the owner's resources of its kind, for example the host name; else ``name`` is unique."""
     what: str = ""
     """Its kind in a sentence, where that is another word."""
     is_alive: bool = True
@@ -83,7 +84,7 @@ class Resource:
     is_billed: bool = False
     """Whether it has a charge, with or without a date on which that ends."""
     is_kept: bool = False
-    """It stays, and is billed, when its stack goes."""
+    """Whether it stays, and is billed, when its stack goes."""
     since: datetime | None = None
     per_hour: Decimal = Decimal(0)
     price: str = ""
@@ -91,21 +92,21 @@ class Resource:
     cancel_by_hand: str = ""
     """The command by which a person cancels it, for what we do not cancel."""
     work: str | None = None
-    """What the account is doing with it; a cancellation has to wait for its end."""
+    """Pending work of the account on it; a cancellation has to wait for its end."""
     is_built: bool = True
     """False between order and provisioning, where a time without work means that the order is lost."""
     order: OrderStatus | None = None
-    """What it came from while it is not built, as far as it says so itself."""
+    """Order of one that is not built, as far as it names that itself."""
     unready: Pending | None = None
-    """What a living machine still lacks; None when it can be used."""
+    """Reason why a living machine cannot be used yet; None when it can."""
     ends: str | None = None
-    """When a cancellation that was accepted takes effect."""
+    """Date on which an accepted cancellation takes effect."""
     rename: str = ""
     """The command by which a person gives it another domain, which comes right behind it."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     """The ordered properties, as far as the account shows them; named as in the resource's inputs."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    """What the program wants to know of it, as far as it is known."""
+    """Outputs for the program, as far as they are known."""
     row: Any = None
     """The vendor's own view."""
 
@@ -144,17 +145,17 @@ class Resource:
 
 
 Found = Resource | Pending | None
-"""It is there; nobody can know yet; it is certainly gone."""
+"""Result of a look: the resource, ``Pending`` while nobody can know, None when it is certainly gone."""
 
 
 @dataclass(frozen=True)
 class OrderRequest:
-    """What an operation wants to have: looked for first, ordered only if it is certainly not there."""
+    """Wanted resource: looked for first, ordered only if it is certainly not there."""
 
     kind: str
     owner: Owner
     name: str
-    """What tells it from others of its kind and owner, for example its host name."""
+    """Unique name among the owner's resources of its kind, for example the host name."""
     order: Any = field(repr=False)
     """The vendor's order, as it is prepared and sent; it may hold a private host key."""
     look: Callable[[], Found] | None = None
@@ -170,11 +171,11 @@ class OrderRequest:
     is_unique: bool = False
     """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
     sold: str = ""
-    """What a price list needs to know of it, kept in the journal for accounts that show no bill."""
+    """Facts for the price list, kept in the journal for accounts that show no bill."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    """What the program wants to know of it and nobody can read back."""
+    """Outputs for the program that nobody can read back."""
     adopted: Mapping[str, Any] = field(default_factory=dict)
-    """Those of them that hold also for one that an earlier run ordered."""
+    """Outputs that also hold for one that an earlier run ordered."""
 
     @property
     def what(self) -> str:
@@ -184,7 +185,7 @@ class OrderRequest:
 
 @dataclass(frozen=True)
 class Extension:
-    """How many more hours and dollars a person has allowed a rental than its stack file does."""
+    """Hours and dollars that a person has allowed beyond the stack file."""
 
     hours: Decimal = Decimal(0)
     dollars: Decimal = Decimal(0)
@@ -215,7 +216,7 @@ class Extension:
 
 @dataclass(frozen=True)
 class Terms:
-    """What the account holds of a rental, so that whoever has its key can name it and end it.
+    """Begin and limits of a rental, kept in the account, so that whoever has its key can name it and end it.
 
     Attributes:
         first_order: the second of its first order since 1970, by the account's clock.
@@ -249,14 +250,14 @@ class Terms:
 
 @dataclass(frozen=True)
 class Claim:
-    """What stands in the account for "this journal orders for the stack": an object of the stack, and the journal it names."""
+    """Record in the account of the journal that orders for a stack; it stands at an object of the stack."""
 
     object_id: str
     journal: str | None
     extended: str = ""
     """The word of an ``Extension``, which stands beside the journal, as every guard of the stack has to see it."""
     terms: Terms | None = None
-    """Of the rental; None where nothing was ordered yet, or by a version that wrote none."""
+    """Begin and limits of the rental; None where nothing was ordered yet, or by a version that wrote none."""
 
 
 class Account(ABC):
@@ -265,7 +266,7 @@ class Account(ABC):
     machine: str
     """The kind that runs programs and costs most of the money."""
     secrets: tuple[str, ...] = ()
-    """What was read of the key's file and must not be printed."""
+    """Values of the key's file that must not be printed."""
 
     @abstractmethod
     def whoami(self) -> Identity:
@@ -298,9 +299,13 @@ class Account(ABC):
             CallError: it was refused.
         """
 
+    def journal(self, owner: Owner) -> Journal:
+        """Return this computer's journal of what a stack orders here."""
+        return Journal(owner.stack, owner.mark, self.whoami().account_id)
+
     @property
     def clock_ahead_s(self) -> float:
-        """How far this computer's clock is ahead of the account's; 0 where that is not known."""
+        """Seconds by which this computer's clock is ahead of the account's; 0 where that is not known."""
         return 0.0
 
     @abstractmethod
@@ -337,10 +342,12 @@ class Account(ABC):
 class Market(Account):
     """An account that sells."""
 
+    api: Any
+    """The vendor's API, whose answers bear a date."""
     lists_lag_s: float
-    """So far the lists may lag behind an accepted order or cancellation."""
+    """Longest lag of the lists behind an accepted order or cancellation."""
     settled_s: float
-    """How long after its caller has left whatever an order made is in the lists: the account may still be at work."""
+    """Seconds after the end of an order's call until the lists show whatever it made."""
 
     @abstractmethod
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
@@ -381,6 +388,11 @@ class Market(Account):
         Raises:
             ProviderError: the account would refuse the order.
         """
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """Clock difference by the date in its newest answer."""
+        return self.api.clock_ahead_s
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> Sequence[OrderStatus]:
         """List the orders of a stack, oldest first."""

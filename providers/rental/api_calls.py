@@ -35,7 +35,7 @@ RATE_LIMIT_PAUSE_S = 1.0
 LONGEST_RETRY_AFTER_S = 15.0
 BURST_S = 0.2
 LONGEST_LAST_PAUSE_S = 5.0
-"""When the engine asks to stop, a call that would wait for longer is not sent any more."""
+"""Longest wait for a turn once the engine has asked to stop."""
 
 Row = dict[str, Any]
 _of_thread = threading.local()
@@ -71,7 +71,7 @@ class Wire(ABC):
     fault: type[CallError]
     """The vendor's own error, which knows what its codes mean."""
     per_second: float
-    """So many calls at most are sent in a second of the account's time."""
+    """Rate limit: calls in a second of the account's time."""
 
     def __init__(self, credentials: Any, stop: threading.Event | None = None, time_scale: float = 1.0) -> None:
         self.credentials = credentials
@@ -79,7 +79,7 @@ class Wire(ABC):
         self._local = threading.local()
         self._limiter = RateLimiter(self.per_second / time_scale)
         self.clock_ahead_s = 0.0
-        """How far this computer's clock is ahead of the account's, by its newest answer."""
+        """Seconds by which this computer's clock is ahead of the account's, by its newest answer."""
 
     def heed(self, headers: Mapping[str, str]) -> None:
         """Take from an answer when to call again, and what time it is there."""

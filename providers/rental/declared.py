@@ -15,7 +15,7 @@ class Declared(pulumi.CustomResource):
     TOKEN: ClassVar[str]
     SPEC: ClassVar[type[Spec]]
     account_id: pulumi.Output[str]
-    """Of whom it is rented: the key of another account is refused."""
+    """Account in which it is rented: the key of another one is refused."""
 
     def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None = None) -> None:
         """Args:

@@ -1,4 +1,4 @@
-"""What can go wrong in an operation on a resource, as sentences a person can act on."""
+"""Errors of an operation on a resource, as sentences a person can act on."""
 
 from typing import Any
 

@@ -29,9 +29,9 @@ MEMBERS = {
     "refused": ("attempt", "code"),
     "closed": ("attempt", "id"),
 }
-"""What a line of each kind holds at least; anything else is none of ours."""
+"""Required members of a line, by its event; any other line is not ours."""
 OPEN = ("intent", "lost", "receipt")
-"""After these nobody knows what became of an order."""
+"""Events after which the outcome of an order is unknown."""
 JOURNAL_DIGITS = 8
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -49,7 +49,7 @@ class Instant:
 
 
 _FIRST_READ: dict[str, Instant] = {}
-"""When this process first read of an order whose end it cannot date."""
+"""First reading of each order whose end this process cannot date."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,23 @@ class Intent:
     kind: str
     hostname: str | None = None
     sold: str = ""
-    """What a price list needs to know of it."""
+    """Facts for the price list."""
     called: str = ""
-    """What tells it from others of its kind and owner, as the account shows it."""
+    """Unique name among the owner's resources of its kind, as the account shows it."""
     account: str = ""
     attempt: str = ""
     at: str = ""
-    """By the wall clock, which somebody may set: for people, and to know an order by its date with ``ahead_s``."""
+    """Time by the wall clock, which somebody may set: for people, and to know an order by its date with ``ahead_s``."""
     ahead_s: float = 0.0
-    """How far that clock was ahead of the account's; 0 where an older version wrote it or nobody knew."""
+    """Seconds by which that clock was ahead of the account's; 0 where an older version wrote it or nobody knew."""
     event: str = "intent"
     """The newest that is written of it."""
     order_id: str = ""
     """The account's number of the order, where its receipt named nothing else."""
     id: str = ""
-    """Of what it made."""
+    """Id of what it made."""
     ended: Instant | None = None
-    """When the call was over; None if it was killed, or is not over."""
+    """End of the call; None if it was killed, or is not over."""
 
     @property
     def over_s(self) -> float:

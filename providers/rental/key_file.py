@@ -15,7 +15,7 @@ class CredentialsError(ProviderError):
 
 
 class Place:
-    """Where an account's API is."""
+    """Endpoint of an account's API."""
 
     endpoint: str
 

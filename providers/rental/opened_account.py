@@ -10,7 +10,6 @@ from core.home import Home, Owner, stack_of
 from providers.rental import order, sweep
 from providers.rental.account import Account, Extension, Identity, Market, Quote, Resource, Terms
 from providers.rental.errors import AccountError, CallError, ProviderError, unreadable
-from providers.rental.journal import Journal
 from providers.rental.order import Log, Operation, Session
 from providers.rental.receipt import Charge, Receipt, receipt
 
@@ -37,7 +36,7 @@ class OpenedAccount:
             known_machines: ids that a state knows; the lists may not show them yet.
         """
         with self._reading("the bill"):
-            journalled = _journal(self.account, owner).accepted(self.account.machine)
+            journalled = self.account.journal(owner).accepted(self.account.machine)
             return tuple(self.account.charges(owner, {*known_machines, *journalled}))
 
     def charges_listed(self, owner: Owner) -> tuple[Charge, ...]:
@@ -118,7 +117,7 @@ class OpenedAccount:
 
 def _unshown(market: Market, owner: Owner, time_scale: float) -> list[str]:
     said = []
-    for each in _journal(market, owner).unresolved():
+    for each in market.journal(owner).unresolved():
         status = order.evidence(market, owner, None, [each])
         if status is not None:
             said.append(f"{each.name}: {status.described}, and the account shows nothing of it yet")
@@ -126,7 +125,3 @@ def _unshown(market: Market, owner: Owner, time_scale: float) -> list[str]:
             said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
     waiting = [each for each in market.orders(owner) if each.is_waiting and not each.is_shown]
     return said + [f"{each.described}, and the account shows no {market.machine} of it" for each in waiting[:1]]
-
-
-def _journal(account: Account, owner: Owner) -> Journal:
-    return Journal(owner.stack, owner.mark, account.whoami().account_id)

@@ -27,12 +27,12 @@ PAUSE_S = 5.0
 CLAIM_KNOWN_FOR_S = 10.0
 """Orders that are sent within so long of each other share one look at the claim."""
 LISTS_KNOWN_FOR_S = 1.0
-"""And these share the lists, unless an earlier order may have made what they show; the wait for another computer's orders allows for it."""
+"""Age up to which such orders share the lists, unless an earlier order is unresolved; the wait for another computer allows for it."""
 REPLACED_WITHIN_S = 3600
 """A rental that has held nothing for longer is over."""
 NOT_ARRIVED = "not arrived"
 STANDING_S = 600.0
-"""So much longer than lists may lag is waited for a machine of which the account shows the order or the charge alone."""
+"""Wait beyond the lists' lag for a machine of which the account shows the order or the charge alone."""
 SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 10.0
 PAUSE_SHARE = 0.05
@@ -44,7 +44,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Log:
-    """What a person sees of one resource while an operation runs."""
+    """Messages about one resource to a person while an operation runs."""
 
     info: Tell
     """Keeps a message under the resource in the command's summary."""
@@ -63,7 +63,7 @@ class Session:
         self.claimed: dict[Owner, float] = {}
         """The stacks for which this process may order, and when it had waited for the lists."""
         self.limits = Terms(0)
-        """Those of the stack file; the moment of the first order is in the account."""
+        """Limits of the stack file; the moment of the first order is in the account."""
         self.named: dict[Owner, str] = {}
         """The rentals that this process has written into the account."""
         self.secrets: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Operation:
     session: Session
     log: Log
     limit_s: float
-    """How long it may take in all."""
+    """Time limit of the whole operation."""
     engine_lives: Callable[[], bool] = lambda: True
     began: float = field(default_factory=time.monotonic)
 
@@ -117,7 +117,7 @@ class Operation:
 
     def journal(self, owner: Owner) -> Journal:
         """Return the journal of an owner in this account."""
-        return Journal(owner.stack, owner.mark, self.session.market().whoami().account_id)
+        return self.session.market().journal(owner)
 
     def scaled(self, seconds: float) -> float:
         """Turn seconds of the account's time into seconds on the clock."""
@@ -277,7 +277,8 @@ def _name_rental(op: Operation, market: Market, claim: Claim, owner: Owner) -> N
     terms = replace(op.session.limits, first_order=rental_began(market, owner, claim.terms, asked_at))
     if terms != claim.terms:
         newest = market.claim(owner, key_ids=[claim.object_id]) or claim
-        market.write_claim(replace(newest, terms=terms), owner)
+        extended = newest.extended if terms.first_order < asked_at else ""  # That of the last rental ended with it.
+        market.write_claim(replace(newest, terms=terms, extended=extended), owner)
     op.session.named[owner] = terms.rental_id(market.whoami().account_id, owner)
 
 

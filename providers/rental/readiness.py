@@ -11,7 +11,7 @@ from providers.rental.order import SHORTEST_PAUSE_S, Operation, pause_s, unsettl
 IDLE_S = 30 * 60.0
 """An approved order on which nobody has worked for so long is lost; between two transactions there are seconds."""
 ALL_ORDERED_S = 3.0
-"""So long after its own order the orders of sixty-four machines are out, and until the first is ready no call has to wait."""
+"""Time until the orders of sixty-four machines are sent; until the first is ready no call has to wait."""
 REFRESH = "Run 'pulumi up --refresh'."
 
 

@@ -1,4 +1,4 @@
-"""What was rented, what it has cost, and whether anything is left of it."""
+"""Charges of a rental, their sum, and whether any is open."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ class Charge:
     opened: datetime
     closed: datetime | None
     ends: datetime | None
-    """When a cancellation in the future takes effect; until then it is billed."""
+    """Date of a cancellation in the future; until then it is billed."""
     hourly: bool
     per_hour: Decimal
     per_month: Decimal
-    """What an item costs that is not billed by the hour."""
+    """Price of an item that is not billed by the hour."""
     so_far: Decimal
     currency: str
     is_kept: bool = False
-    """It is open because a person wants it to stay."""
+    """Whether it is open because a person wants it to stay."""
     is_part: bool = False
-    """It is billed with a machine that has a charge of its own."""
+    """Whether it is billed with a machine that has a charge of its own."""
     by_month: bool = False
-    """Each calendar month is billed alone."""
+    """Whether each calendar month is billed alone."""
 
     @property
     def is_open(self) -> bool:
@@ -40,7 +40,7 @@ class Charge:
 
     @property
     def price(self) -> Rate:
-        """What its started hours cost."""
+        """Price of its started hours."""
         return Rate(self.per_hour, None if self.hourly else self.per_month, self.by_month)
 
     @property
@@ -51,12 +51,12 @@ class Charge:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was rented, and what is left of it."""
+    """All charges of a rental."""
 
     rows: tuple[Charge, ...]
     total: Decimal
     open_count: int
-    """Without what is kept."""
+    """Number of open charges, without what is kept."""
 
 
 def rate(price: Decimal, currency: str, *, hourly: bool) -> str:

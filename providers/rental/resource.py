@@ -45,7 +45,7 @@ class Live:
 
 
 class Managed(ABC):
-    """What the engine may ask of a resource. ``check`` and ``known_outputs`` are pure and never call the account."""
+    """Operations that the engine asks of a resource. ``check`` and ``known_outputs`` are pure and never call the account."""
 
     DECLARED: ClassVar[type[Declared]]
     """As the program declares it."""

@@ -8,7 +8,7 @@ import pydantic
 from pydantic.alias_generators import to_camel
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What stands for a value that a preview cannot know yet."""
+"""Pulumi's stand-in for a value that a preview cannot know yet."""
 Mark = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9a-f]{8}$")]
 
 Values = Mapping[str, Any]
@@ -41,7 +41,7 @@ class Spec(pydantic.BaseModel):
 
 
 class Limited(Spec):
-    """What a ledger knows of the rental's end, to write it into the account beside the first order.
+    """Limits of the rental among a ledger's inputs, written into the account beside the first order.
 
     Attributes:
         lease_minutes, budget_cents: the limits of the stack file; None without one.

@@ -18,7 +18,7 @@ from providers.rental.order import Log, Operation
 from providers.rental.receipt import Receipt, receipt
 
 LIMIT_S = 90 * 60.0
-"""Of all that one command ends."""
+"""Time limit of one command for all that it ends."""
 
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:
@@ -80,8 +80,7 @@ def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
 
 
 def _journal_of(account: Account, resource: Resource) -> Journal:
-    owner = resource.owner or Owner("unknown", NOBODYS)  # One that was renamed bears nothing.
-    return Journal(owner.stack, owner.mark, account.whoami().account_id)
+    return account.journal(resource.owner or Owner("unknown", NOBODYS))  # One that was renamed bears nothing.
 
 
 def _failure(op: Operation, account: Account, resource: Resource) -> str | None:

@@ -178,11 +178,6 @@ class SoftLayer(Market):
         notes = claim_notes(owner, str(claim.journal), claim.extended, claim.terms)
         self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
-    @property
-    def clock_ahead_s(self) -> float:
-        """By the date in its newest answer."""
-        return self.api.clock_ahead_s
-
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
         """List what was and is billed."""
         return billing.charges(self, owner, known, exact=exact)

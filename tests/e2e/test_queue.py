@@ -92,7 +92,7 @@ class Site:
 
     def run(self) -> Outcome:
         """The state of the run."""
-        return remote_job.observe(login_host(str(self.facts.account_config_file), None), self.facts)
+        return remote_job.observe(login_host(str(self.facts.account_config_file)), self.facts)
 
     def terms(self) -> Terms | None:
         """What limits the rental, as an account says that was opened now."""

@@ -309,7 +309,7 @@ def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> Data:
     return find_files(Data(path=str(folder)), names, (), folder / "memory.json")
 
 
-def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):
+def test_a_loss_that_stays_no_number_ends_the_run(run, hosts, monkeypatch):
     size = dataclasses.replace(openseq2seq.SIZES["transformer-tiny"], learning_rate=1e30)
     monkeypatch.setitem(openseq2seq.SIZES, "transformer-tiny", size)
     wild = decided(run)[0]

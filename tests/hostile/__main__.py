@@ -113,7 +113,7 @@ def the_world(keep: Path | None) -> Iterator[tuple[World, Path]]:
     for package in ("commands", "remote", "lifecycle", "display", "setup"):
         for module in iter_modules(import_module(f"microcluster.{package}").__path__):
             import_module(f"microcluster.{package}.{module.name}")
-    for name in ("providers.softlayer.account", "fabric.main"):
+    for name in ("providers.softlayer.account", "providers.pbs.account", "fabric.main"):
         import_module(name)
     folder = keep or Path(tempfile.mkdtemp(prefix="hostile-", dir=MEMORY if MEMORY.is_dir() else None))
     try:

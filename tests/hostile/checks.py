@@ -22,12 +22,12 @@ FORBIDDEN = re.compile(
 NEXT = re.compile(r"\bfab |\bmake |\bpulumi up|same command again|[Tt]ry again|[Rr]epeat|Run it again")
 CODES = (0, 1, 2, 3)
 MISTAKE, TRACEBACK = "This is a mistake in the program", "Traceback (most recent call last)"
-STATE = ("home/locks/", "home/receipts/", "home/cache/", "home/journal", "home/keys/{}/guards/")
+STATE = ("home/locks/", "home/receipts/", "home/cache/", "home/journal", "home/ssh/", "home/keys/{}/guards/")
 STATE_FILES = ("home/keys/{}/pinned_hosts", "home/keys/{}/trusted_hosts.json")
 """Where the product keeps what it knows, by the stack."""
 RENEWED = ("home/keys/{}/rank_ed25519", "home/keys/{}/rank_ed25519.pub")
 """Made anew at the end of a rental."""
-OWN = ("stacks", "stdout", "stderr", "machines.log", "machines.err", "strayed")
+OWN = ("stacks", "stdout", "stderr", "machines.log", "machines.err", "strayed", "site")
 """What the test itself writes meanwhile."""
 
 

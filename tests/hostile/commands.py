@@ -28,6 +28,7 @@ class Command:
         raw: whether what the machine prints is shown as it is, by ssh.
         interrupted: whether a person ends it with Ctrl-C.
         asks: whether it asks a machine at all.
+        queued: whether the stack is before a queue, whose login host OpenSSH reaches.
     """
 
     words: tuple[str, ...]
@@ -44,10 +45,11 @@ class Command:
     raw: bool = False
     interrupted: bool = False
     asks: bool = True
+    queued: bool = False
 
     @property
     def name(self) -> str:
-        return " ".join(self.words)
+        return " ".join((*self.words, *(("(queue)",) if self.queued else ())))
 
 
 SHORT_S, LONG_S, END_S = 30.0, 90.0, 90.0
@@ -120,6 +122,9 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         ("down",), END_S, weight=2, questions=4, both=True, kinds=(*STATE, *OF_LISTS, "lines"), rents=True, patient=True
     ),
+    Command(("status",), LONG_S, weight=3, questions=6, queued=True),
+    Command(("fetch",), LONG_S, weight=3, files=True, queued=True, **{**FETCHES, "both": False}),
+    Command(("step.leave-queue",), LONG_S, weight=2, questions=4, queued=True, patient=True, given=True, kinds=()),
     Command(("step.prepare-node",), LONG_S, questions=10, patient=True, **STEP),
     Command(("step.mount-volume",), LONG_S, questions=25, patient=True, **STEP),
     Command(("step.bring-image",), LONG_S, questions=3, both=True, patient=True, **STEP),

@@ -1,5 +1,6 @@
 """One command of the product in a process of its own, forked with everything imported: its folders are the case's, and its limits are short."""
 
+import atexit
 import faulthandler
 import inspect
 import os
@@ -186,6 +187,7 @@ def become(
 ) -> None:
     """Turn this forked process into the command; never returns."""
     os.setsid()
+    atexit._clear()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
@@ -231,6 +233,7 @@ def _end_as_program(run: Callable[[], int]) -> NoReturn:
         traceback.print_exc()
     finally:
         threading._shutdown()
+        atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()

@@ -17,7 +17,7 @@ import paramiko
 
 from core.home import owner_mark
 from core.ssh_key import KeyPair
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from tests.hostile import driver
 from tests.hostile.account import Rent
 from tests.hostile.checks import Seen, changes, reserved, snapshot, words
@@ -31,7 +31,7 @@ MEMORY_BYTES, KILLED_AT_BYTES = 200 * 10**6, 700 * 10**6
 """How much a command may have in memory, and at how much it is ended, lest the computer suffers."""
 SUBREAPER, CHILDREN = 36, Path("/proc/thread-self/children")
 """A number of prctl; and the children of this thread, which is the only one."""
-LOOK_EVERY_S, INTERRUPT_AFTER_S = 0.05, 5.0
+LOOK_EVERY_S, INTERRUPT_AFTER_S, CLOSING_S = 0.05, 5.0, 3.0
 STAND_IN = """#!/bin/sh
 # Stands in for Pulumi's engine: a destroy forgets what the state holds and leaves the account as it is.
 case $1 in
@@ -157,6 +157,9 @@ class Stage:
             "hosts": hosts,
             "account_config_file": str(self.world.account_file),
         }
+        if self.case.command.queued:
+            asked = {"account": "pbs", "container": None, "queue": Queue("gpu", 2, 4, 3600)}
+            own |= {**asked, "account_config_file": str(self.place / "site")}
         return replace(
             self.world.facts,
             **own,
@@ -190,6 +193,13 @@ class Stage:
         self.state_file.write_text(json.dumps(whole))
         (self.place / "home" / "forgotten.json").write_text(json.dumps(empty))
 
+    def write_login_host(self, port: int) -> None:
+        """Write the person's configuration of ssh, which names the first machine."""
+        (self.place / "site_known").write_text(f"site {self.world.host_key.public}\n")
+        lines = (f"HostName {ADDRESSES[0]}", f"Port {port}", "User me", f"IdentityFile {self.keys / 'id_ed25519'}")
+        lines += ("HostKeyAlias site", f"UserKnownHostsFile {self.place / 'site_known'}")
+        (self.place / "site").write_text("\n  ".join(("Host login", *lines)) + "\n")
+
     def environment(self) -> dict[str, str]:
         """Return the variables of the command."""
         home = self.place / "home"
@@ -215,11 +225,13 @@ def play(world: World, case: Case, place: Path) -> Result:
     stage = Stage(world, case, place)
     stage.prepare()
     stage.write_state()
+    stage.write_login_host(0)
     before = snapshot(place)
     began_log, result = place / "machines.log", Result()
     began_log.touch()
     _adopt_orphans()
     server, port = _machines(world, case, place)
+    stage.write_login_host(port)
     try:
         if stage.rent:
             stage.rent.wait_until_over()
@@ -301,6 +313,7 @@ def _carry_out(stage: Stage, server: int, port: int) -> Result:
             break
     os.close(pidfd)
     _, status, used = os.wait4(child, 0)
+    _wait_for_masters()
     left = _kill_children(but=server)
     if left and not result.failures:
         result.failures.append(f"processes: it left {len(left)} behind: {' '.join(left)}")
@@ -315,6 +328,19 @@ def _carry_out(stage: Stage, server: int, port: int) -> Result:
 def _adopt_orphans() -> None:
     """Become the parent of all processes that a command leaves behind."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def _wait_for_masters() -> None:
+    """Return when no connection of OpenSSH's is being closed any more, or after a while."""
+    until = time.monotonic() + CLOSING_S
+    while time.monotonic() < until and any("[mux]" in _name(pid) for pid in CHILDREN.read_text().split()):
+        time.sleep(LOOK_EVERY_S)
+
+
+def _name(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
 
 
 def _kill_children(but: int) -> list[str]:

@@ -32,7 +32,7 @@ EXAMPLE = Path(run_here.AGENT).parent / "examples" / "translation_torch"
 CORPUS = f"{WORK}/sentences.tar"
 SMI = "nvidia-smi"
 ASKED = {
-    "the agent's": [SMI, "--query-gpu=" + ",".join(node_facts.GPU_FIELDS), "--format=csv,noheader,nounits"],
+    "the agent's": list(node_facts.GPU_ARGV),
     "the count": [SMI, "--query-gpu=name", "--format=csv,noheader"],
     "whether the driver works": [SMI],
     "list": [SMI, "-L"],
@@ -85,9 +85,14 @@ def holders():
     return [int(word) for word in re.findall(r"^(\d+),", asked(ASKED["holders"])[1], re.M)]
 
 
+def gpus():
+    """Return the rows that the agent makes of the tool's answer."""
+    return node_facts.gpu_facts()["gpus"]
+
+
 def short_name():
     """Return what the catalog calls this card, or would."""
-    name = node_facts.gpus()[0]["name"]
+    name = gpus()[0]["name"]
     return next((gpu for gpu in GPUS if gpu in name), name.split()[-1] if "H200" not in name else "H200")
 
 
@@ -126,7 +131,7 @@ def machine():
         "name leads to": locals().get("address"),
         "devices": sorted(name for name in os.listdir("/dev") if name.startswith("nvidia")),
         "agent_asks_s": statistics.median(answers["the agent's"]["seconds_of_five"]),
-        "readings with nobody there": [one["utilisation"] for _ in range(5) for one in node_facts.gpus()],
+        "readings with nobody there": [one["utilisation"] for _ in range(5) for one in gpus()],
         "moves by itself": moving(),
     }
 
@@ -135,7 +140,7 @@ def questions():
     """The product reads of the real tool what the tool says."""
     code, said, seconds = asked(ASKED["the agent's"])
     hold(code == 0, f"{SMI} ended with exit code {code}: {said[:200]}")
-    found = node_facts.gpus()
+    found = gpus()
     lines = [line for line in said.splitlines() if line.strip()]
     hold(len(found) == len(lines), f"{len(found)} GPUs read of {len(lines)} lines: {lines}")
     hold(
@@ -331,7 +336,7 @@ def stop():
         hold(
             not on_cuda() or taken - before > 8000, f"the program shows no memory of its own: {before} and {taken} MiB"
         )
-        hold(not on_cuda() or node_facts.gpus()[0]["utilisation"] > 5, f"a GPU at work shows {under_load}")
+        hold(not on_cuda() or gpus()[0]["utilisation"] > 5, f"a GPU at work shows {under_load}")
         began = time.monotonic()
         ended = run.end()
         stop_s = time.monotonic() - began

@@ -1,6 +1,7 @@
 """An ssh server on loopback that runs what it is told in a shell of this computer, for tests of Host."""
 
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -13,8 +14,12 @@ import paramiko
 class Server(paramiko.ServerInterface):
     """Lets one public key in and remembers who tried."""
 
-    def __init__(self, allowed: paramiko.PKey, tries: list[str]) -> None:
-        self.allowed, self.tries = allowed, tries
+    def __init__(self, allowed: paramiko.PKey, tries: list[str], run=None, banner: str = "") -> None:
+        self.allowed, self.tries, self.run, self.banner = allowed, tries, run, banner
+        self.forward = None
+
+    def get_banner(self):
+        return (self.banner, "en") if self.banner else (None, None)
 
     def get_allowed_auths(self, username):
         return "publickey,password"
@@ -27,11 +32,17 @@ class Server(paramiko.ServerInterface):
         self.tries.append(f"{username} password")
         return paramiko.AUTH_FAILED
 
+    def check_channel_direct_tcpip_request(self, chanid, origin, destination):
+        if self.forward is None:
+            return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        threading.Thread(target=self.forward, args=(destination,), daemon=True).start()
+        return paramiko.OPEN_SUCCEEDED
+
     def check_channel_request(self, kind, chanid):
         return paramiko.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel, command):
-        threading.Thread(target=execute, args=(channel, command), daemon=True).start()
+        threading.Thread(target=self.run or execute, args=(channel, command), daemon=True).start()
         return True
 
 
@@ -69,11 +80,22 @@ def hand_on(child: subprocess.Popen, stream, send) -> None:
             os.killpg(child.pid, signal.SIGKILL)
 
 
+def copy(source, target) -> None:
+    """Send on what arrives until either side ends."""
+    with contextlib.suppress(OSError, EOFError):
+        while data := source.recv(1 << 15):
+            target.sendall(data)
+
+
 class SshServer:
     """Listens on a free port of loopback until it is closed."""
 
-    def __init__(self, host_key: paramiko.PKey, allowed: paramiko.PKey) -> None:
-        self.host_key, self.allowed = host_key, allowed
+    def __init__(
+        self, host_key: paramiko.PKey, allowed: paramiko.PKey, *, greet=None, is_jump=False, **options
+    ) -> None:
+        """Take options of Server; ``greet`` is called with each connection instead of any talk of ssh."""
+        self.host_key, self.allowed, self.greet, self.options = host_key, allowed, greet, options
+        self.is_jump, self.forwarded, self.logins = is_jump, 0, []
         self.tries: list[str] = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
@@ -85,12 +107,29 @@ class SshServer:
                 connection, _ = self.socket.accept()
             except OSError:
                 return
+            if self.greet:
+                threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
+                continue
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.host_key)
+            self.logins.append(connection)
+            server = Server(self.allowed, self.tries, **self.options)
+            if self.is_jump:
+                server.forward = functools.partial(self._forward, transport)
             try:
-                transport.start_server(server=Server(self.allowed, self.tries))
+                transport.start_server(server=server)
             except (OSError, EOFError, paramiko.SSHException):
                 continue
+
+    def _greet(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            self.greet(connection)
+
+    def _forward(self, transport: paramiko.Transport, destination: tuple[str, int]) -> None:
+        self.forwarded += 1
+        with socket.create_connection(destination) as there, transport.accept() as here:
+            threading.Thread(target=copy, args=(there, here), daemon=True).start()
+            copy(here, there)
 
     def close(self) -> None:
         """Stop listening."""

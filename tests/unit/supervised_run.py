@@ -43,6 +43,8 @@ FACTS = {
     "address": "10.0.0.0",
     "interfaces": ["eth0", "eth1"],
     "gpus": [],
+    "gpu_words": "",
+    "gpu_code": 0,
     "free_bytes": 1 << 40,
     "shm_free_bytes": 1 << 30,
     "data": "abc",

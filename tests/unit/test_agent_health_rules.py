@@ -12,8 +12,8 @@ def watched(expected=None, **settings):
     return HealthRules(0.0, SimpleNamespace(**{**usual, **settings}), expected)
 
 
-def fact(used=90, free=1 << 40):
-    return {"gpus": [{"utilisation": used}], "free_bytes": free}
+def fact(*used, free=1 << 40, **more):
+    return {"gpus": [{"utilisation": percent} for percent in used or [90]], "free_bytes": free, **more}
 
 
 EXPECTED = {"seconds": 1.75, "mbps": 1882, "source": "at 1882 Mb/s, as the preflight measured"}
@@ -34,12 +34,36 @@ def test_a_run_that_goes_on_is_left_alone():
     assert rules.active(1000.0) == {}
 
 
+def losses(rules, *pairs):
+    for step, loss in pairs:
+        rules.observe({"event": "train", "step": step, "loss": loss}, 1.0)
+
+
 @pytest.mark.parametrize("loss", ["nan", "inf", "-inf"])
-def test_a_loss_that_is_no_number_ends_the_run_at_once(loss):
+def test_a_loss_that_stays_no_number_for_three_steps_ends_the_run(loss):
     rules = watched()
-    rules.observe({"event": "train", "step": 40, "loss": loss}, 1.0)
-    assert rules.active(1.0) == {"nan": f"the train loss became {loss} at step 40"}
+    losses(rules, (40, loss), (40, loss), (40, loss), (41, loss))
+    assert rules.active(1.0) == {}, "several ranks say the loss of one step"
+    losses(rules, (42, loss))
+    assert rules.active(1.0) == {"nan": f"the train loss stays {loss}, at step 42"}
     assert ending(rules.active(1.0)) == "nan"
+
+
+def test_a_loss_that_is_a_number_again_ends_nothing():
+    rules = watched()
+    for step in range(0, 40, 4):
+        losses(rules, (step, "nan"), (step + 1, "nan"))
+        rules.observe({"event": "validation", "step": step + 1, "loss": "nan"}, 1.0)
+        losses(rules, (step + 2, 2.0))
+    assert rules.active(1.0) == {}
+
+
+def test_a_loss_that_stays_no_number_for_a_minute_ends_a_run_whose_steps_are_epochs():
+    rules = watched()
+    for t in (0.0, 30.0, 59.0, 60.0):
+        assert rules.active(t) == {}
+        rules.observe({"event": "train", "step": 1, "loss": "nan"}, t)
+    assert ending(rules.active(60.0)) == "nan"
 
 
 def test_no_progress_ends_the_run_and_says_since_which_step():
@@ -82,23 +106,38 @@ def test_gpus_at_work_are_life_unless_one_of_them_rests_for_which_the_others_wai
     rules = watched()
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
     for t in range(0, 1020, 20):
-        rules.observe_sample("gpu-0", fact(used=90), float(t))
-        rules.observe_sample("gpu-1", fact(used=used), float(t))
+        rules.observe_sample("gpu-0", fact(90), float(t))
+        rules.observe_sample("gpu-1", fact(used), float(t))
     assert ("stalled" not in rules.active(1000.0)) is lives
 
 
-@pytest.mark.parametrize(("used", "prints"), [(100, False), (0, True)])
-def test_a_run_that_computes_or_prints_and_makes_no_step_any_more_is_named_as_hung(used, prints):
+def test_a_silent_log_while_all_gpus_work_is_named_as_hung():
     rules = watched()
     for t in range(0, 1000, 100):
         rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
     for t in range(900, 1320, 20):
-        rules.observe_sample("gpu-0", fact(used=used), float(t))
-        if prints:
-            rules.show_life(float(t))
+        rules.observe_sample("gpu-0", fact(100), float(t))
         assert ("hung" in rules.active(float(t))) is (t > 1200)
     rules.see_checkpoint((900, "model"), 1000, 1310.0)
     assert "hung" not in rules.active(1310.0)
+
+
+def test_a_program_that_prints_while_its_gpus_work_does_not_hang():
+    rules = watched()
+    for t in (0, 10):
+        rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
+    for t in range(20, 7200, 20):  # It counts batches, and its step is the epoch.
+        rules.observe_sample("gpu-0", fact(99), float(t))
+        rules.show_life(float(t))
+        assert rules.active(float(t)) == {}
+
+
+def test_a_program_that_has_printed_one_step_may_compute_for_an_hour():
+    rules = watched()
+    rules.observe({"event": "train", "step": 1, "loss": 2.0}, 0.0)
+    for t in range(0, 3600, 20):
+        rules.observe_sample("gpu-0", fact(99), float(t))
+        assert rules.active(float(t)) == {}
 
 
 def test_a_gap_that_was_there_before_is_no_hanging():
@@ -108,10 +147,79 @@ def test_a_gap_that_was_there_before_is_no_hanging():
             t += 1.0
             rules.observe({"event": "train", "step": 30 * epoch + step, "loss": 2.0}, t)
         t += 600.0  # It evaluates, and does not say so.
-        rules.show_life(t)
+        rules.observe_sample("gpu-0", fact(), t)
         assert ("hung" in rules.active(t)) is (epoch == 0)
-    rules.show_life(t + 302.0)
-    assert "hung" in rules.active(t + 302.0)
+    rules.observe_sample("gpu-0", fact(), t + 310.0)
+    assert "hung" in rules.active(t + 310.0)
+
+
+def test_the_lines_of_a_rank_are_life_of_its_machine():
+    """Its steps may be epochs, and its machine too busy to answer over ssh."""
+    rules = watched()
+    rules.observe({"event": "train", "step": 1, "loss": 2.0}, 0.0)
+    for t in range(300):
+        rules.observe_sample("gpu-0", fact(), float(t))
+        rules.observe_sample("gpu-1", None, float(t))
+        rules.show_life(float(t), "gpu-1")
+    assert rules.active(300.0) == {}
+    assert rules.active(400.0)["node-lost"].startswith("gpu-0 and gpu-1 has not answered")
+
+
+def test_a_line_without_a_name_may_be_life_of_any_machine():
+    rules = watched()
+    for t in range(100):
+        rules.observe_sample("gpu-1", None, float(t))
+        rules.show_life(float(t))
+    assert rules.active(100.0) == {}
+    assert rules.active(200.0)["node-lost"].startswith("gpu-1 has not answered")
+
+
+def test_lines_of_another_machine_are_no_life_of_one_that_is_lost():
+    rules = watched()
+    for t in range(100):
+        rules.observe_sample("gpu-1", None, float(t))
+        rules.show_life(float(t), "gpu-0")
+    assert rules.active(100.0)["node-lost"].startswith("gpu-1 has not answered")
+
+
+@pytest.mark.parametrize("used", [(90, None), (None, 90)])
+def test_a_card_without_a_reading_neither_works_nor_rests(used):
+    rules = watched()
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
+    for t in range(0, 1800, 20):
+        rules.observe_sample("gpu-0", fact(90, 90) if t == 0 else fact(*used), float(t))
+        assert set(rules.active(float(t))) <= {"gpus-unread"}
+    rules.observe({"event": "train", "step": 41, "loss": 2.0}, 1800.0)
+    for t in range(1800, 3600, 20):
+        rules.observe_sample("gpu-0", fact(0, None), float(t))
+    assert "gpus-at-rest" not in rules.active(1810.0)
+
+
+WORDS = {"gpu_words": "Failed to initialize NVML: Driver/library version mismatch", "gpu_code": 18}
+
+
+@pytest.mark.parametrize("lost", [{"gpus": []}, {"gpus": [{"utilisation": None}] * 2}, {"gpus": [{"utilisation": 90}]}])
+def test_readings_that_vanish_are_an_alarm_with_the_words_of_the_tool(lost):
+    rules = watched()
+    rules.observe_sample("gpu-0", fact(90, 90), 0.0)
+    rules.observe_sample("gpu-1", fact(90, 90), 0.0)
+    for t in range(20, 700, 20):
+        rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
+        rules.observe_sample("gpu-0", fact(90, 90), float(t))
+        rules.observe_sample("gpu-1", {**fact(), **lost, **WORDS}, float(t))
+        assert ("gpus-unread" in rules.active(float(t))) is (t > 600)
+    said = "gpu-1 (Failed to initialize NVML: Driver/library version mismatch, exit code 18)"
+    assert rules.active(680.0) == {"gpus-unread": f"for 10 minutes nothing says how busy the GPUs are of {said}"}
+    rules.observe_sample("gpu-1", fact(90, 90), 700.0)
+    assert rules.active(700.0) == {}
+
+
+def test_readings_that_never_were_are_no_alarm():
+    rules = watched()
+    for t in range(0, 1800, 20):
+        rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
+        rules.observe_sample("gpu-0", fact(None), float(t))
+    assert rules.active(1800.0) == {}
 
 
 def test_a_declared_evaluation_takes_its_time_and_is_neither_hung_nor_slow():
@@ -180,11 +288,11 @@ def test_the_death_of_a_machine_explains_the_death_of_its_rank():
 
 def test_gpus_at_rest_raise_an_alarm_that_ends_nothing():
     rules = watched()
-    for t in range(0, 620, 20):
+    for t in range(0, 640, 20):
         rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
         rules.observe_sample("gpu-0", fact(), float(t))
-        rules.observe_sample("gpu-1", fact(used=0), float(t))
-    found = rules.active(610.0)
+        rules.observe_sample("gpu-1", fact(0), float(t))
+    found = rules.active(630.0)
     assert list(found) == ["gpus-at-rest"]
     silent = watched()
     for t in (0.0, 700.0):

@@ -107,9 +107,22 @@ def test_a_new_step_and_a_new_line_are_work_and_a_heartbeat_without_steps_is_not
 @pytest.mark.parametrize("lost", [{"is_read": False}, {"gpus": ()}, {"gpus": (0, None)}])
 def test_a_missing_reading_freezes_the_count_and_neither_adds_to_it_nor_begins_it_anew(cluster, lost):
     cluster.pass_by(30 * A_MINUTE)
-    assert cluster.pass_by(30 * A_MINUTE, **lost) is None
+    assert cluster.pass_by(10 * A_MINUTE, **lost) is None
     assert cluster.pass_by() == 1800.0, "the time up to the first whole sample is not known"
     assert cluster.pass_by() == 1820.0
+
+
+@pytest.mark.parametrize("gpus", [(), (0, None), (None, None)])
+def test_gpus_that_were_not_read_for_long_are_left_out_and_the_rest_decides(cluster, gpus):
+    cluster.pass_by(30 * A_MINUTE)
+    cluster.pass_by(11 * A_MINUTE, gpus=gpus)
+    counted = cluster.count.idle_s()
+    assert cluster.pass_by(30 * A_MINUTE, gpus=gpus) == counted + 1800.0
+    assert cluster.pass_by(gpus=gpus, busy=1.0) == 0.0
+
+
+def test_a_card_at_work_beside_one_that_is_not_read_is_work(cluster):
+    assert cluster.pass_by(60 * A_MINUTE, gpus=(None, 90)) == 0.0
 
 
 def test_what_happened_while_readings_were_missing_shows_in_the_next_ones(cluster):

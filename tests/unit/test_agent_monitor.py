@@ -44,11 +44,11 @@ def trained(folder, ended):
     return train
 
 
-def test_a_loss_that_is_no_number_ends_the_ranks_also_in_a_stream_without_text_or_ends_of_lines(folder, trained):
+def test_a_loss_that_stays_nan_ends_the_ranks_also_in_a_stream_without_text_or_ends_of_lines(folder, trained):
     before = "head -c 3000000 /dev/zero; printf '\\377\\376\\r\\n'"
-    line = "[1,0]<stdout>:*** Global step 10: ***     Train loss: nan "
-    found = trained(then=f"{before}; printf '{line}\\r\\n'; sleep 60")
-    assert found == ("nan", "the train loss became nan at step 10", [line])
+    lines = [f"[1,0]<stdout>:*** Global step {step}: ***     Train loss: nan " for step in (10, 11, 12)]
+    found = trained(then=f"{before}; printf '%s\\r\\n' '{lines[0]}' '{lines[1]}' '{lines[2]}'; sleep 60")
+    assert found == ("nan", "the train loss stays nan, at step 12", lines)
     assert (folder / "job.log").stat().st_size > 3_000_000
     assert end_run(folder)["ended"] == 0
 
@@ -80,6 +80,28 @@ def test_a_stall_names_the_rank_that_horovod_waits_for_and_its_machine(monitor, 
     cause, why, _ = monitor.judgement()
     assert cause == "stalled"
     assert why.endswith("since step 10; the other ranks wait for rank 3 on gpu-1")
+
+
+def test_a_machine_that_does_not_answer_lives_by_the_lines_of_its_ranks(monitor, clock):
+    for second in range(200):
+        clock[0] = float(second)
+        monitor.rules.observe_sample("gpu-1", None, clock[0])
+        monitor.observe("[1,2]<stdout>:batch of rank 2")
+    assert monitor.judgement() is None
+    for second in range(200, 300):
+        clock[0] = float(second)
+        monitor.observe("[1,0]<stdout>:batch of rank 0")
+    assert monitor.judgement()[0] == "node-lost"
+
+
+def test_a_run_that_goes_on_counts_the_batches_of_an_epoch_from_where_it_was(run, clock, folder):
+    events = [{"event": "metric", "name": "epoch", "step": step, "value": step // 10 * 1.0} for step in range(30)]
+    (folder / "progress.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    options = {"reader": "pattern", "reader_options": {"pattern": r"epoch (?P<epoch>\d+) batch (?P<step>\d+)"}}
+    write_job(folder, **options)
+    monitor = watching.Monitor(run())
+    monitor.observe("epoch 2 batch 3")
+    assert monitor.rules.step == 22
 
 
 def test_any_output_keeps_a_run_without_steps_alive(monitor, clock):
@@ -123,19 +145,44 @@ def test_ranks_that_ended_because_a_machine_does_not_answer_any_more_name_the_ma
     assert shown[-1] == "connection reset"
 
 
-@pytest.mark.parametrize("dead", [1, 3])
-def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names_it(folder, trained, dead):
-    notes = {
-        "10.0.0.0": [{"rank": 0, "exit_code": 1, "t": 20.5}],
-        "10.0.0.1": [{"rank": 2, "exit_code": 1, "t": 21}, {"rank": dead, "signal": 9, "t": 20.1}],
-    }
-    for address, words in notes.items():
-        lines = ["what ssh says", *map(json.dumps, words), '{"rank": 1, "t']  # The last one was cut off.
-        (folder / f"ended-{address}").write_text("\n".join(lines))
-    survivor, last = "sleep 60 >/dev/null 2>&1 &", f"[1,{dead}]<stdout>:last words"
-    found = trained(last, then=f"{survivor} kill -SEGV $$")
-    assert found == ("rank-died", f"rank {dead} on gpu-1 ended with signal 9", [last])
+NOTES = {
+    "ranks_ended.jsonl": [{"rank": 0, "exit_code": 1, "t": 20.5}],
+    "ended-10.0.0.1": [{"rank": 2, "exit_code": 1, "t": 21}, {"rank": 3, "signal": 9, "t": 20.1}],
+}
+FIRST = "rank 3 on gpu-1 ended with signal 9"
+SECOND = "rank 0 on gpu-0 ended with exit code 1"
+
+
+@pytest.fixture
+def crashed(folder, trained):
+    """Return what trains until mpirun crashes over a dead rank, on machines whose clocks are off by so much."""
+
+    def crash(**off):
+        for name, words in NOTES.items():
+            lines = ["what ssh says", *map(json.dumps, words), '{"rank": 1, "t']  # The last one was cut off.
+            (folder / name).write_text("\n".join(lines))
+        clocks = {name: {"clock_off_s": seconds, "clock_error_s": 0.1} for name, seconds in off.items()}
+        (folder / "preflight.json").write_text(json.dumps({"nodes": clocks}))
+        survivor = "sleep 60 >/dev/null 2>&1 &"
+        return trained("[1,3]<stdout>:last words", "[1,0]<stdout>:more", then=f"{survivor} kill -SEGV $$")
+
+    return crash
+
+
+def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names_it(folder, crashed):
+    assert crashed(**{"gpu-0": 0.0, "gpu-1": 0.0}) == ("rank-died", FIRST, ["[1,3]<stdout>:last words"])
     assert end_run(folder)["ended"] == 0
+
+
+def test_the_first_rank_to_die_is_told_by_clocks_as_the_preflight_compared_them(crashed):
+    assert crashed(**{"gpu-0": 5.0, "gpu-1": 0.0}) == ("rank-died", SECOND, ["[1,0]<stdout>:more"])
+
+
+@pytest.mark.parametrize("off", [{}, {"gpu-0": 0.0}, {"gpu-0": 0.0, "gpu-1": -0.35}])
+def test_where_the_clocks_do_not_say_who_died_first_both_are_named(folder, crashed, off):
+    cause, why, _ = crashed(**off)
+    assert (cause, set(why.split("; at about the same time "))) == ("rank-died", {FIRST, SECOND})
+    assert [event["text"] for event in events_of(folder, "rank-died")] == [why]
 
 
 V100 = {"predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365285376, "per_hour": 13.0}

@@ -9,12 +9,13 @@ import pytest
 from sample_spec import VALUES
 from supervised_run import FACTS, RANKS, carry_out, end_run, hurry, write_job
 
+from agent.launch.probe import UNUSABLE
 from agent.supervise import preflight
 from microcluster.remote.job import AGENT
 from tools.product import free_port
 
 WANTED = {**VALUES, "gpu": "P100", "disk_bytes": 10**10, "model_bytes": 243_000_000}
-GPU = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 0}
+GPU = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 0, "fault": ""}
 
 
 def node(private, **changes):
@@ -118,6 +119,19 @@ def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(fold
     assert (cause, lines) == ("preflight", ["waiting for the others"])
     assert "not over after 1 s" in why and "every port of eth0" in why
     assert end_run(folder)["ended"] == 0
+
+
+def test_a_rank_that_cannot_use_its_gpu_ends_the_run_with_its_framework_s_words(folder):
+    words = f"{UNUSABLE}gpu-1: torch: The NVIDIA driver on your system is too old (found version 11040)."
+    write_job(folder, preflight=["sh", "-c", f"echo '[1,3]<stderr>:{words}'; echo others were ended; exit 1"])
+    outcome = carry_out(folder)
+    assert outcome.cause == "preflight"
+    assert "a GPU cannot be used on gpu-1: torch: The NVIDIA driver on your system is too old" in outcome.reason
+
+
+def test_a_framework_without_gpus_where_some_were_ordered_is_noted():
+    rows = preflight.of_ranks([{**RANKS[0], "on_gpu": False}, *RANKS[1:]], SimpleNamespace(**WANTED))
+    assert [row["where"] for row in rows if row["verdict"] == "note"] == ["rank 0"]
 
 
 def test_a_preflight_that_is_skipped_leaves_its_reason(folder, run):

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from supervised_run import RENAMED
 
+from agent.launch import rank_wrapper
+from agent.nodes import node_facts
 from core.polling import wait_until
 from microcluster.remote.job import AGENT
 
@@ -83,3 +85,11 @@ def test_what_a_rank_leaves_behind_does_not_outlive_a_wrapper_that_was_ended(tmp
     os.killpg(wrapper.pid, number)
     assert wrapper.wait(60) == -number
     wait_until("the daemon's end", lambda: is_gone(daemon), timeout_s=60, every_s=0.05)
+
+
+def test_a_rank_is_told_its_own_machines_card_where_a_network_was_given(monkeypatch):
+    monkeypatch.setattr(node_facts, "interfaces", lambda: ["br-ex", "ens3"])
+    monkeypatch.setattr(node_facts, "address_or_none", {"br-ex": "198.51.100.7", "ens3": "10.1.2.3"}.get)
+    monkeypatch.setattr(rank_wrapper, "run", lambda words_file, argv: os.environ["NCCL_SOCKET_IFNAME"])
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "=10.1.0.0/16")
+    assert rank_wrapper.main("words", "true") == "=ens3"

@@ -54,6 +54,51 @@ def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> No
     assert [event["event"] for event in found.read(TAG + "Iter #2: 10.7 img/sec")] == ["train", "time", "metric"]
 
 
+def test_the_pace_of_lines_that_come_in_bursts_is_that_of_their_steps() -> None:
+    times = [3000.0 * burst + 0.0005 * line for burst in (1, 2, 3) for line in range(300)]
+    found = reader("pattern", *times, pattern=r"step (?P<step>\d+)")
+    events = [event for step in range(900) for event in found.read(f"step {step}")]
+    assert [event["seconds_per_step"] for event in events if event["event"] == "time"] == [10.0, 10.0]
+
+
+@pytest.mark.parametrize("loss", ["", " loss 0.5"])
+def test_batches_of_an_epoch_that_is_not_named_never_set_the_step_back(loss) -> None:
+    found = reader("pattern", pattern=r"batch (?P<step>\d+)/50(?: loss (?P<loss>\S+))?")
+    lines = [f"batch {batch}/50{loss}" for _ in range(4) for batch in range(1, 51)]
+    steps = [event["step"] for line in lines for event in found.read(line) if event["event"] == "train"]
+    assert steps == list(range(1, 51)) + ([50] * 150 if loss else [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("epoch {epoch} batch {batch}", id="both on one line"),
+        pytest.param("epoch {epoch}\nbatch {batch}", id="a heading"),
+        pytest.param("batch {batch} of epoch {epoch}", id="the epoch behind"),
+    ],
+)
+@pytest.mark.parametrize("batches", [range(8), range(1, 9), [4, 8], [8]])
+def test_batches_count_on_where_the_epoch_is_named(line, batches) -> None:
+    found = reader("pattern", pattern=r"epoch (?P<epoch>\d+)|batch (?P<step>\d+)")
+    texts = [line.format(epoch=epoch, batch=batch) for epoch in (1, 2, 3) for batch in batches]
+    events = [event for text in texts for one in text.split("\n") for event in found.read(one)]
+    steps = [event["step"] for event in events if event["event"] == "train"]
+    assert steps == [8 * epoch + batch for epoch in range(3) for batch in batches]
+
+
+def test_steps_that_count_over_all_epochs_stay_as_they_are_also_at_a_border() -> None:
+    found = reader()
+    for epoch, step in ((0, 90), (0, 100), (1, 100), (1, 110), (2, 200)):
+        (event, *_) = found.read(json.dumps({"epoch": epoch, "step": step, "loss": 1.0}))
+        assert event["step"] == step
+
+
+def test_a_column_of_numbers_with_commas_between_them_is_no_number_with_thousands() -> None:
+    found = reader("pattern", pattern=r"^(?P<step>\d+),(?P<loss>[\d.]+)")
+    assert found.read("10,200")[0] == {"event": "train", "step": 10, "loss": 200.0}
+    assert found.read("11,200.5")[0] == {"event": "train", "step": 11, "loss": 200.5}
+
+
 def test_a_line_without_a_step_belongs_to_the_last_one_seen_also_of_a_bar_that_is_drawn_again() -> None:
     bar_or_loss = r"\| (?P<step>\d+)/\d+ \[|'loss': '?(?P<loss>[\d.]+)"
     found = reader("pattern", 0.0, 0.0, 0.3, 9.0, 9.0, 12.0, pattern=bar_or_loss)

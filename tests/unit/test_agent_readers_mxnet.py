@@ -32,6 +32,15 @@ def test_the_speeds_of_all_workers_at_one_batch_are_added_up(line: str) -> None:
     assert events[0] == {"event": "train", "step": 0}, "the first line shows that it trains, in epoch 0"
 
 
+def test_the_speeds_of_two_workers_without_names_are_added_up_too() -> None:
+    events = read(
+        *(OF_1_1.format(20, speed) for speed in ("12.13", "12.07")),
+        *(OF_1_1.format(40, speed) for speed in ("11.46", "11.47")),
+        "INFO:root:Epoch[0] Time cost=3.5",
+    )
+    assert values(events, "samples_per_second") == [(0, 24.2), (0, 22.93)]
+
+
 def test_an_epoch_that_is_over_is_a_step_with_the_first_workers_figures() -> None:
     events = read(
         "[worker 1] Node[0] Epoch[2] Train-accuracy=0.100000",

@@ -1,10 +1,9 @@
 """The parser of the training log on what OpenSeq2Seq 8681d381 itself printed: two ranks, this project's configuration, 30 steps.
 
-``real_logs`` holds its lines as mpirun passed them on, with fewer sample sentences, variables and lines of configuration.
+``tests/recorded/training_log`` holds its lines as mpirun passed them on, with fewer sample sentences, variables and lines of configuration.
 ``best`` goes on for three steps after a best model of 300. When it saves one, OpenSeq2Seq prints nothing (utils/hooks.py).
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ import pytest
 from agent.readers.openseq2seq import Reader
 from microcluster.analysis.records import curves
 from microcluster.jobs.openseq2seq import METRICS
+from tests.recorded import FOLDER
 
-LOGS = Path(__file__).parent / "real_logs"
+LOGS = FOLDER / "training_log"
 NAME = "OpenSeq2Seq 8681d381 on TensorFlow 2.12 through our compatibility module"
 
 

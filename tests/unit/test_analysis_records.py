@@ -101,6 +101,17 @@ def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_i
     assert json.loads(answer)["events"] == [{"event": "started"}, None, None]
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_metric_that_is_no_number_is_shown_as_it_is_and_in_no_curve(value: str) -> None:
+    norms = [{"event": "metric", "name": "grad_norm", "step": step, "value": 0.5, "t": 2.0} for step in (20, 21)]
+    norms[1]["value"] = value
+    outcome = judge(seen(events=[*seen()["events"], *norms]))
+    assert (outcome.metrics, outcome.malformed) == ({"grad_norm": value}, 0)
+    assert f"grad_norm {value}" in status_text(CLUSTER, outcome, COST)
+    assert curves(norms).metrics == {"grad_norm": [(20, 0.5)]}
+    assert records.sound([norms[0] | {"value": "a word"}])[1] == 1
+
+
 def train(*steps):
     return [{"event": "train", "step": step, "loss": 4.0, "t": float(step)} for step in steps]
 
@@ -140,6 +151,25 @@ def test_every_evaluation_has_a_step_also_the_last_one_and_one_that_no_loss_line
 def test_a_resumed_attempt_counts_its_schedule_from_where_it_began():
     resumed = [{"event": "restored", "step": 300}, *evaluated(3.0), *train(301, 401), *evaluated(2.0), *train(501)]
     assert steps_of(resumed, 150) == [(300, 3.0), (450, 2.0)]
+
+
+def resumed(step, *steps):
+    return [{"event": "resuming", "step": step, "from": "model"}, *train(*steps)]
+
+
+@pytest.mark.parametrize(
+    ("events", "kept"),
+    [
+        pytest.param([*train(*range(1, 36)), *resumed(5, *range(31, 41))], range(1, 41), id="updates; by epoch"),
+        pytest.param([*train(1, 2, 3, 4), *resumed(2000, 3, 4, 5)], range(1, 6), id="epochs; by update"),
+        pytest.param([*train(*range(0, 350, 10)), *resumed(300, *range(310, 400, 10))], range(0, 400, 10), id="alike"),
+        pytest.param([*train(0, 100, 200, 300), *resumed(250, 300, 400)], range(0, 500, 100), id="between two lines"),
+        pytest.param([*train(1, 2, 3), {"event": "started"}, *train(1, 2)], (1, 2), id="from scratch"),
+        pytest.param([*train(1, 2, 3), *resumed(2)], (1, 2, 3), id="nothing is repeated yet"),
+    ],
+)
+def test_of_a_resume_only_what_is_printed_again_is_forgotten(events, kept):
+    assert [step for step, _ in curves(events).train] == list(kept)
 
 
 def test_a_score_belongs_to_its_evaluation_and_may_be_missing():

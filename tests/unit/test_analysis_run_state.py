@@ -8,7 +8,7 @@ import sample_spec
 
 from agent import spec
 from agent.batch import job as queue_job
-from agent.readers import pattern
+from agent.readers import json_lines
 from agent.supervise import guard, health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome, judge
@@ -87,6 +87,11 @@ def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
     assert outcome.state == "failed"
     assert outcome.reason
     assert re.search(reason, outcome.reason)
+
+
+def test_a_loss_that_was_no_number_for_a_while_fails_no_run():
+    events = losses(7.0, "nan", "nan", 6.0)
+    assert judge(seen(job=OWN, events=events)).state == "finished"
 
 
 UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
@@ -266,7 +271,7 @@ def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, fi
 OF_ALARMS = (
     *health_rules.ENDING,
     *(health_rules.TOLD_TO_END, health_rules.DISK_LOW, health_rules.GPUS_AT_REST, health_rules.HUNG),
-    *(pattern.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
+    *(health_rules.GPUS_UNREAD, json_lines.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
 )
 OF_SUPERVISORS = (
     *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from core.catalog import paperspace, softlayer
-from core.catalog.gpus import GPUS
+from core.catalog.gpus import GPUS, LARGER
 
 
 def test_a_disk_makes_a_guest_dearer() -> None:
@@ -27,5 +27,7 @@ def test_a_region_has_one_slug_however_it_is_written(given: str) -> None:
 
 def test_every_machine_type_has_a_known_gpu_and_is_sold_somewhere() -> None:
     assert {each.gpu for each in paperspace.MACHINE_TYPES.values()} <= GPUS.keys()
+    sold = {label for label in paperspace.MACHINE_TYPES if "G" in label.partition("-")[2]}
+    assert {label.partition("x")[0] for label in sold} == LARGER.keys()
     regions = [set(each.regions) for each in paperspace.MACHINE_TYPES.values()]
     assert all(regions) and set.union(*regions) <= set(paperspace.REGIONS)

@@ -12,10 +12,12 @@ import pytest
 from core import stack_keys as keys
 from core.home import Home, Owner
 from microcluster.commands import account_charges, costs
+from microcluster.commands import receipt as receipts
 from microcluster.commands.account_charges import Statement, keep, kept
 from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.config.stack import ConfigError
 from providers.rental.account import Identity
+from providers.rental.errors import AccountError
 from providers.rental.key_file import CredentialsError
 from providers.rental.receipt import Charge
 
@@ -37,7 +39,11 @@ def answering(*rows: Charge) -> SimpleNamespace:
     """An account that lists these charges, and holds no terms."""
     who = Identity("1", "", "somebody", "https://api.test")
     return SimpleNamespace(
-        charges=lambda owner, known: rows, is_emulated=False, identity=lambda: who, terms=lambda owner: None
+        charges=lambda owner, known: rows,
+        is_emulated=False,
+        identity=lambda: who,
+        terms=lambda owner: None,
+        check_sees_all=lambda doing: None,
     )
 
 
@@ -102,6 +108,33 @@ def test_an_account_that_has_forgotten_everything_has_nothing_open(folder, monke
     monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (answering(), MINE))
     costs.costs.code()
     assert "9.00 USD in 1 rental; nothing is open" in capsys.readouterr().out
+
+
+def test_what_an_account_hides_from_its_user_is_not_taken_for_ended(folder, monkeypatch, capsys) -> None:
+    def refuse(doing: str) -> None:
+        raise AccountError(f"{doing}: some may be billed unseen")
+
+    keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
+    blind = answering()
+    blind.check_sees_all = refuse
+    monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (blind, MINE))
+    assert costs.costs.code() == 3
+    shown = capsys.readouterr()
+    assert "9.00 USD in 1 rental; open now: v100" in shown.out and "some may be billed unseen" in shown.err
+    assert kept(home_at(folder))[0].charges[0].is_open
+
+
+def test_a_receipt_that_may_not_see_all_changes_no_kept_one(folder, monkeypatch, capsys) -> None:
+    def refuse(doing: str) -> None:
+        raise AccountError(f"{doing}: some may be billed unseen")
+
+    keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
+    nothing = {"everything": tuple, "to_come": lambda *_: ["some may be billed unseen"], "check_sees_all": refuse}
+    blind = SimpleNamespace(**nothing, is_emulated=False, identity=answering().identity)
+    monkeypatch.setattr(receipts, "read_statement", lambda *_: (blind, said()))
+    monkeypatch.setattr(receipts, "place_of", lambda stack: (SimpleNamespace(time_scale=1.0), MINE))
+    assert receipts.receipt.code(stack="v100") == 1
+    assert kept(home_at(folder))[0].charges[0].is_open
 
 
 def test_a_torn_report_keeps_nobody_from_the_costs(folder, capsys) -> None:

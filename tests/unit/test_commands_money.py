@@ -3,18 +3,22 @@
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
 from core.catalog.billing_rules import Rate
 from core.home import Owner
-from microcluster.commands.command_line import UserMistake
+from microcluster.commands import sweep as sweeping
+from microcluster.commands.command_line import UNKNOWN, UserMistake
 from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
-from microcluster.guard.rental import Rental, last_rental, rentals
+from microcluster.guard.rental import Rental, last_rental, named_rental, rentals
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
-from providers.rental.account import Resource
+from providers.rental.account import Identity, Resource, Terms
+from providers.rental.errors import AccountError
+from providers.rental.opened_account import OpenedAccount
 from providers.rental.receipt import Charge
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -48,6 +52,22 @@ def test_the_last_rental_begins_where_the_mark_last_held_nothing(rows: list[Char
     found = rentals(rows, DAY)
     assert [row for rental in found for row in rental.rows] == rows
     assert not any(rental.open for rental in found[:-1]), "what is open is always in the last one"
+
+
+def test_an_open_charge_of_before_is_in_the_last_rental_where_rentals_have_names() -> None:
+    rows = [charge("stuck", 0, None), charge("a", 1, 2), charge("b", 50, 60)]
+    *earlier, last = rentals(rows, DAY, {"stuck": "1-1f3a9c42-9", "b": "1-1f3a9c42-9"})
+    assert ([row.id for row in last.open], last.id) == (["stuck"], "1-1f3a9c42-9")
+    assert [[row.id for row in rental.rows] for rental in earlier] == [["a"]], "what is of another is not added"
+
+
+def test_a_charge_that_is_stuck_open_from_an_earlier_rental_shortens_no_lease_and_takes_no_budget() -> None:
+    first = DAY + timedelta(hours=50)
+    stuck = dataclasses.replace(charge("stuck", 0, None), so_far=Rate(Decimal(3)).cost(DAY, first + timedelta(hours=2)))
+    rows = [stuck, charge("b", 50, None)]
+    found = named_rental(rows, first + timedelta(hours=2), Terms(int(first.timestamp())), "1", MINE)
+    assert [row.id for row in found.open] == ["stuck", "b"]
+    assert (found.began, found.spent) == (first, 6 + 2 * 3)
 
 
 def test_a_drive_that_is_kept_between_two_rentals_does_not_make_them_one() -> None:
@@ -109,3 +129,18 @@ def test_only_what_is_named_is_chosen() -> None:
     for ids, mark in ((["1"], ""), (["77"], ""), ([], "ffffffff")):
         with pytest.raises(UserMistake, match="fab sweep"):
             choose(found, ids, mark)
+
+
+def test_the_sweep_calls_nothing_left_over_that_its_user_may_not_see(monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    account = SimpleNamespace(
+        whoami=lambda: Identity("1", "", "somebody", "https://api.test"),
+        resources=lambda: [],
+        check_sees_all=lambda doing: (_ for _ in ()).throw(AccountError(f"{doing}: some may be billed unseen")),
+    )
+    monkeypatch.setattr(sweeping, "open_account", lambda *_: OpenedAccount(account))
+    assert sweeping.sweep.code(stack="v100") == UNKNOWN
+    shown = capsys.readouterr()
+    assert "nothing is left over" not in shown.out
+    assert "some may be billed unseen" in shown.err
+    assert sweeping.sweep.code(stack="v100", as_json=True) == UNKNOWN

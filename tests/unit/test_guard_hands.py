@@ -28,6 +28,7 @@ from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
 from providers.paperspace import bills
 from providers.rental.account import Account, Extension, Identity, Resource
+from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
 
 HOUR = timedelta(hours=1)
@@ -104,7 +105,7 @@ def test_case_3_a_computer_whose_clock_is_wrong_prices_paperspaces_hours_by_the_
     }
     market = SimpleNamespace(
         under=lambda kind, owner: [network] if kind == bills.NETWORK else [],
-        whoami=lambda: Identity("1", "", "somebody", "https://api.test"),
+        journal=lambda owner: Journal(owner.stack, owner.mark, "1"),
         clock_ahead_s=ahead.total_seconds(),
     )
     assert [each.so_far for each in bills.charges(market, OWNER)] == [3 * catalog.NETWORK.per_hour]

@@ -27,6 +27,7 @@ KINDS_OWN = (
     "microcluster/jobs/",
     "agent/readers/",
     "agent/checkpoints/",
+    "agent/launch/probe.py",  # It multiplies with each framework, whichever program uses it.
     "templates/openseq2seq/",
     "templates/texar/",
     "microcluster/planning/recorded_runs.toml",  # Figures with their sources, which are the projects' pages.

@@ -117,7 +117,7 @@ def test_the_preflight_expects_one_rank_for_each_worker_and_adds_up_over_the_ser
     folder = launched(workersPerNode=2)
     assert folder.document()["ranks"] == ["10.0.0.9", "10.0.0.9", "10.0.0.10", "10.0.0.10"]
     roles = folder.plan.collective
-    assert {one.argv[-1] for one in roles} == {"parameter-server"}
+    assert {one.argv[-2:] for one in roles} == {("parameter-server", "2")}
     assert [one.environment["MICROCLUSTER_NUMBER"] for one in roles if one.role == "worker"] == ["0", "1", "2", "3"]
 
 

@@ -155,13 +155,34 @@ def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
     assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")
     for part in (
         *("-mca plm_rsh_agent sh /run/microcluster/ssh", "-mca pml ob1", "-mca btl ^openib"),
-        *("-mca btl_tcp_if_include eth0", "-mca oob_tcp_if_include eth0", "-x NCCL_SOCKET_IFNAME=eth0"),
+        *("-mca btl_tcp_if_include eth0", "-mca oob_tcp_if_include eth0", "-x NCCL_SOCKET_IFNAME==eth0"),
         *("-x NCCL_DEBUG=INFO", "-x LC_ALL=C.UTF-8", "-x PATH", "-x MICROCLUSTER_RUN"),
     ):
         assert f" {part} " in f"{line} "
     assert "PYTHONUNBUFFERED" not in line
     assert "LD_LIBRARY_PATH" not in line
     assert argv[-1] == "hostname"
+
+
+def test_a_network_reaches_open_mpi_and_nccl_as_it_was_given():
+    line = " ".join(mpirun.mpirun(World(("10.1.7.2",), 1, "10.1.0.0/16"), ("hostname",), {}).argv)
+    assert "-mca btl_tcp_if_include 10.1.0.0/16 -mca oob_tcp_if_include 10.1.0.0/16" in line
+    assert "-x NCCL_SOCKET_IFNAME==10.1.0.0/16 " in line
+
+
+@pytest.mark.parametrize(
+    ("gpu", "machine_type", "memory_gb"),
+    [
+        ("V100", "V100-32Gx2", 32),
+        ("V100", "V100x2", 16),
+        ("A100", "A100-80G", 80),
+        ("A100", "A100x8", 40),
+        ("P100", "AC1_16X120X100", 16),
+    ],
+)
+def test_the_memory_of_a_gpu_is_that_of_its_machine_type(gpu, machine_type, memory_gb):
+    facts = dataclasses.replace(CLUSTER, run="abcdef012345", gpu=gpu, flavor=machine_type)
+    assert RunFolder(facts).document()["gpu_memory_gb"] == memory_gb
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", " 10.112.7.3"])
@@ -178,7 +199,7 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     job = json.loads(texts["job.json"])
     assert (job["run"], job["max_steps"], job["images"]) == ("abcdef012345", 300, ["sha256:1", "sha256:1"])
     (start,), (resume,) = job["processes"], job["resume_processes"]
-    assert start["environment"] == {"LC_ALL": "C.UTF-8", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0"}
+    assert start["environment"] == {"LC_ALL": "C.UTF-8", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "=eth0"}
     wrapper = f"python3 {folder.path}/agent launch.rank_wrapper {folder.path}/ranks_ended.jsonl"
     program = f"python run.py --config_file={folder.path}/config.py --use_horovod=True --mode=train_eval"
     assert " ".join(start["argv"]).endswith(f" {wrapper} {program}")

@@ -47,7 +47,8 @@ def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_addr
     started = ("python", f"{folder.path}/agent", "launch.torchrun")
     where = ("2", "2", "10.0.0.9:48123", "{attempt}")
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
-    assert {agent.environment[f"{name}_SOCKET_IFNAME"] for agent in agents for name in ("GLOO", "NCCL")} == {"eth0"}
+    assert {agent.environment["NCCL_SOCKET_IFNAME"] for agent in agents} == {"=eth0"}, "no prefix, which eth01 has too"
+    assert {agent.environment[f"{name}_SOCKET_IFNAME"] for agent in agents for name in ("GLOO", "TP")} == {"eth0"}
     program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
     wrapper = ("python3", f"{folder.path}/agent", "launch.rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
     assert agents[0].argv[-len(wrapper) - len(program) :] == (*wrapper, *program), "its node notes its end"
@@ -123,7 +124,7 @@ def test_a_repository_is_cloned_and_its_requirements_installed_on_each_machine()
     repository = {"source": "https://example.com/a/program", "commit": commit}
     plain, more = (launched(on_machines=True, **job) for job in ({}, {"requirements": ["wandb==0.15.9"], **repository}))
     script = more.plan.make_environment[-1]
-    assert "venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
+    assert "--system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
     assert f"checkout --quiet --detach {commit}" in script
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
     assert run_id(plain) != run_id(more)
@@ -138,6 +139,22 @@ def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
         written.add((made / "ready").stat().st_mtime_ns)
     assert (made / "bin" / "python").exists() and Path(folder.path, "program").is_dir()
     assert len(written) == 1
+
+
+def test_an_environment_on_another_one_has_the_packages_of_both(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", base], check=True)
+    (site,) = base.glob("lib/python*/site-packages")
+    (site / "linked.pth").write_text(f"{tmp_path}/linked\n")
+    for folder, name in ((site, "brought"), (tmp_path / "linked", "editable")):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text("")
+    run, done = prepared(tmp_path, python=str(base / "bin" / "python"))
+    assert done.returncode == 0, done.stderr
+    python = f"{run.path}/environment/bin/python"
+    subprocess.run([python, "-c", "import brought, editable"], check=True)
+    below = subprocess.run([python, "-c", "import pip"], check=False, capture_output=True)
+    assert below.returncode, "what lies below the other environment is not its own"
 
 
 def prepared(folder: Path, **job: object) -> tuple[RunFolder, subprocess.CompletedProcess[str]]:

@@ -5,6 +5,7 @@ import re
 import secrets
 import time
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ from providers.paperspace.credentials import Credentials
 from providers.paperspace.machine import host_key
 from providers.paperspace.specs import full_name
 from providers.rental import order as kernel
-from providers.rental.account import Claim, OrderRequest, Terms
+from providers.rental.account import Claim, Extension, OrderRequest, Terms
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.journal import Journal
 from providers.rental.opened_account import OpenedAccount
@@ -312,6 +313,22 @@ def test_the_terms_of_a_rental_stand_in_a_script_of_their_own_and_go_with_the_re
     renter.delete("Machine", machine)
     renter.delete("Ledger", "any")
     assert team.names("scripts") == []
+
+
+def test_the_next_rental_begins_without_the_extension_of_the_last(team, renter):
+    net = network(team, renter)
+    machine = renter.create("Machine", networkId=net)
+    renter.market.extension(renter.owner, Extension(Decimal(6)))
+    renter.create("Machine", networkId=net, hostname="gpu-1")
+    assert renter.market.extension(renter.owner) == Extension(Decimal(6)), "the rental goes on"
+    renter.delete("Machine", machine)
+    renter.delete("Machine", renter.create("Machine", networkId=net, hostname="gpu-1"))
+    first = renter.market.terms(renter.owner)
+    renter.market.terms(renter.owner, replace(first, first_order=first.first_order - 7200))
+    team.account.clock.step(2 * 3600)
+    Renter(team.key_file, renter.public_key).create("Machine", networkId=net)
+    assert renter.market.terms(renter.owner).first_order > first.first_order, "it is another rental"
+    assert renter.market.extension(renter.owner) == Extension()
 
 
 @pytest.mark.parametrize("is_first_older", [False, True])

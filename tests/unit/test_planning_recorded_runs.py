@@ -5,18 +5,10 @@ from statistics import fmean
 import pytest
 
 from agent import step_time_model
-from microcluster.planning.recorded_runs import (
-    ENOUGH,
-    RecordedRun,
-    back_test,
-    band,
-    compute_s,
-    explained,
-    kind_of_link,
-    link_kinds,
-    recorded_rows,
-    samples_to_loss,
-)
+from microcluster.planning.recorded_runs import KINDS as KINDS_FILE
+from microcluster.planning.recorded_runs import compute_s, kind_of_link, link_kinds, samples_to_loss
+from tests.unit import back_test as tested
+from tests.unit.back_test import ENOUGH, RecordedRun, back_test, band, explained, recorded_rows
 
 JOB, FP32 = "transformer-base", 4 * 60_880_896
 ROWS = recorded_rows()
@@ -40,6 +32,11 @@ def run(step_s: float, link: str = "here") -> RecordedRun:
     found = explained({**row, "link": link, "step_s": step_s})
     assert found
     return found
+
+
+def test_the_kinds_of_link_and_the_table_of_the_page_are_what_recorded_runs_give() -> None:
+    again = "Write them again: python -m tests.unit.back_test"
+    assert KINDS_FILE.read_text() == tested.kinds() and tested.COST.read_text() == tested.cost(), again
 
 
 def test_a_row_has_only_figures_that_the_table_explains() -> None:

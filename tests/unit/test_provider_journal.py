@@ -184,6 +184,7 @@ def test_looks_before_orders_share_a_list_of_a_moment_ago_but_none_after_a_lost_
         settled_s=SETTLED_S,
         clock_ahead_s=0.0,
         whoami=lambda: Identity("278444", "", "", ""),
+        journal=lambda owner: Journal(owner.stack, owner.mark, "278444"),
         resources=lambda owner, kind, max_age_s: listed.under(owner, max_age_s),
         find=lambda *_, fresh: there[0],
         standing=lambda *_: None,

@@ -13,6 +13,8 @@ from microcluster.remote.errors import RemoteError
 
 IMAGE = "ngc.test:5000/training:standin"
 BUILT = "microcluster/openseq2seq:0123456789ab"
+FOR_GPUS = ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
+"""Without them the nvidia runtime brings no GPU into an image that does not set them itself."""
 
 
 @pytest.fixture
@@ -49,7 +51,10 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         "ShmSize": 1 << 30,
         "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}, {"Name": "stack", "Soft": 67108864, "Hard": 67108864}],
     }
-    assert (made["Config"]["Cmd"], made["Config"]["Env"]) == (["sh", "/run/microcluster/start.sh"], ["SSH_PORT=4444"])
+    assert (made["Config"]["Cmd"], made["Config"]["Env"]) == (
+        ["sh", "/run/microcluster/start.sh"],
+        [*FOR_GPUS, "SSH_PORT=4444"],
+    )
     assert machine.mounts[activity.OF_THE_MACHINE] == "/dev/pts"
     assert activity.OF_THE_MACHINE.startswith("/run/microcluster/"), "which the container sees"
 

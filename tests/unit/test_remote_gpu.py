@@ -9,7 +9,8 @@ import pytest
 from fake_machine import FakeMachine
 
 from core.polling import NotReadyError
-from microcluster.remote import gpu, system
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.remote import gpu, steps, system
 from microcluster.remote.docker import DAEMON_FILE
 from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.gpu import ensure_gpu, ensure_requirements
@@ -30,7 +31,8 @@ class Bare(FakeMachine):
         self.python, self.docker = "3.6", "Docker version 19.03.1, build 74b1e89"
         self.asked_apt, self.apt_is_free_at = 0, 1
         self.apt_ends: list[tuple[int, str]] = []
-        self.own_daemon_file = False
+        self.own_daemon_file, self.toolkit, self.persistent = False, "", False
+        self.pm_code, self.smi_code, self.smi_words = 0, 0, ""
 
     def _sh(self, words, stdin):
         if words[3:4] == ("has",):
@@ -54,6 +56,7 @@ class Bare(FakeMachine):
             ),
             "docker": self.docker,
             "runtimes": known,
+            "toolkit": self.toolkit,
             "driver": "works",
         }
 
@@ -67,7 +70,10 @@ class Bare(FakeMachine):
         return ""
 
     def _nvidia_smi(self, words, stdin):
-        return "Tesla P100-PCIE-16GB\n" * self.gpus
+        if words[1:] == ("-pm", "1"):
+            self.persistent = True
+            return self.pm_code, "All done.\n"
+        return self.smi_code, "Tesla P100-PCIE-16GB, 16280, 440.118.02, 0\n" * self.gpus + self.smi_words
 
     def _env(self, words, stdin):
         if "--configure" in words:
@@ -128,6 +134,64 @@ def test_what_a_stock_ubuntu_lacks_is_installed_and_dpkg_asks_nobody_about_a_cha
     assert calls and all("Dpkg::Options::=--force-confold" in words for words in calls)
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_driver_stays_loaded_on_a_rented_machine_where_it_can(code):
+    machine = Bare()
+    machine.pm_code = code
+    ensure_gpu(machine, 2, "418")
+    assert machine.persistent
+
+
+def test_on_a_machine_of_a_user_root_keeps_the_driver_loaded(monkeypatch):
+    for step in ("wait_for_ssh", "ensure_firewall", "ensure_key_login", "ensure_system", "_ensure_folder"):
+        monkeypatch.setattr(steps, step, lambda *words: None)
+    machine, root = Bare(), Bare()
+    machine.as_root, machine._sudo = lambda: root, lambda words, stdin: ""
+    steps.prepare_machine(machine, ClusterFacts(stack="s", mark="m", slots=2))
+    assert root.persistent and not machine.persistent
+
+
+def test_too_few_gpus_are_said_with_the_words_of_the_tool():
+    machine = Bare(gpus=1)
+    machine.smi_code, machine.smi_words = (
+        15,
+        "Unable to determine the device handle for GPU 0000:0B:00.0: GPU is lost.\n",
+    )
+    with pytest.raises(
+        RemoteError, match=r"nvidia-smi shows 1, the flavor has 2; it says: Unable.*lost\. \(exit code 15\)"
+    ):
+        ensure_gpu(machine, 2, "418")
+
+
+def test_a_sentence_is_no_gpu_and_a_warning_takes_none_away():
+    machine = Bare(gpus=0)
+    machine.smi_code, machine.smi_words = 6, "No devices were found\n"
+    with pytest.raises(RemoteError, match=r"shows 0, the flavor has 1; it says: No devices were found \(exit code 6\)"):
+        ensure_gpu(machine, 1, "418")
+    machine = Bare()
+    machine.smi_code, machine.smi_words = 14, "WARNING: infoROM is corrupted at gpu 0000:B3:00.0\n"
+    assert not ensure_gpu(machine, 2, "418")
+
+
+@pytest.mark.parametrize(("code", "driver"), [(0, "works"), (14, "works"), (9, None)])
+def test_a_driver_works_although_its_tool_warns(tmp_path, code, driver):
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nexit {code}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    asked = subprocess.run(
+        ("/bin/sh", "-c", gpu.FACTS), env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert dict(line.split("=", 1) for line in asked.stdout.splitlines()).get("driver") == driver
+
+
+def test_a_host_that_was_used_with_gpus_alone_gets_the_runtime_registered():
+    machine = Bare(system=DEBIAN)
+    machine.files[DAEMON_FILE], machine.toolkit = "{}", "/usr/bin/nvidia-container-runtime"
+    assert not ensure_requirements(machine)
+    assert ensure_gpu(machine, 2, "418")
+    assert "nvidia" in json.loads(machine.files[DAEMON_FILE])["runtimes"]
+    assert not set(DOCKER_PACKAGES) & set(machine.changes)
+
+
 def test_an_image_with_a_docker_configuration_of_its_own_keeps_it_and_gets_the_runtime():
     machine = Bare("docker")
     machine.own_daemon_file = True
@@ -148,7 +212,7 @@ def test_everything_that_an_image_lacks_is_named_at_once_before_anything_is_done
         "gpu-0",
         "Python 3.4 instead of 3.5 or newer",
         "Docker version 1.12.6 instead of 17.09 or newer",
-        "no nvidia runtime in Docker and no NVIDIA driver that works",
+        "no nvidia runtime in Docker (nvidia-container-toolkit) and no NVIDIA driver that works",
         "Ubuntu 18.04 only, not on debian 12",
         "cluster.os UBUNTU_18_64",
         "cluster.image",

@@ -1,5 +1,6 @@
 """Host against an ssh server on loopback: pinned host keys, the stack's key only, quoting, files put at once."""
 
+import copy
 import gc
 import socket
 import subprocess
@@ -18,13 +19,14 @@ from ssh_server import Server, SshServer
 
 from core.polling import wait_until
 from microcluster.jobs import cluster_facts
-from microcluster.remote import connection
+from microcluster.remote import connection, openssh
 from microcluster.remote import host as hosts
 from microcluster.remote import parallel as on_all_hosts
-from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.openssh import ssh_argv
+from microcluster.remote.openssh import login_host, ssh_argv
 
+SOON_GIVEN_UP = ("-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=1")
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
 
 
@@ -45,10 +47,34 @@ def server(keys):
 
 
 @pytest.fixture(scope="module")
-def host(server, keys):
+def pinned(server, keys):
+    """Return the host as a machine that we rented."""
     host = Host(facts(keys, "host"), "root", str(keys / "stack"), port=server.port)
     yield host
     host.close()
+
+
+@pytest.fixture(scope="module")
+def named(server, keys):
+    """Return the host as one that a person names, which OpenSSH reaches."""
+    (keys / "known").write_text(f"[127.0.0.1]:{server.port} {(keys / 'host.pub').read_text()}")
+    lines = ("Host gpu-0", "HostName 127.0.0.1", f"Port {server.port}", f"IdentityFile {keys / 'stack'}")
+    (keys / "config").write_text("\n ".join((*lines, f"UserKnownHostsFile {keys / 'known'}\n")))
+    host = login_host(str(keys / "config"))
+    yield host
+    host.close()
+
+
+@pytest.fixture(scope="module", params=["pinned", "named"])
+def host(request):
+    return request.getfixturevalue(request.param)
+
+
+def another(host):
+    """Return the same host without a connection."""
+    other = copy.copy(host)
+    other._connection = None
+    return other
 
 
 def load(keys, name):
@@ -135,6 +161,14 @@ def test_a_file_that_arrives_too_slowly_is_given_up(host, tmp_path, monkeypatch)
         list(host.pieces(str(tmp_path), 0, 10**6))
 
 
+def test_many_small_files_that_arrive_slowly_are_given_up_together(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(hosts, "PIECES", "for n in 1 2 3 4; do printf x; sleep 0.1; done")
+    monkeypatch.setattr(hosts, "SLOWEST_OVER_S", 0.8)
+    with pytest.raises(TooSlowError, match=r"it brought \d+ bytes in \d s"):
+        for _ in range(10):
+            list(host.pieces(str(tmp_path), 0, 10**6))
+
+
 def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_nothing_of_the_input(host):
     with pytest.raises(CommandError, match="exit code 7") as error:
         host.run(("sh", "-c", "cat >/dev/null; seq 100; exit 7"), stdin="my-secret")
@@ -142,12 +176,15 @@ def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_noth
     assert str(error.value).splitlines()[1:] == [f"  {number}" for number in range(86, 101)]
 
 
-def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection_and_a_refused_one_is_unreachable(host):
+def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection(host):
     with pytest.raises(UnreachableError, match="ended without an exit code"):
         host.run(("no-exit-code",))
     assert host.run(("echo", "again")).stdout == "again\n"
+
+
+def test_a_refused_connection_is_unreachable(pinned):
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101") as silent:
-        Host(host.facts, "root", host.key_file, port=1).connect()
+        Host(pinned.facts, "root", pinned.key_file, port=1).connect()
     assert "Errno" not in str(silent.value)
 
 
@@ -157,23 +194,23 @@ def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a
     with pytest.raises(UnreachableError, match=r"running `sleep` on .*: no answer after 0.2 s"):
         host.run(("sleep", "30"), timeout_s=0.2)
     assert host.run(("echo", "again")).stdout == "again\n"
-    assert len(server.tries) == before + 1
+    assert len(server.tries) > before
 
 
 def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, tmp_path, monkeypatch):
     begun, free, over = (tmp_path / name for name in ("begun", "free", "over"))
 
-    receive = paramiko.Channel.recv
+    take = hosts._take
 
-    def pressed_meanwhile(channel, size):
+    def pressed_meanwhile(*stream):
         if threading.current_thread() is not threading.main_thread():
-            return receive(channel, size)
+            return take(*stream)
         wait_until("the command", begun.exists, timeout_s=60, every_s=0.05)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(paramiko.Channel, "recv", pressed_meanwhile)
+    monkeypatch.setattr(hosts, "_take", pressed_meanwhile)
     script = 'touch "$0"; n=0; while [ ! -e "$1" ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; touch "$2"'
-    with pytest.raises(KeyboardInterrupt, match=r"`sh -c .* may still run on gpu-0 \(guest 101"):
+    with pytest.raises(KeyboardInterrupt, match=r"`sh -c .* may still run on gpu-0"):
         host.run(("sh", "-c", script, str(begun), str(free), str(over)))
     assert not over.exists()
     free.touch()
@@ -218,9 +255,9 @@ def test_only_the_stacks_key_is_tried_whatever_the_person_has_in_the_home_folder
     assert set(server.tries[before:]) == {f"root {load(keys, 'stranger').get_fingerprint().hex()}"}
 
 
-def test_the_offered_login_methods_are_read_without_a_login(host, server, keys):
+def test_the_offered_login_methods_are_read_without_a_login(pinned, server, keys):
     before = len(server.tries)
-    assert host.offered_logins() == {"publickey", "password"}
+    assert pinned.offered_logins() == {"publickey", "password"}
     other = Host(facts(keys, "other"), "root", str(keys / "stack"), port=server.port)
     with pytest.raises(UnreachableError, match="Bad host key"):
         other.offered_logins()
@@ -236,13 +273,13 @@ def test_a_file_is_put_once_with_its_mode(host, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(host, keys):
+def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(pinned, keys):
     other = Host(replace(facts(keys, "other"), guest_id="102", public_address="127.0.0.2"), "root", str(keys / "stack"))
     ssh_argv(other, [other])
-    argv = ssh_argv(host, [host, other], ("echo", "a b"))
-    pinned = next(word.partition("=")[2] for word in argv if word.startswith("UserKnownHostsFile="))
-    lines = f"[127.0.0.1]:{host.port} {host.facts.host_key}\n127.0.0.2 {other.facts.host_key}\n"
-    assert Path(pinned).read_text() == lines
+    argv = ssh_argv(pinned, [pinned, other], ("echo", "a b"))
+    written = next(word.partition("=")[2] for word in argv if word.startswith("UserKnownHostsFile="))
+    lines = f"[127.0.0.1]:{pinned.port} {pinned.facts.host_key}\n127.0.0.2 {other.facts.host_key}\n"
+    assert Path(written).read_text() == lines
     assert [file.name for file in keys.glob("pinned_hosts*")] == ["pinned_hosts"]
     assert argv[-2:] == ("root@127.0.0.1", "echo 'a b'")
     assert "StrictHostKeyChecking=yes" in argv
@@ -273,7 +310,9 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     for module in (hosts, connection):
         monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 0.5)
     monkeypatch.setattr(connection, "SILENT_S", 0.5)
-    vanishing = Host(host.facts, host.user, host.key_file, port=host.port)
+    monkeypatch.setattr(openssh, "MASTER", [*openssh.MASTER[:3], *SOON_GIVEN_UP, *openssh.MASTER[3:]])
+    host._disconnect()
+    vanishing = another(host)
     vanishing.run(("true",))
     over, execute = threading.Event(), ssh_server.execute
 
@@ -283,17 +322,17 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     monkeypatch.setattr(*silent, vanish)
     try:
         began = time.monotonic()
-        with pytest.raises(UnreachableError, match="connection was lost"):
+        with pytest.raises(UnreachableError, match="connection was lost|ended without an exit code"):
             ask(vanishing, tmp_path / "file")
         assert time.monotonic() - began < 20
     finally:
         over.set()
-        vanishing.close()
+        vanishing._disconnect()
 
 
-def test_a_quiet_peer_is_asked_and_given_up_within_two_minutes(host):
-    host.run(("true",))
-    opened = host._connection.transport.sock
+def test_a_quiet_peer_is_asked_and_given_up_within_two_minutes(pinned):
+    pinned.run(("true",))
+    opened = pinned._connection.transport.sock
     idle, every, most = (
         opened.getsockopt(socket.IPPROTO_TCP, limit)
         for limit in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
@@ -307,6 +346,6 @@ def test_quiet_work_on_a_living_link_may_last_longer_than_any_silence(host, monk
     for limit in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT"):
         monkeypatch.setitem(connection.TCP_LIMITS, limit, 1)
     monkeypatch.setitem(connection.TCP_LIMITS, "TCP_USER_TIMEOUT", 1000)
-    quiet = Host(host.facts, host.user, host.key_file, port=host.port)
+    quiet = another(host)
     assert quiet.run(("sh", "-c", "sleep 2.5; echo done")).stdout == "done\n"
     quiet.close()

@@ -19,7 +19,7 @@ from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError, Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote import job, openssh, queue
+from microcluster.remote import job, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.account import Queue as Queue_
 from providers.pbs.account import charge
@@ -83,7 +83,6 @@ def test_the_lease_travels_with_each_submission_and_no_other_step_runs_again_for
 
 
 REAL = Path(__file__).parent / "real_queues"
-KEY = "AAAAC3NzaC1lZDI1NTE5AAAAILsOlZAFTGTKMTVqVmTxpTLMhKVBLCFMzGR1cUCqqxRf"
 RECORD = {
     **{"name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
     **{"nodes": 2, "walltime": 7200, "submitted": 0.0, "folder": "/f"},
@@ -108,35 +107,6 @@ class Site:
 def facts(**wanted: object) -> ClusterFacts:
     asked = {"name": "gpu", "nodes": 2, "processors": 4, "walltime_s": 3600} | wanted
     return ClusterFacts("dev", "1f3a9c42", queue=Queue(**asked), mount_point="/home/me/runs")
-
-
-def config_file(tmp_path: Path, text: str) -> str:
-    (tmp_path / "known").write_text(f"192.0.2.9 ssh-ed25519 {KEY}\n")
-    (tmp_path / "ssh_config").write_text(text.format(known=tmp_path / "known"))
-    return str(tmp_path / "ssh_config")
-
-
-def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
-    text = "Host *\n  Port 22\nHost site\n  HostName 192.0.2.9\n  User me\n  UserKnownHostsFile {known}\n  IdentityFile /k\n"
-    found = openssh.login_host(config_file(tmp_path, text), None)
-    assert (found.facts.name, found.address, found.port, found.user) == ("site", "192.0.2.9", 22, "me")
-    assert (found.key_file, found.pinned_key) == ("/k", f"ssh-ed25519 {KEY}")
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("Host *\n  User me\n", "it has no `Host` with a name"),
-        ("Host site\n  HostName 192.0.2.9\n", "host site has no `User`"),
-        (
-            "Host site\n  HostName 192.0.2.8\n  User me\n  UserKnownHostsFile {known}\n",
-            "no host key of 192.0.2.8 is known",
-        ),
-    ],
-)
-def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wanted):
-    with pytest.raises(RemoteError, match=wanted):
-        openssh.login_host(config_file(tmp_path, text), "/k")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from command_samples import CLUSTER
 
 from core import stack_keys
 from core.home import Home, Owner, mark_of
-from microcluster.commands import stack_outputs, sweep
+from microcluster.commands import account_charges, stack_outputs, sweep
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -55,6 +55,15 @@ def rename(home: Home, old: str, new: str) -> None:
 
 def labels(home: Home, *stacks: str) -> list[str]:
     return [home.label_of(stack) for stack in stacks]
+
+
+def test_a_stack_that_this_computer_rents_itself_is_no_longer_guarded_for_another(home):
+    """Its guard neither stopped the program nor fetched, and heeded no idle time."""
+    home.guarded.mkdir()
+    (home.guarded / "v100").write_text("v100-0badcafe\n")
+    assert account_charges.guarded_owner("v100") is None
+    holds(home, "v100", None)
+    assert account_charges.guarded_owner("v100") == Owner("v100", "0badcafe")
 
 
 def test_a_renamed_stack_keeps_its_owner_and_one_line_says_so(home, capsys):
@@ -232,7 +241,8 @@ def test_the_provider_finds_the_owner_of_what_has_no_domain_by_its_mark(home, is
 
 def test_the_journal_goes_on_under_the_label(home):
     owner = Owner("v100", mark_of(home.keys / "v100"))
-    session = SimpleNamespace(market=lambda: SimpleNamespace(whoami=lambda: SimpleNamespace(account_id="1")))
+    market = SimpleNamespace(journal=lambda owner: Journal(owner.stack, owner.mark, "1"))
+    session = SimpleNamespace(market=lambda: market)
     op = Operation("urn:pulumi:big::microcluster::x::gpu-0", session, None, 60)
     op.journal(owner).intend(Intent("gpu-0", "guest"))
     assert [each.name for each in Journal("v100", owner.mark, "1").unresolved()] == ["gpu-0"]

@@ -97,36 +97,34 @@ def wrong_receipts(history: Iterable[Line], owner: str, said: Iterable[str]) -> 
     A receipt is written when nothing is open any more, so that its total is final. The hour by which it may be off is no machine:
     each that was charged for has a line of its own.
     """
-    ours = [each for each in billed(history) if _belongs(each.name, owner)]
-    hosts = Counter(each.name.partition(".")[0] for each in ours)
-    charged = sum((each.dollars for each in ours), Decimal(0))
-    unit = max((each.per_hour for each in ours), default=Decimal(0))
-    wrong = []
+    ours, wrong = [each for each in billed(history) if _belongs(each.name, owner)], []
     for text in said:
-        totals = RECEIPT_TOTAL.findall(text)
-        if totals:
-            missing = hosts - Counter(RECEIPT_ROW.findall(text))
-            wrong += [f"the receipt does not name {host}, for which the account charged" for host in missing.elements()]
-        for total in totals:
-            if abs(Decimal(total) - charged) > unit + CENT:
-                wrong.append(f"the receipt says {total}, the account charged {charged}")
+        for total in RECEIPT_TOTAL.findall(text):
+            wrong += _differing(ours, RECEIPT_ROW.findall(text), total)
     return wrong
 
 
 def wrong_bill(history: Iterable[Line], owner: str, hours: tuple[float, float], shown: Mapping[str, Any]) -> list[str]:
     """Compare `fab receipt --json` with the charges of a history, and each machine's hours with those that it may have been billed."""
     ours = [each for each in billed(history) if _belongs(each.name, owner)]
-    charged = sum((each.dollars for each in ours), Decimal(0))
-    unit = max((each.per_hour for each in ours), default=Decimal(0))
-    hosts = Counter(each.name.partition(".")[0] for each in ours)
-    missing = hosts - Counter(row["host"] for row in shown["items"] if not row["is_part"])
-    wrong = [f"the receipt does not name {host}, for which the account charged" for host in missing.elements()]
-    if abs(Decimal(shown["total"]) - charged) > unit + CENT or shown["open"]:
-        wrong.append(f"the receipt says {shown['total']} and {shown['open']} open, the account charged {charged}")
+    named = [row["host"] for row in shown["items"] if not row["is_part"]]
+    wrong = _differing(ours, named, shown["total"])
+    if shown["open"]:
+        wrong.append(f"the receipt says that {shown['open']} are open")
     lived = {each.name: each.dollars / each.per_hour for each in ours}
     return wrong + [
         f"{name} was billed for {lived[name]} h" for name in lived if not hours[0] <= lived[name] <= hours[1]
     ]
+
+
+def _differing(ours: list[Billed], named: Iterable[str], total: str) -> list[str]:
+    """Say which machines a receipt does not name, and that its total is another."""
+    missing = Counter(each.name.partition(".")[0] for each in ours) - Counter(named)
+    wrong = [f"the receipt does not name {host}, for which the account charged" for host in missing.elements()]
+    charged = sum((each.dollars for each in ours), Decimal(0))
+    if abs(Decimal(total) - charged) > max((each.per_hour for each in ours), default=Decimal(0)) + CENT:
+        wrong.append(f"the receipt says {total}, the account charged {charged}")
+    return wrong
 
 
 def billed(history: Iterable[Line]) -> list[Billed]:
