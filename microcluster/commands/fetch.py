@@ -161,7 +161,9 @@ def _why(file: RemoteFile) -> str:
 def _summed(files: Sequence[RemoteFile]) -> str:
     """Return how many files of each kind there are, and their bytes."""
     kinds = ", ".join(f"{number} {what}" for what, number in Counter(file.what for file in files).items())
-    return f"{count(len(files), 'file')} of {decimal(sum(file.size for file in files))}" + (f" ({kinds})" if kinds else "")
+    return f"{count(len(files), 'file')} of {decimal(sum(file.size for file in files))}" + (
+        f" ({kinds})" if kinds else ""
+    )
 
 
 def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> Fetched:

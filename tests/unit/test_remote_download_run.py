@@ -461,7 +461,9 @@ def test_a_link_on_this_computer_is_not_followed_out_of_the_folder(tmp_path: Pat
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_second_fetch_waits_for_the_first_and_says_for_whom(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_second_fetch_waits_for_the_first_and_says_for_whom(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     began, go_on = threading.Event(), threading.Event()
 
     class Slow(Source):
