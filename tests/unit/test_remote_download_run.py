@@ -61,7 +61,7 @@ class Source(FakeMachine):
 class Dripping(Source):
     """A machine that brings small files too slowly."""
 
-    def output(self, argv, doing, silent_s=None):
+    def output(self, argv, doing, silent_s=None, stdin=b""):
         raise TooSlowError("slow")
 
 
