@@ -13,12 +13,14 @@ from agent.machine import read_json
 VERSION = 8
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
-CHECKPOINT = "{checkpoint}"
-"""In the argv of ``resume_processes``: the path of the checkpoint, a file or a folder."""
-STEP = "{step}"
+CHECKPOINT = "{microcluster:checkpoint}"
+"""In the argv of ``resume_processes``: the path of the checkpoint, a file or a folder. A program's own words hold other braces."""
+STEP = "{microcluster:step}"
 """In the same: the checkpoint's step."""
-ATTEMPT = "{attempt}"
+ATTEMPT = "{microcluster:attempt}"
 """In any process's argv: a word that is another one for each start of the run."""
+PORT = "{microcluster:port}"
+"""In any process's argv or environment: a free port of the first node, where the processes meet."""
 LONGEST_METRIC = 80
 """Characters of a metric's name, all of which can be printed; a longer one is none."""
 FIELDS = (
@@ -43,7 +45,7 @@ FIELDS = (
     "container",  # Of the runtime "container".
     "environment",  # Of the runtime "host": the folder of the programs that the run has made for itself,
     "make_environment",  # and what makes it, on the machine as it is.
-    "imports",  # What imports the script's own imports, by its interpreter; empty where none can be missing.
+    "imports",  # What looks for the script's own imports, by its interpreter; empty where it is no script.
     "program_folder",
     "files",
     "image",
@@ -77,7 +79,7 @@ FIELDS = (
     "driver",
     "port_speed_mbps",
     "probe_port",
-    "meeting_port",  # Of the first node, where the processes of all others look for it.
+    "meeting_port",  # Of the first node: the first of those of which a free one becomes where all others look for it.
     "model_bytes",
     "disk_bytes",
     "preflight_skipped",

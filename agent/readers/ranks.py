@@ -7,7 +7,9 @@ of mpirun go first, and then every event is looked for anywhere in the line, as 
 import math
 import re
 
-TAG = re.compile(r"\[\d+,(\d+)\]<std(?:out|err|diag)>:")
+from agent.readers.failure_lines import cause_in
+
+TAG = re.compile(r"\[(?:[^\s\[\]]+@)?\d+,(\d+)\]<std(?:out|err|diag)>:")
 NAME = re.compile(r"\[([a-z]+ \d+)\] ")
 """In front of a line of a process that has a name; see `agent.processes.tag_of`."""
 COUNT = r"(\d{1,18})"
@@ -15,12 +17,13 @@ NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
 DRAWING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|\x08")
 """What a program writes for a terminal alone: colors, moves of the cursor, backspaces."""
 NO_LIST = -1
-MISSING = re.compile(r"Missing ranks:\s*$")
+MISSING = re.compile(r"(?:Missing|Stalled) ranks:\s*$")
 MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
-"""Below the heading of Horovod 0.18 and later, one line for each rank that the others wait for."""
+"""Below the heading of Horovod 0.16.4 and later, which 0.20 renamed, one line for each rank that the others wait for."""
 
 WAITING = re.compile(
-    r"One or more tensors were submitted|Stalled (?:ops|ranks):|[Mm]issing ranks|" + MISSING_RANK.pattern
+    r"One or more (?:tensors were submitted|rank \(marked by)|Stalled (?:ops|ranks):|[Mm]issing ranks|\[ready ranks: [\d, ]+\]|"
+    + MISSING_RANK.pattern
 )
 """What Horovod repeats every minute of a run that stands still."""
 
@@ -29,7 +32,7 @@ class RankReader:
     """Turns lines into events; it remembers what stands on an earlier line: a rank that failed, a heading of Horovod."""
 
     def __init__(self):
-        self.step = self.failed_rank = self.speaker = None
+        self.step = self.failed_rank = self.killed_rank = self.speaker = None
         self.waited_for, self.list_of = set(), NO_LIST
 
     def read(self, line):
@@ -46,7 +49,8 @@ class RankReader:
             self.list_of = NO_LIST
         if MISSING.search(text):
             self.list_of = self.speaker
-        return self.events_in(text)
+        cause = cause_in(text)
+        return self.events_in(text) + ([{"event": cause[0], "named": cause[1]}] if cause else [])
 
     def events_in(self, text):
         """Return the events of a line without its tags."""
@@ -75,13 +79,17 @@ class RankReader:
         self.failed_rank = int(match.group(1))
         return []
 
+    def dying(self, match):
+        self.killed_rank = {"rank": int(match.group(1)), "node": match.group(2)}
+        return []
+
+    def killed(self, match):
+        who, self.killed_rank = self.killed_rank, None
+        return [] if who is None else [dict(who, event="rank-died", signal=int(match.group(1)))]
+
     def failed_code(self, match):
         rank, self.failed_rank = self.failed_rank, None
         return [] if rank is None else [{"event": "rank-died", "rank": rank, "exit_code": int(match.group(1))}]
-
-    def killed(self, match):
-        rank, node, number = int(match.group(1)), match.group(2), int(match.group(3))
-        return [{"event": "rank-died", "rank": rank, "node": node, "signal": number}]
 
     def missing(self, match):
         return self._waits_for([int(rank) for rank in match.group(1).split(",")])
@@ -127,15 +135,14 @@ def patterns(rows):
 
 PATTERNS = patterns(
     [
-        # Rank and exit code stand on two lines.
-        (r"process rank COUNT with PID \d+ on node (\S+) exited on signal COUNT", RankReader.killed),
-        (r"Process name: \[\[\d+,\d+\],COUNT\]", RankReader.failed),
+        # Rank and exit code stand on two lines. Since Open MPI 5 rank and signal do too, and a process is [NAME@JOB,RANK].
+        (r"process rank COUNT with PID \d+ on node (\S+) exited on\b", RankReader.dying),
+        (r"(?:^|exited on )signal COUNT\b", RankReader.killed),
+        (r"Process name: \[(?:\[\d+|[^\s\[\]]+@)[\d,\]]*,COUNT\]", RankReader.failed),
         (r"MPI_ABORT was invoked on rank COUNT", RankReader.failed),
-        (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
-        (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", event_with("node-lost", "node", str)),
-        # NCCL says the same of shared memory, which is no disk.
-        (r"(?i)(?<!fallocate failed : )No space left on device", event_alone("disk-full")),
-        # Horovod up to 0.17, of ranks that keep the others waiting.
+        (r"(?:Exit code: +|Errorcode: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
+        (r"Remote daemon: \[\S+\] on node (\S+)", event_with("node-lost", "node", str)),
+        # Horovod up to 0.16.3, of ranks that keep the others waiting.
         (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
     ]
 )

@@ -8,14 +8,18 @@ Every line of the log is a sign of life, also of the machine whose rank has prin
 import errno
 import os
 
-NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
+from agent.readers.failure_lines import DISK_FULL, LAUNCHER_LOST, SENTENCES, cause_in, sentence
+
+NOT_FINITE, RANK_DIED, NODE_LOST, STALLED = "nan", "rank-died", "node-lost", "stalled"
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 HUNG, GPUS_UNREAD = "hung", "gpus-unread"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
-ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
+SAID = [cause for cause in SENTENCES if cause != LAUNCHER_LOST]
+"""Causes that a line of a rank names; where a machine or a rank is lost, its launcher's process is too."""
+ENDING = [NOT_FINITE] + SAID + [NODE_LOST, DRIVE_LOST, RANK_DIED, LAUNCHER_LOST, STALLED]
 """What ends a run, what explains the others first."""
 
 STALL_GAPS = 5.0
@@ -46,8 +50,8 @@ OVERDUE = 2.0
 LOW_DISK_CHECKPOINTS = 3
 LOW_DISK_BYTES = 1 << 30
 FULL_DISK_BYTES = 64 << 20
-FULL_EXPLAINS_S = 120.0
-"""A full disk ends a rank soon after it has said so, if at all; a program may print or catch the same words."""
+SAID_EXPLAINS_S = 120.0
+"""What a rank fails by ends it soon after it has said so, if at all; a program may print or catch the same words."""
 
 
 class HealthRules:
@@ -63,7 +67,7 @@ class HealthRules:
         self.step = None
         self.waited_for = []
         self.final, self.not_finite = {}, {}
-        self.said_full = None
+        self.said = {}
         self.answered, self.heard, self.worked, self.free, self.read = {}, {}, {}, {}, {}
         self.drive_silent = {}
         self.not_copied = ""
@@ -76,8 +80,8 @@ class HealthRules:
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
                 self.longest = max(self.longest, now - self.progressed)
             self.progressed = self.lived = now
-        if kind == DISK_FULL:
-            self.said_full = now
+        if kind in SENTENCES or kind == RANK_DIED:
+            self.said[kind] = (now, event["text"] if kind == RANK_DIED else sentence(kind, event["named"]))
         if kind == WAITED_FOR:
             self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
@@ -90,12 +94,14 @@ class HealthRules:
             self.clean = True
         if kind == "train":
             self.step, self.waited_for = event["step"], []
+            # What says so is a launcher that the program has started itself: ours ends with its first rank.
+            self.said.pop(RANK_DIED, None)
         if kind in ("train", "validation") and "loss" in event:
             is_number = not isinstance(event["loss"], str)
             self.not_finite = {} if is_number else dict([(event.get("step"), now)] + list(self.not_finite.items()))
             if len(self.not_finite) == NAN_STEPS or now - min(self.not_finite.values() or [now]) >= NAN_S:
                 self.final[NOT_FINITE] = "the {} loss stays {}, at step {}".format(kind, event["loss"], self.step)
-        if kind in (RANK_DIED, NODE_LOST):
+        if kind == NODE_LOST:
             self.final[kind] = event["text"]
 
     def show_life(self, now, node=None):
@@ -139,7 +145,8 @@ class HealthRules:
     def active(self, now, ended=False):
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         rules = {
-            DISK_FULL: self._full(now, ended),
+            DISK_FULL: self._full(),
+            RANK_DIED: self._dead(now),
             NODE_LOST: self._lost(now),
             DRIVE_LOST: self._cut_off(now),
             STALLED: self._stalled(now),
@@ -150,7 +157,8 @@ class HealthRules:
             SLOW: self._slow() or self._overdue(now - self.progressed),
             NOT_COPIED: self.not_copied,
         }
-        found = dict((cause, sentence) for cause, sentence in rules.items() if sentence)
+        found = dict((cause, text) for cause, (at, text) in self.said.items() if ended and now - at < SAID_EXPLAINS_S)
+        found.update((cause, text) for cause, text in rules.items() if text)
         return dict(found, **self.final)
 
     def _lost(self, now):
@@ -203,15 +211,17 @@ class HealthRules:
             text += "; in mixed precision every update can be skipped for ever once the loss has diverged"
         return text
 
-    def _full(self, now, ended):
-        """Return the sentence on a disk of which a rank has said that it is full, where that is so or has just ended the ranks."""
-        if self.said_full is None:
-            return ""
+    def _dead(self, now):
+        """Return the sentence on a rank that died, where the launcher that says so neither ends nor goes on."""
+        at, text = self.said.get(RANK_DIED, (now, ""))
+        return text if now - max(at, self.lived) > max(LOST_S, HUNG_LONGEST * self.longest) else ""
+
+    def _full(self):
+        """Return the sentence on a disk of which a rank has said that it is full, where a node's disk is."""
         needed = max(FULL_DISK_BYTES, self.checkpoint_bytes)
         full = sorted(node for node, free in self.free.items() if free < needed)
-        where = ": " + ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full) if full else ""
-        told = ended and now - self.said_full < FULL_EXPLAINS_S
-        return "no space is left on a disk that a rank writes to" + where if full or told else ""
+        where = ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full)
+        return sentence(DISK_FULL, where) if where and DISK_FULL in self.said else ""
 
     def _hung(self, now):
         silent, computes = now - self.lived, now - self._all_worked() < HUNG_S
@@ -287,11 +297,21 @@ def is_full(error):
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def could_not_write(error):
+    """Return the failure of the launcher's own writing, by the error and its path."""
+    cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
+    return Failed(cause, "the launcher could not write: " + str(error))
+
+
 def step_failed(usual, what, code, lines):
-    """Return the failure of a step before the training, by a full disk where anybody says so; its last line is the reason."""
-    cause = DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
-    sentence = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
-    return Failed(cause, sentence, code, lines[-20:])
+    """Return the failure of a step before the training, by the cause that a line names; its last line is the reason."""
+    text = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
+    return Failed(cause_of(lines, usual), text, code, lines[-20:])
+
+
+def cause_of(lines, usual):
+    """Return the cause that the last of the lines names that name one, else the usual one."""
+    return next((found[0] for found in map(cause_in, reversed(lines)) if found), usual)
 
 
 def median(values):
@@ -318,5 +338,5 @@ def explained(error):
     if isinstance(error, Failed):
         return error
     if is_full(error):
-        return Failed(DISK_FULL, "no space is left on the launcher's data disk")
+        return could_not_write(error)
     return Failed("supervisor-failed", "the supervisor failed: " + repr(error))

@@ -11,6 +11,7 @@ from agent import kill_run
 from agent.checkpoints import resume
 from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.machine import read_json
+from agent.readers.failure_lines import LAUNCHER_LOST
 from agent.records import event_summary
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules
@@ -39,8 +40,9 @@ def train(run, processes):
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
-    if code and not verdict:
-        verdict = monitor.silent() or monitor.read_exit_notes()
+    # Where a rank has died, the launchers of other nodes may say that they lost its own, as torchrun's do.
+    if code and (not verdict or verdict[0] == LAUNCHER_LOST):
+        verdict = monitor.silent() or monitor.read_exit_notes() or verdict
     if code or verdict:
         end_all(run)
     if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
@@ -218,8 +220,9 @@ class Monitor:
         return self.run.name_of(addresses[speaker]) if speaker in addresses else "no machine of this run"
 
     def lines(self, cause=None):
-        """Return the lines that matter: those of the rank that died, else the last ones of the first speaker."""
-        found = self.last_lines.get(self.dead if cause == health_rules.RANK_DIED else 0) or self.last_lines.get(None)
+        """Return the lines that matter: those of the rank that died where its end is explained, else the last ones of the first speaker."""
+        of_dead = self.dead is not None and cause in health_rules.SAID + [health_rules.RANK_DIED]
+        found = self.last_lines.get(self.dead if of_dead else 0) or self.last_lines.get(None)
         return list(found or next(iter(self.last_lines.values()), []))
 
     def _look_on(self):
@@ -257,7 +260,7 @@ class Monitor:
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
         if health_rules.is_full(error):
-            self.verdict = (health_rules.DISK_FULL, "the launcher could not write: " + str(error), [])
+            self.verdict = health_rules.could_not_write(error).args[:2] + ([],)
         elif passes(error) and for_s < PASSES_S:
             with self.lock:
                 self.rules.pause(time.monotonic())

@@ -14,7 +14,7 @@ from agent.kill_run import last_line
 from agent.launch.probe import MARK, UNUSABLE
 from agent.machine import parallel
 from agent.nodes import node_facts
-from agent.supervise.health_rules import Failed
+from agent.supervise.health_rules import Failed, cause_of
 from agent.supervise.processes import run_all
 
 STREAMS = 8
@@ -48,15 +48,17 @@ def preflight(run):
     """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
     began = time.monotonic()
     found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": []}
+    noted = [row(*words, note=True) for words in run.notes]
     if run.spec.preflight_skipped:
-        keep(run, found, [row("preflight", "every node", "skipped", run.spec.preflight_skipped, note=True)], began)
+        skipped = row("preflight", "every node", "skipped", run.spec.preflight_skipped, note=True)
+        keep(run, found, noted + [skipped], began)
         return
     found["mesh"] = mesh(run)
     if not any(pair["said"] for pair in found["mesh"]):
         found["nodes"] = nodes(run)
         if all(facts and facts["address"] for facts in found["nodes"].values()):
             found["bandwidth"] = network(run)
-    rows = judge(found, run.spec)
+    rows = noted + judge(found, run.spec)
     if found["bandwidth"] and run.spec.meeting_port:
         rows.append(meeting(run))
     keep(run, found, rows, began)
@@ -141,7 +143,7 @@ def ask_links(run, node, *words):
 
 def meeting(run):
     """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
-    host, port, others = run.spec.addresses[0], run.spec.meeting_port, run.spec.addresses[1:]
+    host, port, others = run.spec.addresses[0], run.free_port(), run.spec.addresses[1:]
 
     def ask(address):
         if address == host:
@@ -165,7 +167,9 @@ def together(run):
         if code in TIMED_OUT:
             why = NOT_TOGETHER.format(TOGETHER_TIMEOUT_S, run.spec.interface)
         unusable = [" and a GPU cannot be used on " + line.partition(UNUSABLE)[2] for line in lines if UNUSABLE in line]
-        raise Failed("preflight", "reaching all ranks " + "".join([why] + unusable[:1]), 1, lines[-20:])
+        raise Failed(
+            cause_of(lines, "preflight"), "reaching all ranks " + "".join([why] + unusable[:1]), 1, lines[-20:]
+        )
     ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
     return sorted(ranks, key=lambda rank: rank["rank"])
 

@@ -23,6 +23,7 @@ def run_all(run, processes, each_line):
     The run ends when any process fails, or when all with ``ends_run`` have ended; what still runs then is ended.
     """
     output, left_open = queue.Queue(WAITING_READS), []
+    run.port = run.free_port()
     ordered, children = sorted(processes, key=lambda process: process.order), []
     try:
         for number, process in enumerate(ordered):
@@ -49,11 +50,11 @@ def run_all(run, processes, each_line):
 
 
 def start(run, process):
-    """Start a process on its node, with what is known only now in its argv."""
+    """Start a process on its node, with what is known only now in its argv and environment."""
     values = dict(process.environment, **{kill_run.ROLE_VARIABLE: process.role})
     if process.name:
         values[rank_wrapper.NAME_VARIABLE] = process.name
-    environment = ["{}={}".format(*pair) for pair in sorted(values.items())]
+    environment = [filled("{}={}".format(*pair), run) for pair in sorted(values.items())]
     argv = [filled(word, run) for word in process.argv]
     argv = run.on_node(run.spec.addresses[process.node], ["env"] + environment + argv)
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -61,9 +62,9 @@ def start(run, process):
 
 
 def filled(word, run):
-    """Return a word of an argv with the checkpoint that is gone on from and its step, and with the name of this attempt."""
+    """Return a word with the checkpoint that is gone on from and its step, this attempt's name, and the port where all meet."""
     known = {spec.CHECKPOINT: run.resumed_from or "", spec.STEP: str(run.resumed or 0), spec.ATTEMPT: run.attempt}
-    for placeholder, value in sorted(known.items()):
+    for placeholder, value in sorted(dict(known, **{spec.PORT: str(run.port)}).items()):
         word = word.replace(placeholder, value)
     return word
 

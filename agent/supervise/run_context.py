@@ -9,12 +9,13 @@ import shlex
 import subprocess
 import threading
 import time
+import zlib
 
 from agent import inside, kill_run, program, spec
 from agent.checkpoints.log_folder import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.machine import write_whole
-from agent.nodes import activity
+from agent.nodes import activity, node_facts
 from agent.records import event_summary
 from agent.supervise.output_lines import LINE_BYTES
 
@@ -23,6 +24,7 @@ ASK_TRIES, ASK_PAUSE_S = 4, 10
 TAKE_IN, HAND_TIMEOUT_S = 'cat > "$0.new" && mv -f "$0.new" "$0"', 120
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
+MEETING_PORTS = 8000  # From the run's first one on; from 32768 on the system gives ports away.
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
 """Starts words in a folder, with the programs of an environment before those of the machine."""
 
@@ -42,7 +44,8 @@ class Run:
                 file.write("\n")
         self.writing, self.not_summed = threading.Lock(), 0
         self.doing, self.stuck = "preparing", None
-        self.resumed = self.resumed_from = None
+        self.resumed = self.resumed_from = self.port = None
+        self.notes = []  # Of the preparation, for the preflight's table: what was looked at, where, what was found, and what was wanted.
         self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
 
     @property
@@ -53,6 +56,15 @@ class Run:
     def is_shared(self):
         """Whether every node sees the run's whole folder, and not its checkpoints alone."""
         return self.spec.shared == self.path("logdir")
+
+    def free_port(self):
+        """Return a port of this machine, the first node, on which nobody listens now; None for a run that meets at none.
+
+        Each attempt begins its search at another one, so that runs that start at once on one machine do not choose the same.
+        """
+        first, begin = self.spec.meeting_port, zlib.crc32(self.attempt.encode())
+        ports = (first + number % MEETING_PORTS for number in range(begin, begin + MEETING_PORTS) if first)
+        return next((port for port in ports if not node_facts.why_not_free("", port)), first)
 
     def path(self, *names):
         return os.path.join(self.folder, *names)

@@ -10,9 +10,12 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 from core.plain_text import shown
 from microcluster.accounts.cluster_section import Account, ClusterSection, Hardware, KeySetting, Nodes, choice
 from microcluster.jobs.cluster_facts import Queue
+from microcluster.jobs.job_section import matching
 
 AS_OF = "2018-05"
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
+OCTET = r"(25[0-5]|2[0-4]\d|1?\d?\d)"
+CARD = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,14}}|({OCTET}\.){{3}}{OCTET}/([12]?\d|3[0-2])")
 SHORTEST_S = 120
 """A run needs a minute to start, and the last one to end in order."""
 
@@ -78,7 +81,9 @@ class Cluster(ClusterSection):
         Field(max_length=30, description="environment modules, loaded on the login host and in the job"),
     ] = ()
     interface: Annotated[
-        StrictStr, Field(pattern=r"^[a-z][a-z0-9.]{0,14}$", description="network card between the nodes")
+        StrictStr,
+        matching(CARD, "a network card or an IPv4 network; for example ib0 or 10.10.0.0/16"),
+        Field(description="network card between the nodes; where its name differs, the network: `10.10.0.0/16`"),
     ] = "eth0"
 
     @property

@@ -13,6 +13,21 @@ NEXT = {
     "node-lost": "make up STACK={stack} checks the account, replaces a lost machine and continues",
     "drive-lost": "See whether the drive answers: fab ssh gpu-0 --stack {stack} -- df -h; make up STACK={stack} looks for it in the account, and continues once it does",
     "disk-full": "Make room where it is full, for example: fab ssh gpu-0 --stack {stack} -- df -h /data; then {go_on}",
+    "quota-exceeded": "Make room below your quota, or point the run at another folder; see both: fab ssh gpu-0 --stack {stack} -- 'quota -s; df -h'. Then {go_on}",
+    "shared-memory-full": "See what fills it: fab ssh gpu-0 --stack {stack} -- df -h /dev/shm; our containers have 1 GiB of it (--shm-size). "
+    "Use fewer loader workers, or NCCL_SHM_DISABLE: '1' in job.environment, then: make up STACK={stack}",
+    "gpu-memory": "Use a smaller batch or model, or precision: mixed where the program takes it, then: make up STACK={stack}. See who else has memory "
+    "there: fab ssh gpu-0 --stack {stack} -- nvidia-smi",
+    "gpu-lost": "Only a restart of the machine may bring the card back, if anything: fab ssh gpu-0 --stack {stack} -- nvidia-smi shows it. Give back the "
+    "machine, or restart it, then {go_on}",
+    "gpu-reset": "Restart the machine (fab ssh gpu-0 --stack {stack} -- nvidia-smi says whether a card asks for it), then {go_on}",
+    "driver-too-old": "Name an image or requirements for an older CUDA in the stack file, then: make up STACK={stack}; the driver's version: "
+    "fab ssh gpu-0 --stack {stack} -- nvidia-smi",
+    "port-taken": "fab resume --stack {stack} chooses another port for where the ranks meet; a port that the program chooses itself is changed in job.arguments. "
+    "Who listens: fab ssh gpu-0 --stack {stack} -- ss -ltnp",
+    "host-unknown": "See whether the machine knows the name: fab ssh gpu-0 --stack {stack} -- getent hosts NAME; ranks need no names, and machines "
+    "without the internet need all files beforehand. Then {go_on}",
+    "launcher-lost": "See whether each machine answers: fab status --stack {stack} --preflight; make up STACK={stack} replaces a lost machine and continues",
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd2 /data/container",
     "progress-unread": "The program goes on; see what it prints: {look}, and correct job.progress in the stack file",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",

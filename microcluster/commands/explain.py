@@ -10,7 +10,16 @@ from microcluster.display.console import show_table
 def explain(stack: str = STACK, as_json: bool = False) -> int:
     """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
-    origins = known.origins
+    origins, environment = known.origins, config.environment_of(stack)
+    if environment:
+        origins = (
+            *origins,
+            (
+                "environment",
+                environment,
+                "stack file, for Pulumi's service; resolved when the engine runs, not known here",
+            ),
+        )
     if known.forecast and known.forecast.warning:
         note(known.forecast.warning)
     if as_json:

@@ -36,7 +36,7 @@ NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 """It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""
 SECTIONS = tuple(f"{NAMESPACE}:{section}" for section in StackFile.model_fields)
-TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
+TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider", "environment")
 HASHES = "data-hashes.json"
 STACKS = Path(__file__).parents[2] / "stacks"
 
@@ -195,6 +195,12 @@ def read_values(path: Path) -> dict[str, Any]:
         ) from problem
 
 
+def environment_of(stack: str) -> str | None:
+    """Return what a readable stack file says of Pulumi's own environments, or None where it names none."""
+    found = (read(path_of(stack).read_bytes()) or {}).get("environment")
+    return None if found is None else json.dumps(found)
+
+
 def _config_of(content: Any) -> dict[str, Any]:
     content = {} if content is None else content
     if not isinstance(content, Mapping) or not isinstance(content.get("config") or {}, Mapping):
@@ -202,6 +208,10 @@ def _config_of(content: Any) -> dict[str, Any]:
     for key in content:
         if key not in TOP_LEVEL:
             raise TextProblem(unknown_key(str(key), str(key), TOP_LEVEL))
+    if any(f"{name}:" in str(content.get("environment")) for name in (NAMESPACE, *ACCOUNTS)):
+        raise TextProblem(
+            f"environment: keys of {NAMESPACE} and of the account stand under config, where every command reads them"
+        )
     return dict(content.get("config") or {})
 
 

@@ -32,6 +32,10 @@ def sentence(error: Any, file: type[StackFile]) -> str:
         return f"{path}: is required" + (f"; for example {field.examples[0]}" if field and field.examples else "")
     if error["type"] == "value_error":
         return f"{path}: {error['ctx']['error']}"
+    if error["type"] == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
+        field = fields.get(location[-1])
+        quoted = field.examples[0] if field and field.examples else f"'{value}'"
+        return f"{path}: {shown(value)} is a number, and a text is wanted; write it in quotes, for example {quoted}"
     return f"{path}: {shown(value)} {error['msg'].replace('Input should be', 'should be')}"
 
 

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agent import spec
 from microcluster.jobs.own_program import OwnProgram, Words
 from microcluster.jobs.ranks import commands, environment
-from microcluster.jobs.run_plan import Plan, Process, World
+from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
 ROLE = "rank"
-PORT = 48125
-"""On the first node, where the program may meet."""
+NODE = "{microcluster:node}"
 IN_FOLDER = 'cd "$0" && exec "$@"'
 """What another node is told by ssh starts in a home."""
 
@@ -30,23 +30,23 @@ class Job(OwnProgram):
         Field(
             pattern=r"[^\s]",
             description="instead of `script` and `arguments`: words that start one process on each node, in the program's folder; `{node}` is its number from 0, `{nodes}` "
-            "how many there are, `{slots}` the GPUs of each, `{first}` the first one's address; `python` is `job.python`",
+            "how many there are, `{slots}` the GPUs of each, `{first}` the first one's address, `{port}` a free port there; `python` is `job.python`",
         ),
     ]
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run: one rank on each node, told by its words and by its environment which one it is."""
         first, nodes = world.addresses[0], str(len(world.addresses))
-        places = {"{nodes}": nodes, "{slots}": str(world.slots), "{first}": first}
+        places = {"nodes": nodes, "node": NODE, "slots": str(world.slots), "first": first, "port": spec.PORT}
         plan, program = self.decided(world, self.command, self.command, places)
-        meeting = {"MASTER_ADDR": first, "MASTER_PORT": str(PORT), "WORLD_SIZE": nodes}
+        meeting = {"MASTER_ADDR": first, "MASTER_PORT": spec.PORT, "WORLD_SIZE": nodes}
         common = {**environment(world), **meeting}
         start = ("sh", "-c", IN_FOLDER, plan.program_folder)
         started = {}
         for name, command in commands(world, program, "node").items():
             started[name] = []
             for node in range(len(world.addresses)):
-                argv = [word.replace("{node}", str(node)) for word in command]
+                argv = [word.replace(NODE, str(node)) for word in command]
                 given = {**common, "NODE_RANK": str(node), **program.variables}
                 started[name].append(Process(ROLE, node, (*start, *argv), given, name=f"node {node}"))
-        return replace(plan, **started, ranks=world.addresses, meeting_port=PORT)
+        return replace(plan, **started, ranks=world.addresses, meeting_port=MEETING_PORT)

@@ -14,19 +14,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
+from agent import spec
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, Words, pattern_or
 from microcluster.jobs.ranks import commands, environment
-from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
+from microcluster.jobs.run_plan import MEETING_PORT, NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
-PORT = 48124
-"""The scheduler's, on the first node; all others listen on ports that the system chooses."""
-GPUS = "{gpus}"
+GPUS = "{microcluster:gpus}"
 EXAMPLE = "--network"
 """What every one of MXNet's image-classification examples is given."""
 DATA = ("--data-train", "--data-val")
@@ -127,7 +126,7 @@ class Job(OwnScript):
         shared = {
             **environment(world),
             "DMLC_PS_ROOT_URI": world.addresses[0],
-            "DMLC_PS_ROOT_PORT": str(PORT),
+            "DMLC_PS_ROOT_PORT": spec.PORT,  # The scheduler's; all others listen on ports that the system chooses.
             "DMLC_NUM_SERVER": str(len(places[SERVER])),
             "DMLC_NUM_WORKER": str(len(places[WORKER])),
             VERSION_VARIABLE: self.mxnet_version,
@@ -140,7 +139,7 @@ class Job(OwnScript):
             for number, (node, local) in enumerate(of_role):
                 # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
                 gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
-                # On PORT the store would listen in place of a port of its own.
+                # On PORT of the environment the store would listen in place of a port of its own.
                 argv = ("env", "-u", "PORT", *(word.replace(GPUS, gpus) for word in command))
                 # The address keeps the process to the private network.
                 own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": world.addresses[node]}
@@ -150,7 +149,7 @@ class Job(OwnScript):
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
-        plan, program = self.program(world)
+        plan, program = self.program(world, {"gpus": GPUS})
         ranks = commands(world, program, "parameter-server")
         started = {name: self._roles(world, command, program.variables) for name, command in ranks.items()}
         return replace(
@@ -163,7 +162,7 @@ class Job(OwnScript):
             exit_code_decides=plan.checkpoints == NO_CHECKPOINTS,
             stop_order=(WORKER, SERVER, SCHEDULER),
             stop_grace_s=self.stop_grace_s,
-            meeting_port=PORT,
+            meeting_port=MEETING_PORT,
         )
 
 

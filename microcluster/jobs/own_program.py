@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from agent import spec
 from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
 from microcluster.jobs.image import is_ours, named_image, pythons
@@ -21,7 +22,7 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Plan, World
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
-NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep"}
+NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret"}
 """Keys that may change while a run stays the same one."""
 LEFT_OUT = {
     "max_steps": "no progress bar and no time left; the program's own end is the run's",
@@ -35,18 +36,19 @@ ENVIRONMENT = "environment"
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
-LONGEST = 1000
+LONGEST, LONGEST_WORDS = 1000, 8000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")
+INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(
-    r"(.*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?)|(.*_)?(PAT|PASS|PWD|DSN))(_.*)?",
+    r"(.*PASSWORD|(.*_)?((API|ACCESS)?KEY|TOKEN|SECRET|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?|PAT|PASS|PWD|DSN))(_.*)?",
     re.IGNORECASE,
 )
-"""As a word of the name: TOKENIZERS_PARALLELISM holds no secret."""
+"""As a whole word of the name: TOKENIZERS_PARALLELISM and MONKEY hold no secret."""
 SETTING = re.compile(r"(?i)(?!.*(PASSWORD|PASSWD|PASSPHRASE)=)\w+=(-?\d{1,9}|true|false)")
 """No secret whatever its name, as MAX_TOKEN=4096; but a password may be a number."""
 SECRET_VALUE = re.compile(
@@ -55,7 +57,7 @@ SECRET_VALUE = re.compile(
 """An address with a login in it, a private key, and keys that show whose they are."""
 SECRET_HINT = (
     "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
-    "program reads; WANDB_API_KEY is taken from your own environment"
+    "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
@@ -109,6 +111,15 @@ def pattern_or(*words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _index(value: str) -> str:
+    """Accept a package index; what is refused is not repeated, because it may hold a password."""
+    if not INDEX.fullmatch(value):
+        raise ValueError(
+            "is no https address without login, password and query; for example https://download.pytorch.org/whl/cu118"
+        )
+    return value
+
+
 def _variables(found: Any) -> Any:
     """Take whole numbers as texts; a yes or no, or a fraction, is one thing in YAML and another to a program."""
     if not isinstance(found, dict):
@@ -136,7 +147,7 @@ def _is_secret(name: Any, value: Any) -> bool:
     return bool(is_named_so or SECRET_VALUE.search(str(value)[:LONGEST]))
 
 
-Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
+Words = Annotated[StrictStr, Field(max_length=LONGEST_WORDS), AfterValidator(_words)]
 Requirement = Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")]
 
 
@@ -154,6 +165,10 @@ class OwnProgram(Section):
         Field(description="40 hex digits; with a repository only"),
     ] = None
     requirements: Annotated[tuple[Requirement, ...], Field(description="`name==version` each")] = ()
+    extra_index: Annotated[
+        Annotated[StrictStr, AfterValidator(_index)] | None,
+        Field(description="https address of one more package index, beside the usual one, for `requirements`"),
+    ] = None
     progress: Annotated[
         StrictStr,
         Field(
@@ -183,6 +198,10 @@ class OwnProgram(Section):
         BeforeValidator(_variables),
         Field(default_factory=dict, description="variables of every rank; secrets stay in files"),
     ]
+    not_secret: Annotated[
+        tuple[StrictStr, ...] | None,
+        Field(description="names of `environment` that look like a secret, and hold none"),
+    ] = None
 
     @classmethod
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
@@ -202,8 +221,11 @@ class OwnProgram(Section):
         # Here and not as types: a run of before these rules has to be read.
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
+        open_ones = job.get("notSecret") if isinstance(job.get("notSecret"), list) else ()
         found += [
-            f"job/environment: {printable(str(name))} {SECRET_HINT}" for name, value in named if _is_secret(name, value)
+            f"job/environment: {printable(str(name))} {SECRET_HINT}"
+            for name, value in named
+            if _is_secret(name, value) and name not in open_ones
         ]
         if LONG_NAME.search(str(job.get("progress"))):
             found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
@@ -239,12 +261,12 @@ class OwnProgram(Section):
         Args:
             title: what is trained, in a few words.
             line: the program's words; a first word ``python`` is the interpreter that job.python names.
-            places: what is filled in beside ``{logdir}`` and ``{maxSteps}``.
+            places: what is filled in beside ``{logdir}`` and ``{maxSteps}``, by name.
         """
         python = "python"
         if world.image and self.python:  # On a machine it is the one of the run's own environment.
             python = self.python
-        places = {"{logdir}": world.logdir, "{maxSteps}": str(self.max_steps or ""), **(places or {})}
+        places = {"logdir": world.logdir, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
@@ -252,8 +274,7 @@ class OwnProgram(Section):
         words = (*_tracked(world), *command) if tracks else command
         program = Program(
             words,
-            # ``{checkpoint}`` and ``{step}`` are left for the agent, which knows the newest one.
-            resumed=words + _filled(self.resume or "", places),
+            resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
             python=python,
             config_file=CONFIG_FILE,
             variables={name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()},
@@ -285,6 +306,8 @@ class OwnProgram(Section):
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
+        if not self.extra_index:  # A run of before there was such a key keeps its id.
+            left_out = {*left_out, "extra_index"}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
@@ -296,7 +319,7 @@ class OwnProgram(Section):
         return ("sh", "-c", script)
 
     def _imports(self, world: World, program: Program, command: Argv) -> Argv:
-        """Return what imports the script's own imports by the program's interpreter; nothing for a program that is no script."""
+        """Return what looks for the script's imports by the program's interpreter; nothing for a program that is no script."""
         script = next(filter(SCRIPT_WORD.fullmatch, command), None)
         if script is None:
             return ()
@@ -326,19 +349,18 @@ class OwnScript(OwnProgram):
         Words, Field(description="`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in")
     ] = ""
 
-    def program(self, world: World) -> tuple[Plan, Program]:
-        """Return the plan without what starts the ranks, and the script that they run."""
+    def program(self, world: World, places: Mapping[str, str] | None = None) -> tuple[Plan, Program]:
+        """Return the plan without what starts the ranks, and the script that they run; ``places`` are as in `decided`."""
         script = shlex.quote(f"{self.folder(world)}/{self.script}")
         title = f"{self.script} {self.arguments}".rstrip()
-        return self.decided(world, title, f"python {script} {self.arguments}")
+        return self.decided(world, title, f"python {script} {self.arguments}", places)
 
 
 def _filled(text: str, places: Mapping[str, str]) -> Argv:
-    """Return the words of a text, in which each place is filled in."""
-    words = shlex.split(text)
-    for place, value in places.items():
-        words = [word.replace(place, value) for word in words]
-    return tuple(words)
+    """Return the words of a text in which each ``{place}`` is filled in; ``{{place}}`` is the way to write one that is left alone."""
+    names = "|".join(places)
+    place = re.compile(rf"\{{(\{{(?:{names})\}})\}}|\{{({names})\}}")
+    return tuple(place.sub(lambda found: found[1] or places[found[2]], word) for word in shlex.split(text))
 
 
 def _tracked(world: World) -> Argv:

@@ -7,6 +7,8 @@ from typing import Any
 
 DEFAULT_MODEL_BYTES = 64_000_000
 """What the preflight adds up for a model of unknown size."""
+MEETING_PORT = 20000
+"""Below 32768, from where on a system gives ports away for connections."""
 Argv = tuple[str, ...]
 
 
@@ -141,14 +143,15 @@ class Plan:
             the report.
         ranks: the address of each process that computes, in the order of their numbers; empty where every slot has one.
         make_environment: the argv that makes the run's own environment on a machine without containers.
-        imports: the argv that imports what the program imports, where another program than ours trains.
+        imports: the argv that looks for what the program imports, where another program than ours trains.
         data: None for a program that brings its own.
         unit: what one of the run's steps is: "step" (an update), or "epoch".
         result: the metric that a good run ends with; None where its last checkpoint is enough.
         exit_code_decides: whether a run that ended with exit code 0 has finished, whatever its log and its checkpoints say.
         stop_order: roles, first to last: those of one role are ended on all nodes before those of the next.
         stop_grace_s: how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other.
-        meeting_port: on the first node, where the processes of all others look for it; None where it is another one each time.
+        meeting_port: the first of the ports of which the agent takes a free one, on the first node, where all others look for it; None
+            where they need none.
         artifacts: folders of the run's folder in which the program leaves what is fetched, beside the checkpoints.
         secrets: the environment variables of the operator that the program may be given, never written down.
         not_shown: which figures of the run status, watch and report will lack.

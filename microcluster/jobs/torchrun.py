@@ -10,11 +10,9 @@ from typing import Literal
 from agent import spec
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.ranks import commands, environment
-from microcluster.jobs.run_plan import Plan, Process, World
+from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
 ROLE = "torchrun-agent"
-PORT = 48123
-"""On the first node; the ranks' other ports are ephemeral."""
 
 
 class Job(OwnScript):
@@ -32,10 +30,10 @@ class Job(OwnScript):
         plan, program = self.program(world)
         nodes = len(world.addresses)
         start = (program.python, f"{world.path}/agent", "launch.torchrun")
-        where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
+        where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{spec.PORT}", spec.ATTEMPT)
         given = {**environment(world), **program.variables}
         started = {}
         for name, command in commands(world, program, "torch").items():
             argvs = [(*start, str(node), *where, *command) for node in range(nodes)]
             started[name] = [Process(ROLE, node, argv, given) for node, argv in enumerate(argvs)]
-        return replace(plan, **started, stop_order=(ROLE,), meeting_port=PORT)
+        return replace(plan, **started, stop_order=(ROLE,), meeting_port=MEETING_PORT)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from agent.readers.failure_lines import SENTENCES
 from agent.supervise.health_rules import HealthRules, ending
 
 
@@ -241,16 +242,38 @@ def test_in_mixed_precision_gpus_at_work_do_not_hide_that_every_update_is_skippe
 def test_a_printed_sentence_about_a_full_disk_ends_no_living_run_whose_disks_have_room():
     rules = watched()
     rules.observe_sample("gpu-1", fact(), 0.0)
-    rules.observe({"event": "disk-full"}, 1.0)
+    rules.observe({"event": "disk-full", "named": "/data"}, 1.0)
     assert rules.active(2.0) == {}
     rules.observe_sample("gpu-1", fact(free=1 << 20), 3.0)
     found = rules.active(4.0)
     assert found["disk-full"] == "no space is left on a disk that a rank writes to: gpu-1 has 1 MB"
     assert ending(found) == "disk-full"
     rules = watched()
-    rules.observe({"event": "disk-full"}, 1.0)
+    rules.observe({"event": "disk-full", "named": "/data"}, 1.0)
     assert ending(rules.active(60.0, ended=True)) == "disk-full", "it explains a death that follows soon"
     assert ending(rules.active(600.0, ended=True)) is None
+
+
+@pytest.mark.parametrize("cause", [one for one in SENTENCES if one not in ("disk-full", "launcher-lost")])
+def test_a_cause_that_a_rank_names_explains_the_end_soon_after_and_nothing_else(cause):
+    rules = watched()
+    rules.observe({"event": cause, "named": "/dev/shm/x"}, 1.0)
+    rules.observe({"event": "rank-died", "text": "rank 2 on gpu-1 ended with exit code 1"}, 2.0)
+    found = rules.active(60.0, ended=True)
+    assert (ending(found), found[cause]) == (cause, SENTENCES[cause] + ": /dev/shm/x")
+    assert rules.active(60.0) == {}
+    assert cause not in rules.active(600.0, ended=True)
+
+
+def test_a_launcher_that_says_a_rank_died_is_believed_once_it_ends_or_nothing_goes_on():
+    rules = watched()
+    rules.observe({"event": "train", "step": 1, "loss": 1.0}, 0.0)
+    rules.observe({"event": "rank-died", "text": "rank 2"}, 1.0)
+    assert ending(rules.active(2.0)) is None
+    assert ending(rules.active(2.0, ended=True)) == "rank-died"
+    assert ending(rules.active(92.0)) == "rank-died"
+    rules.observe({"event": "train", "step": 2, "loss": 1.0}, 10.0)
+    assert ending(rules.active(200.0, ended=True)) is None, "the other launcher was one of the program's own"
 
 
 def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():

@@ -174,6 +174,16 @@ def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names
     assert end_run(folder)["ended"] == 0
 
 
+def test_a_rank_that_died_explains_that_the_other_nodes_launcher_lost_its_store(folder, trained):
+    (folder / "ended-10.0.0.1").write_text(json.dumps({"rank": 2, "signal": 9, "t": 1.0}) + "\n")
+    lost = "RendezvousConnectionError: The connection to the C10d store has failed."
+    assert trained(lost, then="exit 1")[:2] == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
+
+
+def test_a_launcher_that_lost_its_own_process_is_the_cause_where_no_rank_died(trained):
+    assert trained("ORTE was unable to reliably start one or more daemons.", then="exit 1")[0] == "launcher-lost"
+
+
 def test_the_first_rank_to_die_is_told_by_clocks_as_the_preflight_compared_them(crashed):
     assert crashed(**{"gpu-0": 5.0, "gpu-1": 0.0}) == ("rank-died", SECOND, ["[1,0]<stdout>:more"])
 
@@ -264,10 +274,17 @@ def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed
     assert end_run(folder)["ended"] == 0
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_disk_that_takes_no_sample_ends_the_run_as_full(trained, short_of, code):
+@pytest.mark.parametrize(("code", "cause"), [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "quota-exceeded")])
+def test_a_disk_that_takes_no_sample_ends_the_run_by_its_error(trained, short_of, code, cause):
     short_of(OSError(code, "no room"))
-    assert trained()[0] == "disk-full"
+    assert trained()[0] == cause
+
+
+def test_a_full_shared_memory_is_not_called_a_full_disk(monitor):
+    said = "[1,2]<stderr>:gpu-1:9:9 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device"
+    cause, why, shown = judged(monitor, said, "  Process name: [[3,1],2]", "  Exit code:    1")
+    assert (cause, why) == ("shared-memory-full", "no space is left in shared memory (/dev/shm)")
+    assert shown == [said], "the lines of the rank that died"
 
 
 def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):

@@ -11,6 +11,8 @@ from supervised_run import FACTS, RANKS, carry_out, end_run, hurry, write_job
 
 from agent.launch.probe import UNUSABLE
 from agent.supervise import preflight
+from agent.supervise.run_context import Run
+from microcluster.jobs.run_plan import MEETING_PORT
 from microcluster.remote.job import AGENT
 from tools.product import free_port
 
@@ -125,7 +127,7 @@ def test_a_rank_that_cannot_use_its_gpu_ends_the_run_with_its_framework_s_words(
     words = f"{UNUSABLE}gpu-1: torch: The NVIDIA driver on your system is too old (found version 11040)."
     write_job(folder, preflight=["sh", "-c", f"echo '[1,3]<stderr>:{words}'; echo others were ended; exit 1"])
     outcome = carry_out(folder)
-    assert outcome.cause == "preflight"
+    assert outcome.cause == "driver-too-old"
     assert "a GPU cannot be used on gpu-1: torch: The NVIDIA driver on your system is too old" in outcome.reason
 
 
@@ -157,18 +159,25 @@ def test_a_login_that_is_refused_is_told_with_both_names(folder, run):
 
 def with_ports(folder, **changes):
     """Let the machines be addresses of this computer, whose links are real."""
-    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "probe_port": free_port(), "meeting_port": free_port()}
+    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "probe_port": free_port(), "meeting_port": MEETING_PORT}
     write_job(folder, **{**here, **changes})
     shutil.copy(AGENT / "nodes" / "links.py", folder / "agent" / "nodes" / "links.py")
     hurry(folder, "nodes/links.py", "SEND_S = 2.0", "SEND_S = 0.1")
     hurry(folder, "nodes/links.py", "QUIET_TIMEOUT_S = 20", "QUIET_TIMEOUT_S = 5")
 
 
-def test_a_port_that_is_taken_stops_the_run_with_its_node(folder):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with_ports(folder, meeting_port=server.getsockname()[1])
-        reason = carry_out(folder).reason
-    assert "meeting port of gpu-0: gpu-0: [Errno 98] Address already in use" in reason
+def test_ranks_meet_at_another_port_than_one_that_is_taken(folder):
+    with_ports(folder)
+    one = Run(str(folder))
+    with socket.create_server(("127.0.0.1", one.free_port())) as server:
+        other = one.free_port()
+        assert other != server.getsockname()[1]
+    assert MEETING_PORT <= other < 32768
+    found = set()
+    for number in range(20):
+        one.attempt = f"another-{number}"
+        found.add(one.free_port())
+    assert len(found) > 15, "each attempt begins its search elsewhere"
 
 
 @pytest.mark.parametrize(

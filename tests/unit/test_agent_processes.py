@@ -7,7 +7,9 @@ import pytest
 from sample_spec import process
 from supervised_run import end_run, events_of, shell_wait, write_job
 
+from agent import spec
 from agent.supervise import health_rules, monitor, output_lines, processes
+from microcluster.jobs.run_plan import MEETING_PORT
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
@@ -32,6 +34,17 @@ def test_processes_start_by_their_order_on_their_nodes_with_their_environment(fo
     begun = (folder / "begun").read_text().splitlines()
     assert begun == [f"scheduler {folder.name}", f"worker {folder.name}"]
     assert "Global step 3" in (folder / "job.log").read_text()
+
+
+def test_all_processes_get_one_free_port_and_a_programs_own_braces_stay(folder, trained):
+    say = f'echo "$0 $1 $MEETING" >> {folder}/said'
+    words = ("sh", "-c", say, "{step}-{checkpoint}", f"{spec.STEP}-{spec.PORT}")
+    both = [process(*words, node=node, environment={"MEETING": spec.PORT}) for node in (0, 1)]
+    assert trained(*both, meeting_port=MEETING_PORT) is None
+    (said,) = set((folder / "said").read_text().splitlines())
+    own, ours, port = said.split()
+    assert (own, ours) == ("{step}-{checkpoint}", f"0-{port}")
+    assert MEETING_PORT <= int(port) < 32768
 
 
 def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder, trained):

@@ -9,6 +9,7 @@ import yaml
 
 from agent.readers import json_lines, pattern
 from agent.supervise.monitor import reader_of
+from tests.recorded import Recorded, recorded
 
 TAG = "[1,0]<stdout>:"
 
@@ -179,4 +180,11 @@ def test_every_reader_knows_a_dead_rank_and_a_full_disk(name):
     found = reader_of(SimpleNamespace(reader=name, reader_options=options))
     died = "mpirun noticed that process rank 2 with PID 0 on node 10.0.0.1 exited on signal 9 (Killed)."
     assert found.read(died) == [{"event": "rank-died", "rank": 2, "node": "10.0.0.1", "signal": 9}]
-    assert found.read("[server 1] OSError: No space left on device") == [{"event": "disk-full"}]
+    assert found.read("[server 1] OSError: No space left on device: '/a'")[-1] == {"event": "disk-full", "named": "/a"}
+
+
+@recorded("rank_lines")
+def test_words_of_launchers_and_horovod_name_the_rank_and_only_life_counts_as_life(answer: Recorded) -> None:
+    lines, found = answer.answer.splitlines(), reader()
+    assert [event for line in lines for event in found.read(line)] == answer.expected["events"]
+    assert any(map(found.shows_life, lines)) is answer.expected["life"]

@@ -38,7 +38,6 @@ EVENTS = {
         {"event": "rank-died", "rank": 2, "node": "10.0.0.1", "signal": 9}
     ],
     "  Remote daemon: [[37229,0],1] on node 10.0.0.1": [{"event": "node-lost", "node": "10.0.0.1"}],
-    "OSError: [Errno 28] No space left on device": [{"event": "disk-full"}],
     "DistributedAdam_Allreduce/HorovodAllreduce_x_0 [missing ranks: 1, 3]": [
         {"event": "waited-for", "rank": 1},
         {"event": "waited-for", "rank": 3},
@@ -54,7 +53,6 @@ NOISE = (
     "***     Train Prediction[0]: \u2581Global \u2581step \u25819 : \u2581Train \u2581loss : \u25813",
     "***     *****EVAL Source[0]:     \u2581No \u2581space \u2581left \u2581on \u2581device",
     "gpu-0:57:112 [0] NCCL INFO Launch mode Parallel",
-    "gpu-1:61:118 [1] include/shm.h:41 NCCL WARN Call to posix_fallocate failed : No space left on device",
     "2019-06-01 12:00:00.123456: I tensorflow/core/platform/cpu_feature_guard.cc:141] Your CPU supports AVX2 FMA",
     "WARNING:tensorflow:From /opt/x.py:9: loss: (from tensorflow) is deprecated. Instructions for updating:",
     "W horovod/common/operations.cc:588] One or more tensors were submitted to be reduced, gathered or broadcasted by subset "

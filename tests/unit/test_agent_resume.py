@@ -10,6 +10,7 @@ import pytest
 from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hurry, let_run, write_job
 
+from agent import spec
 from agent.checkpoints import resume, tensorflow
 from agent.supervise import health_rules, run_context, shared_folder
 from agent.supervise.monitor import train
@@ -192,7 +193,7 @@ def own_program(folder, how='"exit_code": 1'):
     """Let a program of the user's own go on from a checkpoint until its rank dies; what it was given is in ``tried``."""
     for step in (1, 2, 3):
         (folder / "logdir" / f"model-{step}.pt").write_bytes(b"weights")
-    resumed = ["sh", "-c", TRIES.format(folder=folder), "{checkpoint}"]
+    resumed = ["sh", "-c", TRIES.format(folder=folder), spec.CHECKPOINT]
     (folder / "ended-10.0.0.1").write_text(f'{{"rank": 0, {how}, "t": 1.0}}\n')
     write_job(folder, last=9, train=["false"], resume=resumed, reader="json_lines", **MODELS)
 

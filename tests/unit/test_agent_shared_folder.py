@@ -34,7 +34,7 @@ def test_a_drive_that_stays_silent_ends_the_run_and_explains_the_death_of_a_rank
     rules.observe_sample("gpu-0", sampled("no answer for 8 s"), 0.0)
     rules.observe_sample("gpu-1", sampled(""), 0.0)
     rules.observe({"event": RANK_DIED, "text": "rank 0 on gpu-0 ended with exit code 1"}, 1.0)
-    assert ending(rules.active(DRIVE_LOST_S - 1)) == RANK_DIED
+    assert ending(rules.active(DRIVE_LOST_S - 1, ended=True)) == RANK_DIED
     found = rules.active(DRIVE_LOST_S)
     assert ending(found) == DRIVE_LOST
     assert found[DRIVE_LOST].endswith("does not answer gpu-0 (no answer for 8 s), for 60 s and more")

@@ -289,3 +289,9 @@ def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
 def test_the_next_step_names_a_command_with_the_stack(cause):
     said = next_step(Outcome("failed", cause=cause), "p100")
     assert re.search(r"(make \w+ STACK=p100|fab \w+ (\S+ )?--(stack|follow --stack) p100)", said)
+
+
+def test_a_gpu_without_memory_has_a_next_step_of_its_own_without_signals():
+    said = next_step(Outcome("failed", cause="gpu-memory"), "p100")
+    assert "smaller batch" in said and "signal" not in said
+    assert len({NEXT[cause] for cause in health_rules.SAID}) == len(health_rules.SAID)

@@ -213,6 +213,15 @@ def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monk
     assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $30.60"
 
 
+def test_an_environment_of_pulumis_own_is_taken_and_explained_as_what_it_is(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "stacks" / "Pulumi.v100.yaml").read_text()
+    (tmp_path / "Pulumi.dev.yaml").write_text("environment: [team/aws-login]\n" + text)
+    monkeypatch.setattr(config, "STACKS", tmp_path)
+    assert explain.explain.code(stack="dev", as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)["environment"]
+    assert found["value"] == '["team/aws-login"]' and "resolved when the engine runs" in found["source"]
+
+
 def test_stopping_names_the_machine_that_does_not_answer_or_was_not_looked_at(monkeypatch):
     class Silent(FakeMachine):
         says = {"ended": 2, "left": [], "unseen": "Docker does not answer"}

@@ -137,6 +137,7 @@ def test_yaml_is_taken_without_its_traps(tmp_path, raw, expected) -> None:
     [
         (b"config:\n  microcluster:job: {}\n  microcluster:job: {}\n", "config/microcluster:job: written twice"),
         (b"config: {}\nconfig: {}\n", "config: written twice"),
+        (b"environment: {values: {pulumiConfig: {'microcluster:job': {}}}}\n", "environment: keys of microcluster and"),
         (b"config: [1, 2]\n", "config: should be a mapping"),
         (b"", "cluster: is required"),
         (b"confg: {}\n", "confg: unknown key; did you mean 'config'?"),

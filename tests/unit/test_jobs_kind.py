@@ -9,6 +9,7 @@ import pytest
 from launching import OWNER, launched, on_gpus, run_id
 from test_analysis_run_state import seen
 
+from agent import spec
 from components.cluster import facts_of
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
@@ -71,6 +72,15 @@ def own_program(**job: object) -> config.Stack:
     return on_gpus(HOROVOD | job, "training", ordering=True)
 
 
+def test_braces_of_a_program_reach_it_unchanged_where_they_are_not_ours():
+    words = "--filename '{epoch}-{step}' --json '{\"a\": {\"b\": 1}}' --steps {maxSteps} --literally {{maxSteps}} --at {checkpoint}"
+    plan = launched(own_program(arguments=words, resume="--from {step} {{step}} {}")).plan
+    own = ("--filename", "{epoch}-{step}", "--json", '{"a": {"b": 1}}', "--steps", "100", "--literally", "{maxSteps}")
+    again = (*own, "--at", "{checkpoint}", "--from", spec.STEP, "{step}", "{}")
+    assert plan.processes[0].argv[-len(again) + 4 :] == again[:-4]
+    assert plan.resume_processes[0].argv[-len(again) :] == again
+
+
 def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:
     folder = launched(
         own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
@@ -79,7 +89,7 @@ def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank
     (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
-    assert again.argv[-2:] == ("--resume", "{checkpoint}"), "the agent knows which"
+    assert again.argv[-2:] == ("--resume", spec.CHECKPOINT), "the agent knows which"
 
 
 @pytest.mark.parametrize("stack", config.stacks())
@@ -184,7 +194,7 @@ NO_SECRETS = {
     **{"MAX_TOKEN": 4096, "MAX_TOKENS": "4096", "KEYBOARD": "us", "PWD_LEN": 8, "N_PASS": "3", "USE_KEY": "false"},
     **{"TOKENIZERS_PARALLELISM": "false", "COMPASS": "north", "MONGO_URL": "mongodb://db.test/x", "PATIENCE": "5"},
     **{"DATABASE_URL": "sqlite:///data/x", "PROXY": "http://h:3128/a@b", "MODEL": "hf_internal_testing_tiny_model"},
-    "PASSWORD_LENGTH": 12,
+    **{"PASSWORD_LENGTH": 12, "MONKEY": "capuchin", "HOTKEYS": "on", "BETOKEN": "x"},
 }
 
 
@@ -203,6 +213,43 @@ def test_a_run_of_before_with_a_refused_variable_can_still_be_read() -> None:
 
 def test_settings_that_only_sound_like_a_secret_pass() -> None:
     assert launched(own_program(environment=NO_SECRETS)).plan.processes
+
+
+def test_a_name_that_only_looks_like_a_secret_is_taken_once_it_is_said_to_hold_none() -> None:
+    named = {"PAD_TOKEN": "<pad>", "LABEL_KEY": "label"}
+    with pytest.raises(config.ConfigError, match=r"LABEL_KEY looks like .* list its name in job\.notSecret"):
+        own_program(environment=named, notSecret=["PAD_TOKEN"])
+    taken = own_program(environment=named, notSecret=list(named))
+    assert taken.job.environment == named
+    assert run_id(launched(taken)) == run_id(launched(own_program(environment=named, notSecret=[*named, "OTHER"])))
+
+
+def test_a_published_command_line_of_8000_characters_is_taken_and_no_longer_one() -> None:
+    assert own_program(arguments="x" * 8000).job.arguments == "x" * 8000
+    with pytest.raises(config.ConfigError, match="at most 8000 characters"):
+        own_program(arguments="x" * 8001)
+
+
+INDEX = "https://download.pytorch.org/whl/cu118"
+
+
+def test_one_more_index_reaches_pip_on_every_machine_and_makes_another_run() -> None:
+    known = own_program(requirements=["torch==2.4.1+cu118"])
+    more = own_program(requirements=["torch==2.4.1+cu118"], extraIndex=INDEX)
+    words = f"--extra-index-url {INDEX} torch==2.4.1+cu118"
+    assert words in launched(more).facts.container.dockerfile
+    assert words in launched(more, on_machines=True).plan.make_environment[2]
+    assert run_id(launched(more)) != run_id(launched(known))
+    assert "extraIndex" not in launched(known).texts()["program.json"], "a run of before there was the key keeps its id"
+
+
+@pytest.mark.parametrize(
+    "index", ["http://x.test/simple", "https://me:pw@x.test/simple", "https://x.test/a?b", "x.test"]
+)
+def test_an_index_is_an_https_address_without_a_login(index: str) -> None:
+    with pytest.raises(config.ConfigError, match="job/extraIndex: is no https address without login") as refused:
+        own_program(requirements=["torch==2.4.1+cu118"], extraIndex=index)
+    assert index not in str(refused.value), "it may hold a password"
 
 
 def test_a_pattern_names_no_metric_that_is_too_long() -> None:

@@ -44,6 +44,15 @@ def parsed(**changed: object) -> config.Stack:
         ({"processors": 64}, "cluster/processors: 64 is over the limit of 28 of queue gpu"),
         ({"queue": "gpux"}, "cluster/queue: 'gpux' is no queue of seawulf; one of gpu, gpu-long"),
         ({"walltime": "8h"}, "cluster/walltime: '8h' is not HH:MM:SS"),
+        (
+            {"walltime": 172800},
+            "cluster/walltime: 172800 is a number, and a text is wanted; write it in quotes, for example '02:00:00'",
+        ),
+        (
+            {"interface": "10.0.0.256/16"},
+            "cluster/interface: '10.0.0.256/16' is not a network card or an IPv4 network",
+        ),
+        ({"interface": "eth0,eth1"}, "cluster/interface: 'eth0,eth1' is not a network card"),
         ({"walltime": "00:01:00"}, "cluster/walltime: '00:01:00' is too short"),
         ({"site": "seawolf"}, "cluster/site: 'seawolf' is not a site in the catalog; did you mean 'seawulf'?"),
         ({"folder": "~/runs"}, "cluster/folder"),
@@ -56,6 +65,8 @@ def test_what_the_queue_would_never_run_is_refused_with_its_limit(changed, wante
 
 
 def test_the_longer_queue_takes_what_the_shorter_one_refuses_and_without_a_site_the_live_one_alone_has_limits():
+    for card in ("eth0", "enP1p1s0f0", "bond_pub", "br-ex", "eth0.42", "10.10.0.0/16"):
+        assert parsed(interface=card).cluster.facts()["interface"] == card
     assert parsed(queue="gpu-long", walltime="48:00:00").cluster.queue == "gpu-long"
     assert parsed(site=None, walltime="99:00:00", nodes=7).cluster.nodes == 7
 
