@@ -53,8 +53,8 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     if not (any(one.silent for one in found) or any(one["failed"] for one in brought)):
         return 0
-    option = " --everything" if everything else ""
-    note(f"All but these came, for the reasons above. Again: fab fetch{option} --stack {stack}")
+    again = f"fab fetch{' --everything' if everything else ''} --stack {stack}"
+    note(f"All but these came, for the reasons above. Again: {again}")
     return FAILED
 
 

@@ -4,15 +4,15 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Annotated, NoReturn
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
+from agent.machine import is_locked
 from core.files import locked
 from core.plain_text import note, printable
 from core.polling import SAY_EVERY_S, wait_until
@@ -76,8 +76,16 @@ def fetch_files(
         NotReadyError: the other one was not over in TURN_S.
     """
     done, silent = Fetched(), dict[str, str]()
+    lock = folder.with_name(f".{folder.name}.lock")
+
+    def wait(holder: str) -> None:
+        whose = f"the fetch of {holder or 'another process'}, which writes to {folder}"
+        wait_until(whose, lambda: not is_locked(str(lock)), timeout_s=TURN_S)
+
     folder.mkdir(parents=True, exist_ok=True)
-    with _turn_in(folder):
+    with locked(lock, wait) as holder:
+        holder.write(f"process {os.getpid()} since {datetime.now(UTC):%H:%M:%S} UTC")
+        holder.flush()
         wanted = sorted(files, key=by_want)
         for name, host in hosts.items():
             try:
@@ -102,28 +110,6 @@ def fetch_files(
             shutil.rmtree(_partials(folder), ignore_errors=True)
     done.files.sort(key=lambda each: each.path)
     return done
-
-
-@contextmanager
-def _turn_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process fetches into a folder, and keep others waiting."""
-
-    def refuse(holder: str) -> NoReturn:
-        raise BlockingIOError(holder or "another process")
-
-    def take() -> IO[str] | None:
-        try:
-            return turn.enter_context(locked(folder.with_name(f".{folder.name}.lock"), refuse))
-        except BlockingIOError as busy:
-            holders.append(str(busy))
-            return None
-
-    holders = list[str]()
-    with ExitStack() as turn:
-        file = take() or wait_until(f"the fetch of {holders[0]}, which writes to {folder}", take, timeout_s=TURN_S)
-        file.write(f"process {os.getpid()} since {datetime.now(UTC):%H:%M:%S} UTC")
-        file.flush()
-        yield
 
 
 def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
