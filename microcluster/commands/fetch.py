@@ -53,8 +53,9 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     if not (any(one.silent for one in found) or any(one["failed"] for one in brought)):
         return 0
-    again = f"fab fetch{' --everything' if everything else ''} --stack {stack}"
-    note(f"All but these came, for the reasons above. Again: {again}")
+    note(
+        f"All but these came, for the reasons above. Again: fab fetch{' --everything' if everything else ''} --stack {stack}"
+    )
     return FAILED
 
 

@@ -119,7 +119,6 @@ class Row(BaseModel, strict=True):
     what: Literal[RANK]  # type: ignore[valid-type]
     written: Annotated[int, Field(gt=-(10**11), lt=10**11)]
     suspicion: Annotated[str, Field(max_length=1000)] = ""
-    """None is known of a run that an earlier version has begun."""
 
 
 class Link(BaseModel, strict=True):
