@@ -42,7 +42,7 @@ RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/jo
 RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
-MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 250_000, 90 * 10**6, 32 << 10
+MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 210_000, 90 * 10**6, 32 << 10
 """Rows and bytes of all nodes: one half is for the first, which has the checkpoints, the other one for the rest."""
 RANK = (
     *(BEST, NEWEST, SUSPECTED, KEPT, CHECKPOINT, PUT_ASIDE),
