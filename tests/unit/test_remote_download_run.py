@@ -534,3 +534,19 @@ def test_a_machine_that_is_too_slow_is_asked_once(tmp_path):
     file = replace(FILE, there={"gpu-0": 1})
     assert fetch_files({"gpu-0": machine}, [file], tmp_path / "run", lambda _: None).failed == {file.path: "slow"}
     assert machine.starts == []
+
+
+def test_a_list_of_which_nothing_can_be_had_is_given_up(tmp_path):
+    class Gone(Dripping):
+        def output(self, argv, doing, *more, **options):
+            raise RemoteError("gone")
+
+        def pieces(self, path, start, end):
+            self.starts.append(path)
+            raise RemoteError(f"{path} is gone.")
+
+    machine = Gone()
+    files = [replace(FILE, path=f"logdir/{n}", source=f"/{n}", there={"gpu-0": 1}) for n in range(500)]
+    fetched = fetch_files({"gpu-0": machine}, files, tmp_path / "run", lambda _: None)
+    assert len(fetched.failed) == 500, "each is named"
+    assert len(machine.starts) == 100
