@@ -56,8 +56,6 @@ class CheckpointWatch:
             if self.not_gathered:  # What is here is copied all the same, and copied again once all of it is.
                 self.kept = None
                 raise CopyFailed(self.not_gathered)
-        except FileNotFoundError:  # The framework has removed it meanwhile.
-            self.announced = None
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
             self.failed_at = time.monotonic()
             self.rules.not_copied = "the newest checkpoint could not be copied: {}".format(error)
@@ -157,7 +155,7 @@ class CheckpointWatch:
 
 
 def last_write(paths):
-    return max(found.st_mtime for found in map(stat_of, paths) if found)
+    return max([found.st_mtime for found in map(stat_of, paths) if found], default=time.time())
 
 
 def not_taken(step, sizes, found):

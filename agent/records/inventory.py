@@ -17,11 +17,10 @@ from operator import itemgetter
 
 import agent
 from agent import kill_run, program, spec
-from agent.checkpoints.checkpoint_watch import LIMITED
-from agent.checkpoints.entries import files_below, leads_into
+from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S, KILL_AFTER_S, LIMITED
+from agent.checkpoints.entries import files_below, is_kept, leads_into
 from agent.checkpoints.log_folder import TORN, checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
 from agent.checkpoints.parts import OVER, folders
-from agent.checkpoints.retention import is_kept
 from agent.machine import hash_of
 from agent.records.run_snapshot import is_alive
 from agent.supervise.run_context import runtime_of
@@ -80,7 +79,7 @@ def gather(folder):
     others = run.addresses[1:]
     if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
         argv = program(folder, "checkpoints.parts", folder, "gather", OVER, *others)
-        code, output = kill_run.ask(runtime_of(run).here(LIMITED + argv, False), timeout_s=None)
+        code, output = kill_run.ask(runtime_of(run).here(LIMITED + argv, False), COPY_TIMEOUT_S + 2 * KILL_AFTER_S)
         if code:
             print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
@@ -110,17 +109,6 @@ def below_logdir(run, logdir, asked, at_work):
         with contextlib.suppress(OSError):  # No link, or the program has just removed it.
             links.append({"path": "logdir/" + name, "target": os.readlink(checkpoints.path(name))})
     return facts, newest[0] if newest else None, links[:MOST_LINKS]
-
-
-def put_aside(run, aside):
-    """Return {name: (what it is, its step, the suspicion)} of a folder with what was put aside."""
-    checkpoints = checkpoints_of(run, aside)
-    found = checkpoints.found()
-    facts = dict.fromkeys(checkpoints.entries.files(), (PUT_ASIDE, None, ""))
-    for step, name in found:
-        why = checkpoints.suspicion_of(name)[:LONGEST_SUSPICION]
-        facts.update(dict.fromkeys(checkpoints.files_of(name), (PUT_ASIDE, step, why)))
-    return facts
 
 
 def program_folder(run, folder):
@@ -153,7 +141,8 @@ def places(run, folder, asked):
         home = home_of(logdir)
         for aside in put_aside_beside(logdir):
             below = "logdir" + aside[len(home) :] if aside.startswith(home) else TORN
-            found.append((aside, below, put_aside(run, aside)))
+            told = below_logdir(run, aside, asked, at_work=False)[0]
+            found.append((aside, below, dict((name, (PUT_ASIDE,) + told[name][1:]) for name in told)))
     return found, step, links
 
 

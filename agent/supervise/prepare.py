@@ -158,8 +158,7 @@ def bytes_of(pid):
 
 
 def ticks_of(pid):
-    with open("/proc/{}/stat".format(pid), "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
+    fields = kill_run.stat(str(pid))
     return int(fields[11]) + int(fields[12])
 
 
