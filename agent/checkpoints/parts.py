@@ -44,7 +44,6 @@ def folders(run):
 def gather(run, kept, *nodes):
     """Bring the parts of checkpoints that other nodes have written."""
     checkpoints, age_s, silent = checkpoints_in(run), 0 if kept == OVER else being_written.STABLE_S, []
-    checkpoints.found()
     with open(os.path.join(run, GATHERED + ".lock"), "w") as lock:  # Whoever fetches the run gathers too.
         fcntl.flock(lock, fcntl.LOCK_EX)
         # What a node lacks after it was replaced, or was given a checkpoint, its program has not removed.
@@ -52,12 +51,13 @@ def gather(run, kept, *nodes):
         for node in nodes:
             try:
                 there = listed(run, node)
+                checkpoints.found()
                 if kept != OVER:
                     forget(checkpoints, gathered, node, there, int(kept))
+                compare(run, node, checkpoints, there, age_s)
                 names = wanted(checkpoints, there, age_s)
                 bring(run, node, names, there, checkpoints.logdir)
                 gathered.update((name, node) for name in names if kept != OVER)
-                compare(run, node, checkpoints, there, age_s)
             except CopyFailed as error:
                 silent.append(error.args[0])
             write_whole(os.path.join(run, GATHERED), json.dumps(gathered))
