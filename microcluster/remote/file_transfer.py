@@ -126,16 +126,20 @@ def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
     for at in range(0, len(small), TOGETHER):
         if shutil.disk_usage(folder).free < SPARE_BYTES:
             return
-        batch, rest = small[at : at + TOGETHER], bytearray()
+        batch, rest, is_true = small[at : at + TOGETHER], bytearray(), False
         names = b"\0".join(os.fsencode(f"{file.size}:{file.source}") for file in batch)
         for piece in host.output(("python3", "-c", BRING), f"reading {len(batch)} files of {host}", stdin=names):
             rest += piece
             while batch and len(rest) >= batch[0].size:
                 file = batch.pop(0)
-                _partial(folder, file).write_bytes(rest[: file.size])
+                content = bytes(rest[: file.size])
+                is_true |= hashlib.sha256(content).hexdigest() == file.sha256
+                _partial(folder, file).write_bytes(content)
                 del rest[: file.size]
             if not batch:
                 break
+        if not is_true:  # The list is of before, or a lie.
+            return
 
 
 def _partial(folder: Path, file: RemoteFile) -> Path:
