@@ -19,7 +19,7 @@ LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
 """Inside the container: a copy that was only given up outside of it would write beside the next one."""
 RETRY_S = 60
 GATHER_S = 30
-"""Where only another node writes, or a program removes what is old."""
+"""Pause between two looks at the other nodes while the launcher has no new step."""
 TAKEN_S = 60.0
 """A mount of a drive may write what was closed five seconds ago, and a checkpoint of a gigabyte takes a while."""
 

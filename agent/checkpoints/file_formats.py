@@ -20,9 +20,9 @@ from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
-"""How a zip begins, as torch.save writes it too, and endings of files that are one."""
+"""First bytes of a zip, which torch.save writes too, and endings of zips."""
 HDF5, END_AT = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
-"""How HDF5 begins, as Keras writes .h5, and .keras up to 2.12; and where each version of its head says the file's length."""
+"""First bytes of HDF5, in which Keras writes .h5, and .keras up to 2.12; and the offset of the file's length by version of the head."""
 WEIGHTS = ZIPPED + (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".metadata", ".h5")
 """Never empty; a folder may hold other files that are."""
 METADATA, SHARD, SHARDS = ".metadata", ".distcp", re.compile(rb"__\d+_\d+\.distcp")

@@ -22,7 +22,7 @@ TORN, WITHOUT = "torn", "without-checkpoint"
 """Why files were put aside: newer checkpoints that were not gone on from, and what lay there when there was none at all."""
 
 KEPT = 2
-"""How many checkpoints of earlier attempts stay: the newest one, and the one before in case that it is bad."""
+"""Number of whole checkpoints that a resume keeps: the newest one, and the one before in case that it is bad."""
 
 
 def checkpoints_of(run, logdir):

@@ -28,20 +28,20 @@ MARK = "microcluster-copy "
 LINK, SLOTS = "copy", ("copy.a", "copy.b")
 MANIFEST = "manifest.json"
 NONE = "none"
-"""What is printed for a node without a replica; no output at all is no answer."""
+"""Answer of a node without a replica; no output at all is no answer."""
 LINKED = "-> "
 """The beginning of a link's target, which stands in the manifest in place of a hash."""
 SPOILT = 3
 """The exit code when the replica arrived and none of its checkpoints is as it was: trying again would not help."""
 CURVES = "events."
 RECORDS = (event_summary.EVENTS, "samples.jsonl")
-"""What is written line by line; the files for TensorBoard are known by how their names begin."""
+"""Records that are written line by line; TensorBoard's files are known by the beginning of their names."""
 STILL = "still/"
-"""Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
+"""Folder of the records as they were when the last copy began: they grow while they are read."""
 SUMS = "sums.json"
 """The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
 BROUGHT = "brought"
-"""Where a replica arrives. It is still there after a fetch that was killed, which may have put half a checkpoint in its place."""
+"""Folder for an incoming replica; it survives a killed fetch, which may have put half a checkpoint in its place."""
 LOOK = """
 import json, os, sys
 link, mark, none = sys.argv[1:]

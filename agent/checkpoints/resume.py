@@ -31,7 +31,7 @@ TRACEBACK, LOADING = (
 )
 """The first words of Python's last message, and words one of which is in it when a checkpoint could not be loaded."""
 NOT_BROUGHT_BACK = "not-brought-back"
-"""There may be a newer checkpoint on another machine and it cannot be had."""
+"""Cause of a failure: another machine may have a newer checkpoint, and it cannot be fetched."""
 NOT_LOADED = "not_loaded.json"
 """{checkpoint from which an attempt went on that ended without a step: its files' number, bytes and newest time}: written again it is another."""
 

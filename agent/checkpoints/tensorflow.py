@@ -17,7 +17,7 @@ REGULAR = re.compile(r"(model\.ckpt-(\d+))\.(?:index|meta|data-\d{5}-of-\d{5})")
 BEST = re.compile(r"(best_models/val_loss=.*-step-(\d+))\.(?:index|meta|data-\d{5}-of-\d{5})")
 LOSS = re.compile(r"val_loss=(\d+(?:\.\d+)?)-step-")
 HALF_WRITTEN = re.compile(r"\.tempstate\d+$")
-"""How TensorFlow names a file until it is whole; a rank that is killed meanwhile leaves it, as large as a checkpoint."""
+"""Names of TensorFlow's files until they are whole; a rank that is killed meanwhile leaves one, as large as a checkpoint."""
 BEST_FOLDER = "best_models"
 POINTER = "checkpoint"
 FOOTER_BYTES = 48
@@ -26,7 +26,7 @@ BLOCK_TRAILER_BYTES = 5
 SHARD, OFFSET, SIZE, SHARDS = 3, 4, 5, 1
 """Fields of a tensor's place, and of the entry without a name, which stands for the checkpoint."""
 FIXED_BYTES = {1: 8, 5: 4}
-"""Of the kinds of fields in a protocol buffer that always are as long."""
+"""Bytes of a field in a protocol buffer, by the kinds that have a fixed length."""
 GLOBAL_STEP = b"global_step"
 DATA = "{}.data-{:05d}-of-{:05d}"
 

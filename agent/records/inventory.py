@@ -43,7 +43,7 @@ A_RECORD = (RECORD, None, "")
 LEFT = (LARGE, CHECKPOINT, PUT_ASIDE, HALF, PROGRAM)
 """Files that come only when everything is asked for."""
 SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
-"""What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
+"""Limits of a small file and of all of a node: they come although nobody has named them, such as configurations and tokenizers."""
 MOST_LINKS, MOST_STEPS, NOWHERE = 1000, 40, "/nowhere"
 LONGEST_SUSPICION = 300
 

@@ -40,9 +40,8 @@ def compare(run, checkpoint):
     """Refuse to start while a node does not see what the launcher wrote, or the files of the checkpoint in another length."""
     run.doing = "comparing the shared folder " + run.spec.shared
     agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
-    if checkpoint:
-        files = [run.path(file) for file in checkpoint]
-        agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
+    files = [run.path(file) for file in checkpoint]
+    agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
 
 
 def named(files):

@@ -128,7 +128,7 @@ def test_each_node_gets_back_what_it_wrote_itself_under_the_same_name(nodes):
     assert not list(here.glob("nodes/**/*.pt")), "the program has removed the checkpoint"
 
 
-def test_what_a_node_has_of_another_format_beside_its_checkpoints_is_put_aside_there(nodes):
+def test_what_lies_beside_a_nodes_checkpoints_is_put_aside_there(nodes):
     here, there = nodes
     sample_spec.write(here, ssh=["sh", "-c", SSH.format(here=here, there=there), "ssh"], checkpoints="tensorflow")
     shutil.rmtree(there / "logdir")
