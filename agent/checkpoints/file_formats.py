@@ -82,7 +82,8 @@ class Format(Checkpoints):
         """Return the steps of what has "best" in its name, what a link or a text with such a name says, and what Hugging Face's Trainer names."""
         files = self.entries.files()
         named = [file for file in files if "best" in file.lower()]
-        said = named + [word for file in named for word in self.said_in(file).splitlines()]
+        said = named + [os.path.realpath(self.path(file)) for file in named]
+        said += [line for file in named for line in self.said_in(file).splitlines()]
         states = [(self.part_of(one) or (0,))[:1] + (one,) for one in files if os.path.basename(one) == TRAINER_STATE]
         state = read_json(self.path(max(states)[1])) if states else {}
         words = [path.split(os.sep) for path in said + [str(state.get(BEST) if isinstance(state, dict) else "")]]

@@ -354,7 +354,8 @@ def test_what_is_kept_or_called_best_stays(folder, run):
     logdir = folder / "logdir"
     for step in range(1, 8):
         (logdir / f"model-{step}.pt").write_bytes(b"weights")
-    (logdir / "best.pt").symlink_to("model-3.pt")
+    (logdir / "best.pt").symlink_to("last.pt")
+    (logdir / "last.pt").symlink_to("model-3.pt")
     (logdir / "trainer_state.json").write_text('{"best_model_checkpoint": "out/model-4.pt"}')
     (logdir / "best.txt").write_text("/data/out/model-1.pt\n")
     resume.latest_checkpoint(run())
