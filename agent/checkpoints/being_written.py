@@ -16,39 +16,31 @@ STABLE_S = 30
 
 def being_written(files):
     """Return the names of those of {name: stat} that a process has open to write to."""
-    opened = open_files() if files else ()
-    return sorted(name for name in files if (files[name].st_dev, files[name].st_ino) in opened)
-
-
-def open_files():
-    """Return (device, inode) of what any process has open for writing."""
-    found = set()
+    opened = set()
     for link in glob.iglob("/proc/[0-9]*/fd/*"):
         try:
             if os.lstat(link).st_mode & 0o200:  # How it was opened: of what is read only, nobody may write to the link.
                 file = os.stat(link)
-                found.add((file.st_dev, file.st_ino))
+                opened.add((file.st_dev, file.st_ino))
         except OSError:  # The process has ended, or closed it.
             continue
-    return found
+    return sorted(name for name in files if (files[name].st_dev, files[name].st_ino) in opened)
 
 
 def listed(folder):
-    """Return what is printed; a link to a folder is a file here."""
-    files, nowhere = {}, set()
+    """Return what is printed: files and links, of which one to a folder is a file here; nothing else can be brought."""
+    files = {}
     for where, folders, names in os.walk(folder):
-        for name in names + [one for one in folders if os.path.islink(os.path.join(where, one))]:
-            path = os.path.join(where, name)
+        for path in (os.path.join(where, name) for name in names + folders):
             try:
-                files[os.path.relpath(path, folder)] = os.lstat(path) if os.path.isdir(path) else os.stat(path)
-            except OSError:
-                try:
-                    files[os.path.relpath(path, folder)] = os.lstat(path)
-                    nowhere.add(os.path.relpath(path, folder))
-                except OSError:  # The program has removed it meanwhile.
-                    continue
+                found = os.stat(path) if os.path.isfile(path) else os.lstat(path)
+            except OSError:  # The program has removed it meanwhile.
+                continue
+            if os.path.isfile(path) or os.path.islink(path):
+                files[os.path.relpath(path, folder)] = found
     writing, now = set(being_written(files)), time.time()
     ages = dict((name, None if name in writing else abs(now - file.st_mtime)) for name, file in files.items())
+    nowhere = set(name for name in files if not os.path.exists(os.path.join(folder, name)))
     return dict((name, [files[name].st_size, int(files[name].st_mtime), ages[name], name in nowhere]) for name in files)
 
 

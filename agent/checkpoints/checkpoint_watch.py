@@ -19,7 +19,7 @@ LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
 """Inside the container: a copy that was only given up outside of it would write beside the next one."""
 RETRY_S = 60
 GATHER_S = 30
-"""Where only another node writes, or a program removes what is old."""
+"""Pause between two looks at the other nodes while the launcher has no new step."""
 TAKEN_S = 60.0
 """A mount of a drive may write what was closed five seconds ago, and a checkpoint of a gigabyte takes a while."""
 
@@ -56,8 +56,6 @@ class CheckpointWatch:
             if self.not_gathered:  # What is here is copied all the same, and copied again once all of it is.
                 self.kept = None
                 raise CopyFailed(self.not_gathered)
-        except FileNotFoundError:  # The framework has removed it meanwhile.
-            self.announced = None
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
             self.failed_at = time.monotonic()
             self.rules.not_copied = "the newest checkpoint could not be copied: {}".format(error)
@@ -157,7 +155,7 @@ class CheckpointWatch:
 
 
 def last_write(paths):
-    return max(found.st_mtime for found in map(stat_of, paths) if found)
+    return max([found.st_mtime for found in map(stat_of, paths) if found], default=time.time())
 
 
 def not_taken(step, sizes, found):

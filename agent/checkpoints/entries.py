@@ -4,6 +4,7 @@ A link to a folder elsewhere that is a checkpoint is walked as that folder; any 
 """
 
 import contextlib
+import fnmatch
 import os
 import time
 from collections import deque, namedtuple
@@ -78,6 +79,12 @@ def prefixes(name):
     return [os.sep.join(words[: number + 1]) for number in range(len(words))]
 
 
+def is_kept(name, patterns):
+    """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
+    wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
+    return any(fnmatch.fnmatchcase(path, pattern) for path in prefixes(name) for pattern in wanted)
+
+
 def leads_into(path, folder):
     """Return whether a path, with all links in it followed, lies below a folder."""
     return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
@@ -85,7 +92,6 @@ def leads_into(path, folder):
 
 def stat_of(path):
     """Return what is known of a file, of a link that leads nowhere what is known of the link; None where there is neither."""
-    for look in (os.stat, os.lstat):
-        with contextlib.suppress(OSError):
-            return look(path)
+    with contextlib.suppress(OSError):
+        return os.stat(path) if os.path.exists(path) else os.lstat(path)
     return None

@@ -7,6 +7,7 @@ A suspicion against it is what its files say: a zip without its end, a distribut
 the ranks than the checkpoint before. Of other formats only the program knows more.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -19,9 +20,9 @@ from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
-"""How a zip begins, as torch.save writes it too, and endings of files that are one."""
+"""First bytes of a zip, which torch.save writes too, and endings of zips."""
 HDF5, END_AT = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
-"""How HDF5 begins, as Keras writes .h5, and .keras up to 2.12; and where each version of its head says the file's length."""
+"""First bytes of HDF5, in which Keras writes .h5, and .keras up to 2.12; and the offset of the file's length by version of the head."""
 WEIGHTS = ZIPPED + (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".metadata", ".h5")
 """Never empty; a folder may hold other files that are."""
 METADATA, SHARD, SHARDS = ".metadata", ".distcp", re.compile(rb"__\d+_\d+\.distcp")
@@ -47,6 +48,8 @@ BROKEN = (
     AttributeError,
     EOFError,
     NotImplementedError,
+    RecursionError,
+    MemoryError,
 )
 
 
@@ -76,23 +79,27 @@ class Format(Checkpoints):
         return why and name + why
 
     def called_best(self):
-        """Return the steps of what has "best" in its name, what a link with such a name leads to, and what Hugging Face's Trainer names."""
-        files, home = self.entries.files(), os.path.realpath(self.logdir)
-        paths = [file for file in files if "best" in file.lower()]
-        paths += [os.path.relpath(os.path.realpath(self.path(file)), home) for file in paths]
+        """Return the steps of what has "best" in its name, what a link or a text with such a name says, and what Hugging Face's Trainer names."""
+        files = self.entries.files()
+        named = [file for file in files if "best" in file.lower()]
+        said = named + [os.path.realpath(self.path(file)) for file in named]
+        said += [line for file in named for line in self.said_in(file).splitlines()]
         states = [(self.part_of(one) or (0,))[:1] + (one,) for one in files if os.path.basename(one) == TRAINER_STATE]
         state = read_json(self.path(max(states)[1])) if states else {}
-        words = str(state.get(BEST) if isinstance(state, dict) else "").split(os.sep)
-        paths += [os.sep.join(words[number:]) for number in range(len(words))]
+        words = [path.split(os.sep) for path in said + [str(state.get(BEST) if isinstance(state, dict) else "")]]
+        paths = [os.sep.join(path[number:]) for path in words for number in range(len(path))]
         return set(part[0] for part in map(self.part_of, paths) if part)
 
     def shared_files(self, name):
         """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
-        parts, shape = self.entries.parts(), shape_of(self.part_of(name)[0], name)
-        files = [file for file in self.entries.files() if file not in parts]
-        files = [file for file in files if name.startswith(os.path.join(os.path.dirname(file), ""))]
-        links = [file for file in files if os.path.islink(self.path(file)) and re.search(shape, self.said_in(file))]
-        return sorted(set(links).union(file for file in files if os.path.basename(file) in POINTERS))
+        parts, shape = self.entries.parts(), re.compile(shape_of(self.part_of(name)[0], name))
+        near = [file for file in self.entries.files() if name.startswith(os.path.join(os.path.dirname(file), ""))]
+        others = [(file, os.path.islink(self.path(file))) for file in near if file not in parts]
+        return [
+            one
+            for one, is_link in others
+            if os.path.basename(one) in POINTERS or (is_link and shape.search(self.said_in(one)))
+        ]
 
     def said_in(self, file):
         """Return what a pointer says; nothing where that is no short text."""
@@ -100,8 +107,9 @@ class Format(Checkpoints):
         try:
             if os.path.islink(path):
                 return os.readlink(path)
-            with open(path) as opened:
-                return opened.read(POINTER_BYTES) if os.path.getsize(path) < POINTER_BYTES else ""
+            with open(path, "rb") as opened:
+                said = opened.read(POINTER_BYTES)
+            return said.decode() if len(said) < POINTER_BYTES else ""
         except (OSError, ValueError):
             return ""
 
@@ -114,15 +122,14 @@ class Format(Checkpoints):
     def prepare(self, name):
         """Let every pointer say this checkpoint; return the files that every node needs."""
         step, pointers = self.part_of(name)[0], self.shared_files(name)
-        known = set(
-            at
-            for place in [self.logdir] + put_aside_beside(self.logdir)
-            for at, _ in Format(place, self.options).found()
-        )
+        places = [Format(place, self.options) for place in [self.logdir] + put_aside_beside(self.logdir)]
+        known = set(at for place in places for at, _ in place.found())
         for file in pointers:
             said, path = self.said_in(file), self.path(file)
             text = pointing_at(said, step, name, known)
             if text != said and os.path.islink(path):
+                with contextlib.suppress(FileNotFoundError):  # Of a resume that was killed.
+                    os.remove(path + ".new")
                 os.symlink(text, path + ".new")
                 os.rename(path + ".new", path)
             elif text != said:

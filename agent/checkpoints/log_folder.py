@@ -13,13 +13,16 @@ import time
 
 from agent import inside, spec
 from agent.checkpoints.being_written import STABLE_S, being_written
-from agent.checkpoints.entries import Entries, leads_into, prefixes, stat_of
+from agent.checkpoints.entries import Entries, is_kept, leads_into, prefixes, stat_of
 from agent.machine import why_silent
 
 UNREADABLE = 3
 NO_CHECKPOINTS = "none"  # The program writes none: a run that ends early starts over.
 TORN, WITHOUT = "torn", "without-checkpoint"
 """Why files were put aside: newer checkpoints that were not gone on from, and what lay there when there was none at all."""
+
+KEPT = 2
+"""Number of whole checkpoints that a resume keeps: the newest one, and the one before in case that it is bad."""
 
 
 def checkpoints_of(run, logdir):
@@ -47,6 +50,11 @@ def home_of(logdir):
     return os.path.realpath(logdir) if os.path.islink(logdir) else logdir
 
 
+def aside_of(home, why):
+    """Return the folder for what is put aside now, beside a log folder."""
+    return "{}.{}-{}".format(home, why, int(time.time() * 1000))
+
+
 def put_aside_beside(logdir):
     """Return the folders beside a log folder with what was put aside: that of an earlier version, then the others by their age."""
     home = home_of(logdir)
@@ -56,7 +64,7 @@ def put_aside_beside(logdir):
 
 
 class Checkpoints:
-    """The checkpoints in a log folder, of which there are none: a format says which files are one.
+    """The checkpoints in a log folder, of which there are none: a format says which files are one, and what speaks against one (`flaw_of`).
 
     What is said of them holds for the last look, which `found`, `newest_whole` and `newest` make.
     """
@@ -88,7 +96,7 @@ class Checkpoints:
             for file, part in self.entries.parts().items():
                 groups.setdefault(part[0] if self.any_node_writes else part, []).append((part[1], part[0], file))
             self.names = dict((min(files)[0], sorted(file for _, _, file in files)) for files in groups.values())
-            named = ((-files[0][1], self.rank_of(min(files)[0]), min(files)[0]) for files in groups.values())
+            named = ((-files[0][1], self.is_best(min(files)[0]), min(files)[0]) for files in groups.values())
             self.steps = [(-step, name) for step, _, name in sorted(named)]
             self.older = dict((one[1], older[1]) for one, older in zip(self.steps, self.steps[1:]))
         return list(self.steps)
@@ -99,10 +107,6 @@ class Checkpoints:
             self.found()
         return self.names.get(name, [])
 
-    def kinds_of(self, name):
-        """Return {kind of file: names}."""
-        return {"data": self.files_of(name)}
-
     def stats_of(self, name):
         """Return {file: stat} of those of its files that are still there."""
         stats = ((file, stat_of(self.path(file))) for file in self.files_of(name))
@@ -111,24 +115,21 @@ class Checkpoints:
     def suspicion_of(self, name):
         """Return why it may be of no use, or an empty text; what has not changed since is not read again."""
         stats, before = self.stats_of(name), self.older.get(name)
-        state = sorted((file, one.st_size, one.st_mtime_ns, one.st_ino) for file, one in stats.items())
-        state = stats and (state, before, len(self.names.get(before, ())))
-        if not stats or self.judged.get(name, ((), ""))[0] == state:
-            return self.judged[name][1] if stats else name + " is gone"
-        writing = being_written(stats) if self.at_work else []
-        if writing:
-            return writing[0] + " is being written"
-        links = [file for file, one in sorted(stats.items()) if stat.S_ISLNK(one.st_mode)]
-        gone = [file + " is a link to what is gone" for file in links if leads_into(self.path(file), self.logdir)]
-        try:
-            self.judged[name] = state, (gone or [self.flaw_of(name)])[0]
-        except OSError as error:  # The program has removed it meanwhile, or the disk does not give it.
-            return "{}: {}".format(name, error)
+        known = sorted((file, one.st_size, one.st_mtime_ns, one.st_ino) for file, one in stats.items())
+        state = known, before, len(self.names.get(before, ()))
+        if not stats:
+            return name + " is gone"
+        if self.judged.get(name, ("", ""))[0] != state:
+            writing = being_written(stats) if self.at_work else []
+            if writing:
+                return writing[0] + " is being written"
+            links = [file for file, one in sorted(stats.items()) if stat.S_ISLNK(one.st_mode)]
+            gone = [file + " is a link to what is gone" for file in links if leads_into(self.path(file), self.logdir)]
+            try:
+                self.judged[name] = state, gone[0] if gone else self.flaw_of(name)
+            except OSError as error:  # The program has removed it meanwhile, or the disk does not give it.
+                return "{}: {}".format(name, error)
         return self.judged[name][1]
-
-    def flaw_of(self, name):
-        """Return what its files say against it, or an empty text."""
-        return ""
 
     def shared_files(self, name):
         """Return files that the program needs with a checkpoint and that others need too: copied with each, and never removed."""
@@ -142,17 +143,9 @@ class Checkpoints:
         """Return whether it is the model of an evaluation, which is kept beside the regular checkpoints."""
         return False
 
-    def rank_of(self, name):
-        """Return what orders the checkpoints of one step."""
-        return self.is_best(name)
-
     def called_best(self):
         """Return the steps of the checkpoints that the program itself calls its best, whatever their names are."""
         return set()
-
-    def loss_of(self, name):
-        """Return the validation loss of an evaluation's model."""
-        return float("inf")
 
     def step_of(self, name, named):
         """Return how many updates a checkpoint holds that is named by the step ``named``."""
@@ -182,8 +175,8 @@ class Checkpoints:
     def is_at_rest(self, name):
         """Return whether a checkpoint is there and nobody has written to it for a while."""
         stats = self.stats_of(name)
-        age_s = min([abs(time.time() - one.st_mtime) for one in stats.values()] or [-1])
-        return age_s >= 0 and (not self.at_work or (age_s >= STABLE_S and not being_written(stats)))
+        is_quiet = all(abs(time.time() - one.st_mtime) >= STABLE_S for one in stats.values())
+        return bool(stats) and (not self.at_work or (is_quiet and not being_written(stats)))
 
     def best_whole(self):
         """Return the names of the best models without a suspicion, newest first."""
@@ -191,7 +184,6 @@ class Checkpoints:
 
     def best(self):
         """Return the name of the best model with the lowest loss, or None."""
-        return min(self.best_whole(), key=self.loss_of, default=None)
 
     def by_preference(self):
         """Return [(step, name, suspicion)] in the order in which a run goes on from them: the newest one without a suspicion first."""
@@ -218,7 +210,7 @@ class Checkpoints:
 
     def put_aside(self, files, why):
         """Move files out of the log folder, where their names alone would be believed; return the folder, which is on the same disk."""
-        aside = "{}.{}-{}".format(home_of(self.logdir), why, int(time.time() * 1000))
+        aside = aside_of(home_of(self.logdir), why)
         for name in self.own(files):
             target = os.path.join(aside, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -226,11 +218,11 @@ class Checkpoints:
         self.leave(files)
         return aside
 
-    def remove(self, name):
-        """Remove all files of a checkpoint."""
-        files = self.files_of(name)
+    def remove(self, files):
+        """Remove files of the log folder; what cannot be removed stays, and a run goes on beside it."""
         for file in self.own(files):
-            os.remove(self.path(file))
+            with contextlib.suppress(OSError):
+                os.remove(self.path(file))
         self.leave(files)
 
     def own(self, files):
@@ -244,3 +236,20 @@ class Checkpoints:
             for path in reversed(prefixes(file)[:-1]):
                 with contextlib.suppress(OSError):
                     os.rmdir(self.path(path))
+
+    def prune(self, stays=None, keep=()):
+        """Remove what earlier attempts have left: a new attempt may know nothing of their checkpoints.
+
+        The newest regular ones stay, the best model and the newest one, what the program calls its best, what a pattern of ``keep`` names,
+        ``stays``, which is gone on from, and all that there is a suspicion against. No process of the run may be at work.
+        """
+        found = self.found()
+        whole = [name for _, name in self.regular() if not self.suspicion_of(name)]
+        best, called_best = self.best_whole(), self.called_best()
+        stay = [stays, self.best()] + whole[:KEPT] + best[:1] + [name for step, name in found if step in called_best]
+        for name in whole + best:
+            if name not in stay and not any(is_kept(file, keep) for file in self.files_of(name)):
+                self.remove(self.files_of(name))
+        for file in self.half_written():
+            with contextlib.suppress(OSError):
+                os.remove(self.path(file))

@@ -12,7 +12,7 @@ import struct
 
 from agent.checkpoints.log_folder import Checkpoints
 
-CHECKPOINT = re.compile(r"model(?:-(\d{1,4}))?-(\d{4})\.params")
+CHECKPOINT = re.compile(r"model(?:-\d{1,4})?-(\d{4})\.params")
 """A rank, but of the first one, and the epochs."""
 SYMBOL, OTHER_SYMBOL = "-symbol.json", re.compile(r"model-\d{1,4}-symbol\.json")
 LIST = 0x112
@@ -28,16 +28,10 @@ class Format(Checkpoints):
     def part_of(self, file):
         """Return (epochs, name) of the checkpoint that a file is, or None."""
         match = CHECKPOINT.fullmatch(file)
-        return (int(match.group(2)), file) if match else None
-
-    def rank_of(self, name):
-        return int(CHECKPOINT.fullmatch(name).group(1) or 0)
+        return (int(match.group(1)), file) if match else None
 
     def shared_files(self, name):
         return [name for name in [symbol_of(name)] if os.path.exists(self.path(name))]
-
-    def kinds_of(self, name):
-        return {"params": self.files_of(name)}
 
     def flaw_of(self, name):
         """Return why it cannot be used: what ends with the names of all its arrays was written to its end."""

@@ -7,7 +7,6 @@ Arguments: the run's folder and ``gather STEP NODE...``, which brings what is mi
 OVER while no rank trains), or ``give NODE``, which lets the log folder of a node hold what the run goes on with and no other part of a checkpoint.
 """
 
-import contextlib
 import fcntl
 import glob
 import inspect
@@ -19,18 +18,20 @@ import sys
 
 from agent import spec
 from agent.checkpoints import being_written
-from agent.checkpoints.entries import files_below, stat_of
-from agent.checkpoints.log_folder import checkpoints_in, put_aside_beside
-from agent.checkpoints.replica import MARK, CopyFailed, ask, receive_files, send_files, text
+from agent.checkpoints.entries import files_below, prefixes, stat_of
+from agent.checkpoints.log_folder import WITHOUT, aside_of, checkpoints_in, put_aside_beside
+from agent.checkpoints.replica import CopyFailed, ask, receive_files, send_files, text
 from agent.machine import hash_of, read_json, write_whole
 
 OVER = "over"
 GATHERED, COMPARED = "gathered.json", "compared.json"
-"""{file of a checkpoint: the node that it came from} since the ranks have begun; and {node: {file: its size and time}} of what lies here too."""
+"""{file of a checkpoint: the node that it came from} since the ranks have begun; and {node: {file: sizes and times there and here}}."""
 NEEDED = "needed.json"
 """The files of the log folder that every node needs to go on, and all parts of checkpoints that were here when that was chosen."""
 HASHES = 'cd "$0" && { xargs -0 -r sha256sum -b -- || true; }'
 HASH_DIGITS = 64
+PUT_ASIDE = """cd "$0" && xargs -0 -r sh -c 'for one; do
+to="$0/$one" && mkdir -p "${to%/*}" && mv -- "$one" "$to" || exit; done' "$1" """
 REMOVE = 'cd "$0" && xargs -0 -r rm -f -- && find . -mindepth 1 -type d -empty -delete'
 
 
@@ -41,9 +42,8 @@ def folders(run):
 
 
 def gather(run, kept, *nodes):
-    """Bring the parts of checkpoints that other nodes have written; print how many files came."""
-    checkpoints, age_s = checkpoints_in(run), 0 if kept == OVER else being_written.STABLE_S
-    silent, count = [], 0
+    """Bring the parts of checkpoints that other nodes have written."""
+    checkpoints, age_s, silent = checkpoints_in(run), 0 if kept == OVER else being_written.STABLE_S, []
     with open(os.path.join(run, GATHERED + ".lock"), "w") as lock:  # Whoever fetches the run gathers too.
         fcntl.flock(lock, fcntl.LOCK_EX)
         # What a node lacks after it was replaced, or was given a checkpoint, its program has not removed.
@@ -51,20 +51,18 @@ def gather(run, kept, *nodes):
         for node in nodes:
             try:
                 there = listed(run, node)
+                checkpoints.found()
                 if kept != OVER:
                     forget(checkpoints, gathered, node, there, int(kept))
-                    clear(run, checkpoints)
+                compare(run, node, checkpoints, there, age_s)
                 names = wanted(checkpoints, there, age_s)
-                bring(run, node, names, there, os.path.join(run, "logdir"))
-                count += len(names) + compare(run, node, checkpoints, there, age_s)
+                bring(run, node, names, there, checkpoints.logdir)
+                gathered.update((name, node) for name in names if kept != OVER)
             except CopyFailed as error:
                 silent.append(error.args[0])
-                continue
-            gathered.update((name, node) for name in names if kept != OVER)
             write_whole(os.path.join(run, GATHERED), json.dumps(gathered))
     if silent:
         raise CopyFailed("; ".join(silent))
-    print(MARK + str(count))
 
 
 def wanted(checkpoints, there, age_s):
@@ -81,22 +79,24 @@ def wanted(checkpoints, there, age_s):
 
 
 def compare(run, node, checkpoints, there, age_s):
-    """Bring what a node has written otherwise than it lies here into the node's own folder; return how many files came."""
-    path, own = os.path.join(run, COMPARED), os.path.join(run, own_folder(run, node))
-    compared, here = read_json(path), checkpoints.entries.parts()
-    known = compared.setdefault(node, {})
-    names = [name for name in sorted(here) if there.get(name, [0, 0, None])[2] is not None and there[name][2] >= age_s]
-    names = [name for name in names if known.get(name) != there[name][:2] and os.path.isfile(checkpoints.path(name))]
-    hashes = ask(run, node, "hash", ["sh", "-c", HASHES, checkpoints.logdir], text("\0".join(names))) if names else ""
+    """Let the node's own folder have what the node has written otherwise than it lies here, and nothing that is not here any more."""
+    own, here = os.path.join(run, own_folder(run, node)), checkpoints.entries.parts()
+    compared = read_json(os.path.join(run, COMPARED))
+    known, now = compared.setdefault(node, {}), {}
+    for name in sorted(set(here).intersection(there)):
+        age, both = there[name][2], there[name][:2] + same(checkpoints.path(name))
+        if age is not None and age >= age_s and known.get(name) != both and os.path.isfile(checkpoints.path(name)):
+            now[name] = both
+    hashes = ask(run, node, "hash", ["sh", "-c", HASHES, checkpoints.logdir], text("\0".join(now))) if now else ""
     theirs = dict((line[HASH_DIGITS + 2 :], line[:HASH_DIGITS]) for line in hashes.splitlines())
-    others = [name for name in names if theirs.get(name) != hash_of(checkpoints.path(name))]
-    bring(run, node, others, there, own)
-    for name in set(names).difference(others):
-        with contextlib.suppress(FileNotFoundError):
+    alike = [name for name in now if theirs.get(name) == hash_of(checkpoints.path(name))]
+    bring(run, node, [name for name in now if name not in alike], there, own)
+    places = [checkpoints.logdir] + put_aside_beside(checkpoints.logdir)
+    for name in files_below(own):  # After the ranks' end the only one that is left may be this.
+        if name in alike or (age_s and not any(os.path.lexists(os.path.join(place, name)) for place in places)):
             os.remove(os.path.join(own, name))
-    known.update((name, there[name][:2]) for name in names)
-    write_whole(path, json.dumps(compared))
-    return len(others)
+    known.update(now)
+    write_whole(os.path.join(run, COMPARED), json.dumps(compared))
 
 
 def own_folder(run, node):
@@ -112,21 +112,11 @@ def forget(checkpoints, gathered, node, there, kept):
     """
     has_newest = any((checkpoints.part_of(name) or (-1,))[0] >= kept for name in there)
     gone = [name for name in gathered if gathered[name] == node and name not in there]
-    gone = [name for name in gone if has_newest and checkpoints.part_of(name)[0] < kept]
+    gone = set(name for name in gone if has_newest and checkpoints.part_of(name)[0] < kept)
     for name in gone:
         del gathered[name]
-        if os.path.lexists(checkpoints.path(name)):
-            os.remove(checkpoints.path(name))
-    checkpoints.leave(gone)
-
-
-def clear(run, checkpoints):
-    """Remove what nodes have written otherwise under names that are neither in the log folder nor put aside any more."""
-    places = [checkpoints.logdir] + put_aside_beside(checkpoints.logdir)
-    for folder in (os.path.join(run, one) for one in folders(run)[1:]):
-        for name in files_below(folder):
-            if not any(os.path.lexists(os.path.join(place, name)) for place in places):
-                os.remove(os.path.join(folder, name))
+    # A link to a folder there is that folder here.
+    checkpoints.remove([file for file in checkpoints.entries.files() if gone.intersection(prefixes(file))])
 
 
 def bring(run, node, names, there, target):
@@ -139,9 +129,10 @@ def bring(run, node, names, there, target):
         if some:
             receive_files(run, node, os.path.join(run, "logdir"), some, arriving, *options)
     for name in names:
-        home = os.path.join(target, name)
-        os.makedirs(os.path.dirname(home), exist_ok=True)
-        os.rename(os.path.join(arriving, name), home)
+        came, home = os.path.join(arriving, name), os.path.join(target, name)
+        if os.path.lexists(came):  # It may be that nobody may read it, or that the program has just removed it.
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            os.rename(came, home)
 
 
 def give(run, node):
@@ -149,23 +140,26 @@ def give(run, node):
     there, checkpoints = listed(run, node), checkpoints_in(run)
     with open(os.path.join(run, NEEDED)) as file:
         names, known = json.load(file)
-    others = sorted(set(there).difference(names))
-    if checkpoints.any_node_writes:  # What the program has written there beside its checkpoints is nowhere else.
-        aside = [name for place in put_aside_beside(checkpoints.logdir) for name in files_below(place)]
-        others = sorted(set(others).intersection(known + aside))
-    ask(run, node, "rm", ["sh", "-c", REMOVE, os.path.join(run, "logdir")], text("\0".join(others)))
+    logdir, others = os.path.join(run, "logdir"), set(there).difference(names)
+    known += [name for place in put_aside_beside(checkpoints.logdir) for name in files_below(place)]
+    if not checkpoints.any_node_writes:  # Every node writes the same ones.
+        known += list(filter(checkpoints.part_of, others))
+    ask(run, node, "rm", ["sh", "-c", REMOVE, logdir], text("\0".join(others.intersection(known))))
+    if not checkpoints.any_node_writes:  # The program would not begin, or load it; and it is nowhere else.
+        aside = aside_of(logdir, WITHOUT)
+        ask(run, node, "mv", ["sh", "-c", PUT_ASIDE, logdir, aside], text("\0".join(others.difference(known))))
     own = os.path.join(run, own_folder(run, node))
     theirs = [name for name in names if os.path.lexists(os.path.join(own, name))]
     for folder, chosen in ((own, theirs), (checkpoints.logdir, sorted(set(names).difference(theirs)))):
         absent = [name for name in chosen if there.get(name, [])[:2] != same(os.path.join(folder, name))]
         if absent:
-            send_files(folder, run, node, absent, ["tar", "-C", os.path.join(run, "logdir"), "-xf", "-"])
+            send_files(folder, run, node, absent, ["tar", "-C", logdir, "-xf", "-"])
 
 
 def same(path):
     """Return what a file and its copy have in common."""
     found = stat_of(path)
-    return [found.st_size, int(found.st_mtime)]
+    return [found.st_size, int(found.st_mtime)] if found else []
 
 
 def listed(run, node):

@@ -28,20 +28,20 @@ MARK = "microcluster-copy "
 LINK, SLOTS = "copy", ("copy.a", "copy.b")
 MANIFEST = "manifest.json"
 NONE = "none"
-"""What is printed for a node without a replica; no output at all is no answer."""
+"""Answer of a node without a replica; no output at all is no answer."""
 LINKED = "-> "
 """The beginning of a link's target, which stands in the manifest in place of a hash."""
 SPOILT = 3
-"""The exit code when the replica arrived and none of its checkpoints is as it was."""
+"""The exit code when the replica arrived and none of its checkpoints is as it was: trying again would not help."""
 CURVES = "events."
 RECORDS = (event_summary.EVENTS, "samples.jsonl")
-"""What is written line by line; the files for TensorBoard are known by how their names begin."""
+"""Records that are written line by line; TensorBoard's files are known by the beginning of their names."""
 STILL = "still/"
-"""Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
+"""Folder of the records as they were when the last copy began: they grow while they are read."""
 SUMS = "sums.json"
 """The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
 BROUGHT = "brought"
-"""Where a replica arrives. It is still there after a fetch that was killed, which may have put half a checkpoint in its place."""
+"""Folder for an incoming replica; it survives a killed fetch, which may have put half a checkpoint in its place."""
 LOOK = """
 import json, os, sys
 link, mark, none = sys.argv[1:]
@@ -59,10 +59,6 @@ except FileNotFoundError as error:
 
 class CopyFailed(Exception):
     """The replica is not there or not whole; the argument is a sentence."""
-
-
-class Spoilt(CopyFailed):
-    """The replica has changed since it was made; trying again would not help."""
 
 
 def missing(run):
@@ -123,8 +119,9 @@ def copy(run, node, step):
     """Let ``node`` have the files that standard input names and no other ones; what it has already is not sent again."""
     files = described(run, os.fsdecode(sys.stdin.buffer.read()).split("\0") + frozen_records(run))
     manifest = {"step": int(step), "files": files}
-    absent = json.loads(ask(run, node, "missing", own(run, "missing"), text(json.dumps(manifest))).splitlines()[-1])
-    send_files(run, run, node, absent, own(run, "receive"))
+    there = program(run, "checkpoints.replica", run)  # On another machine everything lies at the same place.
+    absent = json.loads(ask(run, node, "missing", there + ["missing"], text(json.dumps(manifest))).splitlines()[-1])
+    send_files(run, run, node, absent, there + ["receive"])
     print(MARK + str(len(absent)))
 
 
@@ -179,7 +176,8 @@ def take_over(run, node, brought):
     records = [name for name in sound if name.startswith(STILL)]
     parts = [name for name in sound if name not in records]
     if not set(parts) & set(whose):
-        raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
+        print(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
+        sys.exit(SPOILT)
     for name in records:
         go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
     # The checkpoint last: once it is here, nobody asks for this copy again.
@@ -249,18 +247,13 @@ def described(run, names):
 def owners(run):
     """Return {file: the checkpoint that it is a part of} of what was brought: a part of a checkpoint is worth nothing alone."""
     checkpoints = checkpoints_in(run, BROUGHT, "logdir")
-    names = [name for _, name in checkpoints.found()]
-    return dict(("logdir/" + file, "logdir/" + name) for name in names for file in checkpoints.files_of(name))
+    found = ((name, file) for _, name in checkpoints.found() for file in checkpoints.files_of(name))
+    return dict(("logdir/" + file, "logdir/" + name) for name, file in found)
 
 
 def beyond(run, node, argv):
     """Return the words that run ``argv`` on another machine."""
     return runtime_of(spec.read(os.path.join(run, spec.FILE))).beyond(node, argv, True)
-
-
-def own(run, verb):
-    """Return the words that run this program on a machine, where everything lies at the same place."""
-    return program(run, "checkpoints.replica", run, verb)
 
 
 def ask(run, node, what, argv, give=None):
@@ -287,7 +280,7 @@ def text(value):
 def receive_files(run, node, source, names, target, *options):
     """Bring what ``names`` say of a folder of another machine into one here."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    tar = ["tar", "-C", source, "--null", "-T", "-", "-cf", "-"] + list(options)
+    tar = ["tar", "-C", source, "--null", "-T", "-", "--ignore-failed-read", "-cf", "-"] + list(options)
     given = subprocess.Popen(beyond(run, node, tar), **pipes)
     sink = subprocess.Popen(["tar", "-C", target, "-xf", "-"], stdin=given.stdout)
     given.stdout.close()
@@ -310,8 +303,5 @@ VERBS = {
 def main(run, verb, *arguments):
     try:
         VERBS[verb](run, *arguments)
-    except Spoilt as error:
-        print(error)
-        sys.exit(SPOILT)
     except (CopyFailed, spec.SpecError, OSError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))

@@ -12,7 +12,6 @@ from agent import inside, kill_run, program, spec
 from agent.checkpoints.log_folder import TORN, UNREADABLE, WITHOUT, checkpoints_in, home_of
 from agent.checkpoints.parts import NEEDED, OVER
 from agent.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
-from agent.checkpoints.retention import prune
 from agent.kill_run import TOO_SLOW, last_line
 from agent.machine import parallel, read_json, write_whole
 from agent.records.event_summary import value_of
@@ -28,11 +27,11 @@ LOADS_S = 300
 """An attempt that went on for longer has loaded its checkpoint."""
 TRACEBACK, LOADING = (
     "Traceback (most recent call last)",
-    re.compile(r"(?i)checkpoint|restor|resum|\bload|pickl|state_dict|zip|corrupt|truncat"),
+    re.compile(r"(?i)checkpoint|restor|resum|\bload|pickl|state_dict|zip ?file|zip archive|corrupt|truncat"),
 )
 """The first words of Python's last message, and words one of which is in it when a checkpoint could not be loaded."""
 NOT_BROUGHT_BACK = "not-brought-back"
-"""There may be a newer checkpoint on another machine and it cannot be had."""
+"""Cause of a failure: another machine may have a newer checkpoint, and it cannot be fetched."""
 NOT_LOADED = "not_loaded.json"
 """{checkpoint from which an attempt went on that ended without a step: its files' number, bytes and newest time}: written again it is another."""
 
@@ -102,10 +101,8 @@ def asked(run, address):
     """Return the step of the checkpoint that a machine has the copy of, None where it has none; and why that is not known, or an empty text."""
     code, output = run.ask_again(run.program("checkpoints.replica", run.folder, "copied", address), ASK_TIMEOUT_S, (0,))
     word = (output.partition(MARK)[2].split() or [""])[0]
-    if code == 0 and word == NONE:
-        return None, ""
-    if code == 0 and word.isdigit():
-        return int(word), ""
+    if code == 0 and (word == NONE or word.isdigit()):
+        return None if word == NONE else int(word), ""
     sentence = (
         "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
     )
@@ -190,25 +187,22 @@ def is_readable(folder, checkpoints, name):
 def settle(checkpoints, chosen, keep):
     """Return the files that the program goes on with, all that is older removed; without a checkpoint what lies there is put aside."""
     if chosen:
-        prune(checkpoints, chosen[1], keep)
+        checkpoints.prune(chosen[1], keep)
         return checkpoints.prepare(chosen[1])
-    names = [name for name in os.listdir(checkpoints.logdir) if name != shared_folder.WORD]
-    if names:
-        checkpoints.put_aside(names, WITHOUT)
+    checkpoints.put_aside([name for name in os.listdir(checkpoints.logdir) if name != shared_folder.WORD], WITHOUT)
     return []
 
 
 def main(folder, given):
     """Put aside what is not gone on from, and print what :func:`choose` reads."""
     refused, final = json.loads(given)
-    checkpoints, aside = checkpoints_in(folder), ""
+    checkpoints = checkpoints_in(folder)
     checkpoints.at_work = False
     os.makedirs(checkpoints.logdir, exist_ok=True)
     chosen, passed = checkpoints.choose(lambda name: is_readable(folder, checkpoints, name), refused)
     here = sorted(checkpoints.entries.parts())
-    if passed:
-        aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
-        aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
+    aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
+    aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
     is_settled = final or not ((chosen and chosen[2]) or set(passed).difference(refused))
     keep = spec.read(os.path.join(folder, spec.FILE)).keep
     needed = settle(checkpoints, chosen, keep) if is_settled else None

@@ -8,17 +8,16 @@ every tensor with the framework, which compares all checksums. Argument: the pat
 import os
 import re
 import struct
-from collections import OrderedDict
 
 from agent.checkpoints.log_folder import UNREADABLE, Checkpoints
 from agent.machine import write_whole
 
-KINDS = ("index", "meta", "data")
+KINDS = (".index", ".meta", ".data")
 REGULAR = re.compile(r"(model\.ckpt-(\d+))\.(?:index|meta|data-\d{5}-of-\d{5})")
 BEST = re.compile(r"(best_models/val_loss=.*-step-(\d+))\.(?:index|meta|data-\d{5}-of-\d{5})")
 LOSS = re.compile(r"val_loss=(\d+(?:\.\d+)?)-step-")
 HALF_WRITTEN = re.compile(r"\.tempstate\d+$")
-"""How TensorFlow names a file until it is whole; a rank that is killed meanwhile leaves it, as large as a checkpoint."""
+"""Names of TensorFlow's files until they are whole; a rank that is killed meanwhile leaves one, as large as a checkpoint."""
 BEST_FOLDER = "best_models"
 POINTER = "checkpoint"
 FOOTER_BYTES = 48
@@ -27,7 +26,7 @@ BLOCK_TRAILER_BYTES = 5
 SHARD, OFFSET, SIZE, SHARDS = 3, 4, 5, 1
 """Fields of a tensor's place, and of the entry without a name, which stands for the checkpoint."""
 FIXED_BYTES = {1: 8, 5: 4}
-"""Of the kinds of fields in a protocol buffer that always are as long."""
+"""Bytes of a field in a protocol buffer, by the kinds that have a fixed length."""
 GLOBAL_STEP = b"global_step"
 DATA = "{}.data-{:05d}-of-{:05d}"
 
@@ -42,12 +41,9 @@ class Format(Checkpoints):
         match = REGULAR.fullmatch(file) or BEST.fullmatch(file)
         return (int(match.group(2)), match.group(1)) if match else None
 
-    def kinds_of(self, name):
-        files = self.files_of(name)
-        return OrderedDict((kind, [file for file in files if file.startswith(name + "." + kind)]) for kind in KINDS)
-
     def flaw_of(self, name):
-        missing = ["." + kind for kind, files in self.kinds_of(name).items() if not files]
+        kinds = [file[len(name) :].partition("-")[0] for file in self.files_of(name)]
+        missing = [kind for kind in KINDS if kind not in kinds]
         return name + " lacks " + " and ".join(missing) if missing else flaw(self.path(name))
 
     def shared_files(self, name):
@@ -57,9 +53,8 @@ class Format(Checkpoints):
     def is_best(self, name):
         return name.startswith(BEST_FOLDER)
 
-    def loss_of(self, name):
-        match = LOSS.search(name)
-        return float(match.group(1)) if match else float("inf")
+    def best(self):
+        return min(self.best_whole(), key=loss_of, default=None)
 
     def step_of(self, name, named):
         """Return how many updates a checkpoint holds: OpenSeq2Seq names a best model by the step after its own."""
@@ -85,6 +80,12 @@ class Format(Checkpoints):
         regular = [old for _, old in reversed(self.found()) if not self.is_best(old)]
         lines = ['model_checkpoint_path: "' + name + '"']
         return "\n".join(lines + ['all_model_checkpoint_paths: "' + old + '"' for old in regular]) + "\n"
+
+
+def loss_of(name):
+    """Return the validation loss in a best model's name."""
+    match = LOSS.search(name)
+    return float(match.group(1)) if match else float("inf")
 
 
 class Torn(Exception):

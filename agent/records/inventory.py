@@ -11,18 +11,16 @@ import contextlib
 import glob
 import json
 import os
-import re
 import stat
 import sys
 from operator import itemgetter
 
 import agent
 from agent import kill_run, program, spec
-from agent.checkpoints.checkpoint_watch import LIMITED
-from agent.checkpoints.entries import files_below, leads_into
-from agent.checkpoints.log_folder import checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
+from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S, KILL_AFTER_S, LIMITED
+from agent.checkpoints.entries import files_below, is_kept, leads_into
+from agent.checkpoints.log_folder import TORN, checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
 from agent.checkpoints.parts import OVER, folders
-from agent.checkpoints.retention import is_kept
 from agent.machine import hash_of
 from agent.records.run_snapshot import is_alive
 from agent.supervise.run_context import runtime_of
@@ -45,7 +43,7 @@ A_RECORD = (RECORD, None, "")
 LEFT = (LARGE, CHECKPOINT, PUT_ASIDE, HALF, PROGRAM)
 """Files that come only when everything is asked for."""
 SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
-"""What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
+"""Limits of a small file and of all of a node: they come although nobody has named them, such as configurations and tokenizers."""
 MOST_LINKS, MOST_STEPS, NOWHERE = 1000, 40, "/nowhere"
 LONGEST_SUSPICION = 300
 
@@ -69,25 +67,10 @@ def followed(path, disk):
     return path
 
 
-def names_below(folder, disk=None):
-    """Return the names of all files below a folder, without links within it: what they lead to is there itself."""
-    return [name for name in files_below(folder) if is_file(folder, name, disk)]
-
-
-def is_file(folder, name, disk):
-    """Return whether a name below a folder is a file, or a link to one elsewhere."""
+def leads_within(folder, name, disk):
+    """Return whether a name below a folder is a link to something else in it, which is there itself."""
     path = os.path.join(folder, name)
-    file = followed(path, disk)
-    return os.path.isfile(file) and not (os.path.islink(path) and leads_into(file, folder))
-
-
-def links_in(folder, names, below):
-    """Return the first links of a folder, each with where it leads; whoever fetches makes none."""
-    found = []
-    for name in names:
-        with contextlib.suppress(OSError):  # No link, or the program has just removed it.
-            found.append({"path": below + name, "target": os.readlink(os.path.join(folder, name))})
-    return found[:MOST_LINKS]
+    return os.path.islink(path) and leads_into(followed(path, disk), folder)
 
 
 def gather(folder):
@@ -96,23 +79,23 @@ def gather(folder):
     others = run.addresses[1:]
     if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
         argv = program(folder, "checkpoints.parts", folder, "gather", OVER, *others)
-        code, output = kill_run.ask(runtime_of(run).here(LIMITED + argv, False), timeout_s=None)
+        code, output = kill_run.ask(runtime_of(run).here(LIMITED + argv, False), COPY_TIMEOUT_S + 2 * KILL_AFTER_S)
         if code:
             print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
 
-def below_logdir(run, logdir, asked, at_work, disk=None):
+def below_logdir(run, logdir, asked, at_work):
     """Return {name: (what it is, its step, the suspicion)} of the log folder, the step of the newest checkpoint, and the links."""
-    checkpoints = checkpoints_of(run, logdir)
+    checkpoints, links = checkpoints_of(run, logdir), []
     checkpoints.at_work = at_work
-    newest, best = checkpoints.newest_whole(), checkpoints.best()
-    newest, found, regular = newest or next(iter(checkpoints.regular()), None), checkpoints.steps, checkpoints.regular()
+    newest = checkpoints.newest_whole() or next(iter(checkpoints.regular()), None)
+    best, regular, half = checkpoints.best(), checkpoints.regular(), checkpoints.half_written()
     if not asked["first"]:  # The first node has said which one it is.
-        steps = [asked["step"]] if checkpoints.any_node_writes else []
-        newest, best = next((pair for pair in found if pair[0] in steps), None), None
-    half = set(checkpoints.half_written())
-    facts = dict((name, (HALF if name in half else SMALL, None, "")) for name in checkpoints.entries.files())
-    for step, name in found:
+        step = asked["step"] if checkpoints.any_node_writes else None
+        newest, best = next((pair for pair in regular if pair[0] == step), None), None
+    facts = dict.fromkeys(checkpoints.entries.files(), (SMALL, None, ""))
+    facts.update(dict.fromkeys(half, (HALF, None, "")))
+    for step, name in checkpoints.steps:
         is_newer = newest and step > newest[0] and (step, name) == regular[0]
         what = BEST if name == best else NEWEST if (step, name) == newest else SUSPECTED if is_newer else CHECKPOINT
         names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
@@ -122,19 +105,10 @@ def below_logdir(run, logdir, asked, at_work, disk=None):
             facts[name] = (EVENTS, step, why)
         elif what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
             facts[name] = (KEPT, step, why)
-    links = links_in(logdir, checkpoints.entries.files() + sorted(checkpoints.entries.folders), "logdir/")
-    facts = dict((name, told) for name, told in facts.items() if is_file(logdir, name, disk))
-    return facts, newest[0] if newest else None, links
-
-
-def put_aside(run, aside):
-    """Return {name: (what it is, its step, the suspicion)} of a folder with what was put aside."""
-    checkpoints = checkpoints_of(run, aside)
-    told = [(step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION], name) for step, name in checkpoints.found()]
-    facts = dict.fromkeys(checkpoints.entries.files(), (PUT_ASIDE, None, ""))
-    for step, why, name in told:
-        facts.update(dict.fromkeys(checkpoints.files_of(name), (PUT_ASIDE, step, why)))
-    return facts
+    for name in checkpoints.entries.files() + sorted(checkpoints.entries.folders):
+        with contextlib.suppress(OSError):  # No link, or the program has just removed it.
+            links.append({"path": "logdir/" + name, "target": os.readlink(checkpoints.path(name))})
+    return facts, newest[0] if newest else None, links[:MOST_LINKS]
 
 
 def program_folder(run, folder):
@@ -148,45 +122,53 @@ def program_folder(run, folder):
     return inside if os.path.isdir(inside) else None
 
 
-def chosen(folder, asked):
-    """Return the specification, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
-    run, step, silent, links = spec.read(os.path.join(folder, spec.FILE)), None, "", []
-    known, within, disk = list(RECORDS) + run.files if asked["first"] else [], agent.inside(folder), disk_of(folder)
-    found = [described(folder, name, A_RECORD) for name in known]
+def places(run, folder, asked):
+    """Return [(folder, the path here, {name: (what it is, its step, the suspicion)})], the step of the newest checkpoint, and the links."""
+    within, step, links = agent.inside(folder), None, []
+    found = [(folder, "", dict.fromkeys(list(RECORDS) + run.files if asked["first"] else [], A_RECORD))]
     for inner in run.artifacts:
-        names = names_below(os.path.join(within, inner), disk)
-        found += [described(within, inner + "/" + name, A_RECORD, disk=disk) for name in names]
+        found.append(
+            (os.path.join(within, inner), inner, dict.fromkeys(files_below(os.path.join(within, inner)), A_RECORD))
+        )
     if asked["first"] or not run.shared:  # On a drive every node would list the same.
         logdir = os.path.join(within, "logdir")
-        facts, step, links = below_logdir(run, logdir, asked, is_alive(folder), disk)
-        found += [described(logdir, name, told, "logdir/", disk) for name, told in facts.items()]
+        facts, step, links = below_logdir(run, logdir, asked, is_alive(folder))
+        found.append((logdir, "logdir", facts))
         for inner in folders(within)[1:]:
-            names = names_below(os.path.join(within, inner), disk)
+            names = files_below(os.path.join(within, inner))
             told = dict((name, facts.get(name, (CHECKPOINT, None, ""))) for name in names)
-            found += [described(os.path.join(within, inner), name, told[name], inner + "/", disk) for name in names]
+            found.append((os.path.join(within, inner), inner, told))
+        home = home_of(logdir)
         for aside in put_aside_beside(logdir):
-            below = (
-                re.sub("^" + re.escape(home_of(logdir)), "logdir", aside)
-                if aside.startswith(home_of(logdir))
-                else "torn"
-            )
-            found += [
-                described(aside, name, told, below=below + "/", disk=disk)
-                for name, told in put_aside(run, aside).items()
-            ]
+            below = "logdir" + aside[len(home) :] if aside.startswith(home) else TORN
+            told = below_logdir(run, aside, asked, at_work=False)[0]
+            found.append((aside, below, dict((name, (PUT_ASIDE,) + told[name][1:]) for name in told)))
+    return found, step, links
+
+
+def chosen(folder, asked):
+    """Return the specification, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
+    run, silent, disk, since = spec.read(os.path.join(folder, spec.FILE)), "", disk_of(folder), began(folder)
+    found, step, links = places(run, folder, asked)
     program = program_folder(run, folder)
     if program is None and run.keep:
         silent = "container {} is not running, so what the program wrote in {} cannot be read"
         silent = silent.format(run.container, run.program_folder)
-    if (folder + os.sep).startswith(os.path.join(run.program_folder, "")) and not run.keep:
-        program = None  # The whole disk is no program's folder.
-    names = [name for name in names_below(program) if "program/" + name not in run.files] if program else []
-    for name in names:
-        one = described(program, name, (KEPT if is_kept(name, run.keep) else PROGRAM, None, ""), "program/")
-        if one and (one["what"] == KEPT or one["written"] >= began(folder)):
-            found.append(one)
-    found += [described(asked["data"], name, (VOCABULARY, None, ""), "data/") for name in asked["names"]]
-    return run, found, step, links, silent
+    is_above = (folder + os.sep).startswith(os.path.join(run.program_folder, ""))
+    if program and (run.keep or not is_above):  # The whole disk is no program's folder.
+        names = [name for name in files_below(program) if "program/" + name not in run.files]
+        told = dict((name, (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")) for name in names)
+        found.append((program, "program", told))
+    files = [
+        described(os.path.join(root, name), os.path.join(below, name), told, disk)
+        for root, below, facts in found
+        for name, told in facts.items()
+        if not leads_within(root, name, disk)
+    ]
+    vocabulary = [(os.path.join(asked["data"], name), "data/" + name) for name in asked["names"]]
+    files += [described(path, name, (VOCABULARY, None, "")) for path, name in vocabulary]
+    files = [one for one in files if one and (one["what"] != PROGRAM or one["written"] >= since)]
+    return run, files, step, links, silent
 
 
 def began(folder):
@@ -195,25 +177,23 @@ def began(folder):
     return int(min(os.path.getmtime(path) for path in paths if os.path.isfile(path)))
 
 
-def described(folder, name, told, below="", disk=None):
+def described(path, name, told, disk=None):
     """Return a file's facts, or None where it is gone: a program may just have removed it; ``told`` is what it is, its step, the suspicion."""
     what, step, suspicion = told
-    source = followed(os.path.join(folder, name), disk)
+    source = followed(path, disk)
     try:
         known = os.stat(source)
     except OSError:
         return None
-    if not stat.S_ISREG(known.st_mode):
-        return None
     facts = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime), "step": step, "suspicion": suspicion}
-    return dict(facts, path=below + name, source=source, what=what)
+    return dict(facts, path=name, source=source, what=what) if stat.S_ISREG(known.st_mode) else None
 
 
 def inventory(folder, asked):
     """Return what this node has of the run."""
     run, found, newest, links, silent = chosen(folder, asked)
     files, left, total, small = [], [], 0, 0
-    for one in sorted((one for one in found if one), key=itemgetter("size", "path")):
+    for one in sorted(found, key=itemgetter("size", "path")):
         if one["what"] == SMALL:
             total, small = total + one["size"], small + 1
             if one["size"] > SMALL_BYTES or total > SMALL_TOTAL_BYTES or small > SMALL_FILES:

@@ -23,7 +23,7 @@ IDLE_S = 900
 """Longer than the download of an archive goes on trying without one more byte."""
 LOOK_EVERY_S = 15
 MOVED_BYTES, MOVED_TICKS = 1 << 20, 100
-"""What counts as moving: a megabyte, or a second of a processor."""
+"""Least work that counts as moving: a megabyte, or a second of a processor."""
 PROBE_TIMEOUT_S = 30
 PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsync 2>/dev/null && rm "$0/probe"'
 
@@ -158,8 +158,7 @@ def bytes_of(pid):
 
 
 def ticks_of(pid):
-    with open("/proc/{}/stat".format(pid), "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
+    fields = kill_run.stat(str(pid))
     return int(fields[11]) + int(fields[12])
 
 

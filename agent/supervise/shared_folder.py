@@ -1,7 +1,9 @@
 """Checkpoints on a drive that every node mounts: no replicas, one folder for each run, and every node sees the same files."""
 
 import os
+import stat
 
+from agent.checkpoints.entries import stat_of
 from agent.machine import parallel, wait_until
 from agent.supervise.health_rules import Failed
 
@@ -38,9 +40,8 @@ def compare(run, checkpoint):
     """Refuse to start while a node does not see what the launcher wrote, or the files of the checkpoint in another length."""
     run.doing = "comparing the shared folder " + run.spec.shared
     agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
-    if checkpoint:
-        files = [run.path(file) for file in checkpoint]
-        agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
+    files = [run.path(file) for file in checkpoint]
+    agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
 
 
 def named(files):
@@ -50,7 +51,8 @@ def named(files):
 
 def length(file):
     """Return a file's length as :data:`ASK_LENGTHS` prints it."""
-    return os.path.getsize(file) if os.path.isfile(file) else 0
+    found = stat_of(file)
+    return found.st_size if found and stat.S_ISREG(found.st_mode) else 0
 
 
 def lengths_elsewhere(run, files):

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -53,7 +54,6 @@ def give(here, *files):
 def gather(here, step=OVER):
     done = call(here, "checkpoints.parts", "gather", str(step), "node")
     assert done.returncode == 0, done.stderr
-    return int(done.stdout.partition(MARK)[2])
 
 
 def names(folder):
@@ -66,12 +66,12 @@ def of(step, ranks=range(4)):
 
 def test_the_launcher_gets_the_parts_of_the_other_node_once_and_what_the_program_has_removed_does_not_come_back(nodes):
     here, there = nodes
-    assert gather(here) == 4
+    gather(here)
     assert names(here) == of(100) + of(200)
     assert (here / "logdir/step-200/rank3.pt").read_bytes() == b"200 3"
     assert names(there) == of(100, (2, 3)) + of(200, (2, 3))
     shutil.rmtree(here / "logdir/step-100")
-    assert gather(here) == 0
+    gather(here)
     assert names(here) == of(200)
 
 
@@ -126,6 +126,46 @@ def test_each_node_gets_back_what_it_wrote_itself_under_the_same_name(nodes):
     shutil.rmtree(here / "logdir/step-200")
     gather(here, 300)
     assert not list(here.glob("nodes/**/*.pt")), "the program has removed the checkpoint"
+
+
+def test_what_lies_beside_a_nodes_checkpoints_is_put_aside_there(nodes):
+    here, there = nodes
+    sample_spec.write(here, ssh=["sh", "-c", SSH.format(here=here, there=there), "ssh"], checkpoints="tensorflow")
+    shutil.rmtree(there / "logdir")
+    for name in ("curves/loss 1.csv", "model.ckpt-7.index"):
+        save(there / "logdir", name)
+    give(here, *of(200, (0, 1)))
+    assert names(there) == of(200, (0, 1))
+    assert len(list(there.glob("logdir.without-checkpoint-*/curves/loss 1.csv"))) == 1
+
+
+@pytest.mark.parametrize("odd", ["rank7.pt", "rank8.pt"], ids=["a socket", "removed meanwhile"])
+def test_an_odd_file_of_a_node_keeps_nobody_from_the_others(nodes, odd, monkeypatch):
+    here, there = nodes
+    monkeypatch.chdir(there / "logdir/step-200")
+    socket.socket(socket.AF_UNIX).bind("rank7.pt")
+    (there / "logdir/step-200/rank8.pt").symlink_to("rank2.pt")
+    spec = json.loads((here / "job.json").read_text())
+    gone = f"case $2 in *--null*) rm -f {there}/logdir/step-200/rank8.pt;; esac; "
+    ssh = ["sh", "-c", ("" if odd == "rank7.pt" else gone) + SSH.format(here=here, there=there), "ssh"]
+    (here / "job.json").write_text(json.dumps({**spec, "ssh": ssh}))
+    gather(here)
+    assert set(names(here)) - {"step-200/rank8.pt"} == {*of(100), *of(200)}
+
+
+def test_a_folder_elsewhere_that_its_node_has_removed_goes_here_too(nodes, tmp_path):
+    here, there = nodes
+    spec = json.loads((here / "job.json").read_text())
+    spec["checkpoint_options"]["pattern"] = r"step-(?P<step>\d+)"
+    (here / "job.json").write_text(json.dumps(spec))
+    save(tmp_path / "elsewhere", "vocab.bin")
+    (there / "logdir/step-100/tokenizer").symlink_to(tmp_path / "elsewhere")
+    gather(here, 50)
+    assert (here / "logdir/step-100/tokenizer/vocab.bin").exists()
+    shutil.rmtree(there / "logdir/step-100")
+    gather(here, 200)
+    assert names(here) == of(100, (0, 1)) + of(200)
+    assert not (here / "logdir/step-100/tokenizer").exists()
 
 
 def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a_while(nodes):
@@ -255,6 +295,6 @@ def test_a_part_that_is_lost_with_its_node_makes_the_one_before_the_newest(nodes
     save(here / "logdir", "step-300/rank0.pt")
     save(here / "logdir", "step-300/rank1.pt")
     shutil.rmtree(there)
-    assert gather(here) == 0
+    gather(here)
     assert names(here) == of(100) + of(200) + of(300, (0, 1)), "a node that was replaced takes nothing"
     assert Format(str(here / "logdir"), {"pattern": PATTERN}).newest_whole() == (200, "step-200/rank0.pt")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from agent.checkpoints.mxnet import Format
-from agent.checkpoints.retention import prune
 
 
 def arrays(*shapes: tuple[int, ...]) -> bytes:
@@ -60,7 +59,7 @@ def test_removing_old_ones_leaves_the_network_and_what_is_suspected(logdir: Path
     for epoch in (4, 5):
         (logdir / f"model-000{epoch}.params").write_bytes(WHOLE)
     (logdir / "model-0001.params").write_bytes(b"")
-    prune(checkpoints(logdir), "model-0005.params")
+    checkpoints(logdir).prune("model-0005.params")
     left = sorted(file.name for file in logdir.glob("model*"))
     assert left == ["model-0001.params", "model-0004.params", "model-0005.params", "model-symbol.json"]
 

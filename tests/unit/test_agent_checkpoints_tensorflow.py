@@ -5,7 +5,6 @@ import struct
 import pytest
 
 from agent.checkpoints import tensorflow
-from agent.checkpoints.retention import prune
 from agent.checkpoints.tensorflow import Format
 from tools.tiny_checkpoint import DATA, INDEX, save
 
@@ -73,7 +72,8 @@ def test_pruning_keeps_the_newest_whole_ones_whatever_is_newer_and_torn(logdir):
     for step in (1, 2, 3, 4):
         save(logdir, f"model.ckpt-{step}")
     save(logdir, "model.ckpt-5", data=b"")
-    assert prune(Format(str(logdir))) == ["model.ckpt-2", "model.ckpt-1"]
+    Format(str(logdir)).prune()
+    assert [step for step, _ in Format(str(logdir)).found()] == [5, 4, 3]
     assert Format(str(logdir)).newest_whole() == (4, "model.ckpt-4")
 
 
@@ -82,10 +82,8 @@ def test_pruning_keeps_the_best_model_the_newest_one_and_what_is_gone_on_from(lo
         save(logdir, f"best_models/val_loss={held}")
     for step in (10, 20, 30):
         save(logdir, f"model.ckpt-{step}")
-    removed = prune(Format(str(logdir)), "best_models/val_loss=1.9000-step-31")
-    assert removed == ["model.ckpt-10", "best_models/val_loss=1.5000-step-11"]
-    left = sorted(path.stem.rpartition("-")[2] for path in (logdir / "best_models").glob("*.index"))
-    assert left == ["21", "31", "41"]
+    Format(str(logdir)).prune("best_models/val_loss=1.9000-step-31")
+    assert [step for step, _ in Format(str(logdir)).found()] == [41, 31, 30, 21, 20]
 
 
 def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
@@ -95,7 +93,7 @@ def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
         (logdir / name).parent.mkdir(exist_ok=True)
         (logdir / name).write_bytes(b"half")
     before = sorted(path.name for path in logdir.glob("model.ckpt-10*"))
-    assert len(prune(Format(str(logdir)))) == 2
+    Format(str(logdir)).prune()
     assert sorted(path.name for path in logdir.iterdir() if path.is_file()) == before
     assert list((logdir / "best_models").iterdir()) == []
 

@@ -11,7 +11,6 @@ from collections import Counter
 import pytest
 
 from agent.checkpoints import entries, file_formats
-from agent.checkpoints.retention import prune
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ def test_a_file_that_was_renamed_into_place_is_whole_at_once(folder):
 def test_old_ones_are_pruned_and_what_is_gone_on_from_stays(folder):
     for step in (1, 2, 3, 4):
         written(folder, step)
-    assert prune(checkpoints(folder), "saved/model-1.pt") == ["saved/model-2.pt"]
+    checkpoints(folder).prune("saved/model-1.pt")
     assert [step for step, _ in checkpoints(folder).found()] == [4, 3, 1]
 
 
@@ -98,7 +97,7 @@ def test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together(folder):
     found = checkpoints(folder, SHARDS)
     assert found.newest_whole() == (300, "step-300/rank0.pt")
     assert found.files_of("step-300/rank0.pt") == [f"step-300/rank{rank}.pt" for rank in range(4)]
-    assert prune(found) == ["step-100/rank0.pt"]
+    found.prune()
     assert sorted(path.name for path in folder.glob("step-*")) == ["step-200", "step-300"]
     assert len(list(folder.glob("step-*/rank*.pt"))) == 8
 
@@ -305,8 +304,27 @@ def test_pruning_and_listing_look_at_each_checkpoint_once(folder, monkeypatch, c
     found, read = checkpoints(folder, CKPT), Counter()
     usual = file_formats.flaw
     monkeypatch.setattr(file_formats, "flaw", lambda path, part: read.update([path]) or usual(path, part))
-    assert len(prune(found)) == count - 2
+    found.prune()
+    assert len(found.found()) == 2
     assert set(read.values()) == {1} and len(read) == count
+
+
+@pytest.mark.parametrize("state", [b"[" * 10**5, b"\xff"], ids=["too deep", "no text"])
+def test_a_file_that_no_reader_can_read_is_torn_and_ends_nothing(folder, state):
+    hugging_face(folder, 50, b"{}")
+    hugging_face(folder, 100, state)
+    found = checkpoints(folder, FOLDERS)
+    assert found.newest_whole() == (50, "checkpoint-50")
+    assert "trainer_state.json is torn" in found.suspicion_of("checkpoint-100")
+
+
+def test_what_cannot_be_removed_keeps_no_run_from_going_on(folder, monkeypatch):
+    for step in (1, 2, 3, 4):
+        written(folder, step)
+    usual = os.remove
+    monkeypatch.setattr(os, "remove", lambda path: os.stat("/nowhere") if "model-2" in path else usual(path))
+    checkpoints(folder).prune()
+    assert [step for step, _ in checkpoints(folder).found()] == [4, 3, 2]
 
 
 def test_what_is_suspected_is_never_removed(folder):
@@ -314,5 +332,5 @@ def test_what_is_suspected_is_never_removed(folder):
         written(folder, step, b"")
     for step in (4, 5, 6, 7):
         written(folder, step)
-    assert prune(checkpoints(folder)) == ["saved/model-5.pt", "saved/model-4.pt"]
+    checkpoints(folder).prune()
     assert [step for step, _ in checkpoints(folder).found()] == [7, 6, 3, 2, 1]

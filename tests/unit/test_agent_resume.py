@@ -305,6 +305,16 @@ def test_pointers_are_set_to_what_was_chosen_and_go_to_every_node(folder, run):
     assert (logdir / "counter").read_text() == "7", "no step of a checkpoint"
 
 
+def test_a_link_is_set_to_what_was_chosen_after_a_resume_that_was_killed(folder, run):
+    write_job(folder, **MODELS)
+    logdir = folder / "logdir"
+    (logdir / "model-3.pt").write_bytes(b"weights")
+    for name in ("last", "last.new"):
+        (logdir / name).symlink_to("model-4.pt")
+    resume.latest_checkpoint(run())
+    assert os.readlink(logdir / "last") == "model-3.pt"
+
+
 def test_while_a_pointer_names_another_checkpoint_no_sound_one_is_blamed(folder, attempts):
     own_program(folder)
     (folder / "logdir" / "latest").write_text("best")
@@ -315,11 +325,11 @@ def test_while_a_pointer_names_another_checkpoint_no_sound_one_is_blamed(folder,
 
 def test_a_program_that_says_why_it_ended_and_nothing_of_loading_has_loaded(folder, attempts):
     own_program(folder)
-    why = "Traceback (most recent call last):\\n  loss.backward()\\nRuntimeError: out of memory"
+    why = "Traceback (most recent call last):\\n  for x, y in zip(a, b):\\nRuntimeError: out of memory"
     write_job(
         folder,
         train=["false"],
-        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", "{checkpoint}"],
+        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", spec.CHECKPOINT],
         reader="json_lines",
         **MODELS,
     )
@@ -344,10 +354,12 @@ def test_what_is_kept_or_called_best_stays(folder, run):
     logdir = folder / "logdir"
     for step in range(1, 8):
         (logdir / f"model-{step}.pt").write_bytes(b"weights")
-    (logdir / "best.pt").symlink_to("model-3.pt")
+    (logdir / "best.pt").symlink_to("last.pt")
+    (logdir / "last.pt").symlink_to("model-3.pt")
     (logdir / "trainer_state.json").write_text('{"best_model_checkpoint": "out/model-4.pt"}')
+    (logdir / "best.txt").write_text("/data/out/model-1.pt\n")
     resume.latest_checkpoint(run())
-    assert sorted(path.name for path in logdir.glob("model-*")) == [f"model-{step}.pt" for step in (2, 3, 4, 6, 7)]
+    assert sorted(path.name for path in logdir.glob("model-*")) == [f"model-{step}.pt" for step in (1, 2, 3, 4, 6, 7)]
 
 
 def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder, attempts):

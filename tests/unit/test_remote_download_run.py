@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 from test_jobs_run_spec import CLUSTER
 from test_remote_job import Losing
 
-from agent.records.inventory import is_kept
+from agent import kill_run
+from agent.checkpoints.entries import is_kept
+from agent.records.inventory import gather
 from core.local_name import local_name
 from core.polling import wait_until
 from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableError
@@ -219,6 +221,15 @@ def test_what_the_program_wrote_in_its_folder_is_listed(tmp_path: Path) -> None:
         os.utime(tmp_path / name, (moment, moment))
     (one,) = described(tmp_path, **fields)["left"]
     assert (one["path"], one["what"]) == ("program/out/model.bin", "program file")
+
+
+def test_other_nodes_parts_are_waited_for_with_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    two = {"addresses": ["10.0.0.0", "10.0.0.1"], "names": ["gpu-0", "gpu-1"], "runtime": "host", "environment": "/usr"}
+    sample_spec.write(tmp_path, **two, **OWN)
+    limits: list[float | None] = []
+    monkeypatch.setattr(kill_run, "ask", lambda argv, timeout_s: limits.append(timeout_s) or (0, ""))
+    gather(str(tmp_path))
+    assert len(limits) == 1 and limits[0] is not None
 
 
 def test_a_suspected_checkpoint_is_fetched_where_there_is_no_other(tmp_path: Path) -> None:
