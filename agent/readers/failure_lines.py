@@ -106,6 +106,15 @@ CAUSES = [
 """The first that is found counts. Of room for files, the line's last absolute path is named."""
 
 
+BEFORE = r"(?:\[[^\]]{1,40}\]:? )?"
+RAISED = re.compile(
+    BEFORE + r"(?!.*(?:ChildFailed|[Cc]onnect|[Tt]ime(?:d )?out|Dist))[\w.]*(?:Error|Exception)\b(?::|$)"
+)
+"""The last line of a traceback; not torchrun's own, and none of ranks that have lost the one that failed."""
+CHAINED = re.compile(BEFORE + "(?:During handling of the above exception|The above exception was the direct cause)")
+"""The line between the traceback of an error and that of an error which it has caused."""
+
+
 def cause_in(line):
     """Return (cause, what it is about or an empty text) of a line, or None."""
     line = line[:LONGEST]

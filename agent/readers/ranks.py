@@ -7,7 +7,7 @@ of mpirun go first, and then every event is looked for anywhere in the line, as 
 import math
 import re
 
-from agent.readers.failure_lines import cause_in
+from agent.readers.failure_lines import CHAINED, RAISED, cause_in
 
 TAG = re.compile(r"\[(?:[^\s\[\]]+@)?\d+,(\d+)\]<std(?:out|err|diag)>:")
 NAME = re.compile(r"\[([a-z]+ \d+)\] ")
@@ -34,6 +34,7 @@ class RankReader:
     def __init__(self):
         self.step = self.failed_rank = self.killed_rank = self.speaker = None
         self.waited_for, self.list_of = set(), NO_LIST
+        self.is_another_error = self.is_chained = False
 
     def read(self, line):
         """Return the events of one line in their order, most often none; an event is a dict with the key "event".
@@ -49,7 +50,9 @@ class RankReader:
             self.list_of = NO_LIST
         if MISSING.search(text):
             self.list_of = self.speaker
-        cause = cause_in(text)
+        cause, raised = cause_in(text), RAISED.match(text)
+        self.is_another_error = bool(raised and not cause and not self.is_chained)
+        self.is_chained = bool(CHAINED.match(text)) or (self.is_chained and not raised)
         return self.events_in(text) + ([{"event": cause[0], "named": cause[1]}] if cause else [])
 
     def events_in(self, text):

@@ -37,12 +37,15 @@ def train(run, processes):
         except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
             end_all(run)
             raise
+    is_named = bool(monitor.verdict or monitor.rules.died)
+    if code and not is_named:
+        monitor.read_exit_notes()
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
     # Where a rank has died, the launchers of other nodes may say that they lost its own, as torchrun's do.
-    if code and (not verdict or verdict[0] == LAUNCHER_LOST):
-        verdict = monitor.silent() or monitor.read_exit_notes() or verdict
+    if code and not is_named and (not verdict or verdict[0] in (health_rules.RANK_DIED, LAUNCHER_LOST)):
+        verdict = monitor.silent() or verdict
     if code or verdict:
         end_all(run)
     if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
@@ -65,8 +68,7 @@ class Monitor:
         self.run, self.reader = run, reader_of(run.spec)
         self.reader.earlier = [event for event in event_summary.read(run.folder)[1] if isinstance(event, dict)]
         self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
-        self.verdict = self.dead = None
-        self.killed = False
+        self.verdict = None
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
         self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
@@ -112,8 +114,10 @@ class Monitor:
             if not line.endswith("\r") and self.reader.explains(line):
                 self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
+            if self.reader.is_another_error:
+                self.rules.observe_error(speaker)
             for event in events:
-                self.rules.observe(event, time.monotonic())
+                self.rules.observe(event, time.monotonic(), speaker)
             ends = self.rules.final
         if ends:
             self.call.set()
@@ -133,7 +137,12 @@ class Monitor:
     def ended_before_a_step(self):
         """Whether a program went on from a checkpoint that only it can check, and gave up by itself before its first step."""
         early = self.rules.step is None and time.monotonic() - self.began < resume.LOADS_S
-        return early and not self.killed and self.run.resumed is not None and not self.run.checkpoints.is_read_back
+        return (
+            early
+            and "signal" not in self.rules.died
+            and self.run.resumed is not None
+            and not self.run.checkpoints.is_read_back
+        )
 
     def silent(self):
         """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
@@ -151,17 +160,15 @@ class Monitor:
         return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
 
     def read_exit_notes(self):
-        """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
-
-        mpirun has nothing to say of it when it crashes over a rank's death itself.
-        """
-        notes = self._first_notes(told=False)
-        if not notes:
-            return None
-        events = [self._explained(dict(note, event=health_rules.RANK_DIED), name) for name, note in reversed(notes)]
-        text = "; at about the same time ".join(event["text"] for event in reversed(events))
-        self.run.emit(dict(events[-1], text=text))
-        return health_rules.RANK_DIED, text, self.lines(health_rules.RANK_DIED)
+        """Record the rank whose end its machine has noted first: mpirun does not name it when it crashes over the death itself."""
+        events = [
+            self._explained(dict(note, event=health_rules.RANK_DIED), name)
+            for name, note in self._first_notes(told=False)
+        ]
+        if events:
+            first = dict(events[0], text="; at about the same time ".join(event["text"] for event in events))
+            self.rules.observe(first, time.monotonic())
+            self.run.emit(first)
 
     def told_to_end(self):
         """Return (cause, sentence, lines) when a rank that ended well was told to end, which was not us, else None.
@@ -205,8 +212,6 @@ class Monitor:
         if event["event"] == health_rules.RANK_DIED:
             node = node or self._node_with(event.get("process", event.get("rank")))
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
-            self.dead = event.get("process", event.get("rank"))
-            self.killed = "signal" in event
             return dict(event, node=node, text="{} on {} ended with {}".format(who_is(event), node, how))
         if event["event"] == health_rules.NODE_LOST:
             node = self.run.name_of(event["node"])
@@ -221,8 +226,8 @@ class Monitor:
 
     def lines(self, cause=None):
         """Return the lines that matter: those of the rank that died where its end is explained, else the last ones of the first speaker."""
-        of_dead = self.dead is not None and cause in health_rules.SAID + [health_rules.RANK_DIED]
-        found = self.last_lines.get(self.dead if of_dead else 0) or self.last_lines.get(None)
+        of_dead = self.rules.died and cause in health_rules.SAID + [health_rules.RANK_DIED]
+        found = self.last_lines.get(self.rules.dead if of_dead else 0) or self.last_lines.get(None)
         return list(found or next(iter(self.last_lines.values()), []))
 
     def _look_on(self):
