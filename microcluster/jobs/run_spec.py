@@ -106,9 +106,10 @@ class RunFolder:
         known = {**vars(facts), **vars(expected), **vars(job), **vars(plan)}
         values = {name: known[name] for name in spec.FIELDS if name in known}
         gpu, machine_type = GPUS.get(facts.gpu or "", NO_GPU), (facts.flavor or "").partition("x")[0]
-        values |= {"gpu_memory_gb": LARGER.get(machine_type, gpu.memory_gb), "driver": int(gpu.driver)}
         addresses = _addresses(facts)
         values |= {
+            "gpu_memory_gb": LARGER.get(machine_type, gpu.memory_gb),
+            "driver": int(gpu.driver),
             "predicted_s": expected.seconds,
             "addresses": addresses,
             "ranks": plan.ranks or [address for address in addresses for _ in range(facts.slots)],
@@ -116,20 +117,12 @@ class RunFolder:
             "images": self.image_ids or [""] * len(facts.hosts),
             "ssh": self._ssh,
             "shared": self.shared,
-        }
-        values |= {
             "runtime": "host",
             "environment": f"{self.path}/{ENVIRONMENT}",
             "image": "none",
             "probe_port": SSH_PORT - 1,
-        }
-        if container:
-            values |= {"runtime": "container", "environment": None, "image": container.image}
-            values |= {"container": container.name, "probe_port": container.ssh_port - 1}
-        values |= {"data": None, "stage": ()}
-        if plan.data:
-            values |= {"data": plan.data.folder, "stage": self._stage()}
-        values |= {
+            "data": None,
+            "stage": (),
             "word": self.word,
             "files": list(plan.files),
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.checkpoint_bytes,
@@ -137,6 +130,11 @@ class RunFolder:
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
         }
+        if container:
+            values |= {"runtime": "container", "environment": None, "image": container.image}
+            values |= {"container": container.name, "probe_port": container.ssh_port - 1}
+        if plan.data:
+            values |= {"data": plan.data.folder, "stage": self._stage()}
         return to_jsonable_python(values)
 
     @property
