@@ -21,7 +21,7 @@ from agent.nodes.node_facts import LONGEST_LINE, address_of, card_of, name_cards
 
 FLOAT_BYTES = 4
 MARK = "microcluster-preflight "
-"""How the one line begins that every rank prints."""
+"""Prefix of the one line that every rank prints."""
 JOIN_TIMEOUT_S = 60
 MPI_LIBRARY = "libmpi.so.40"
 """Open MPI 3 and 4."""

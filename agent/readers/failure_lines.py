@@ -1,4 +1,4 @@
-"""What a line says of the reason of a failure, whatever program wrote it: the cause, and the path, device, port or host concerned."""
+"""Causes of failures, read from a line of any program: the cause, and the path, device, port or host concerned."""
 
 import re
 
@@ -43,7 +43,7 @@ SIGNS = [
     "daemon",
     "c10d",
 ]
-"""Of each cause a part of a word: most lines have none, and need no more than this look."""
+"""Parts of words, at least one for each cause: most lines have none, and need no more than this look."""
 PATH = re.compile(r"(?<![\w.:/-])/[^\s'\"<>:;,()]+")
 CAUSES = [
     (cause, re.compile(text))

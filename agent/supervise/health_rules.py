@@ -29,7 +29,7 @@ WAITED_FOR = "waited-for"
 SAID = [cause for cause in SENTENCES if cause != LAUNCHER_LOST]
 """Causes that a line of a rank names; where a machine or a rank is lost, its launcher's process is too."""
 ENDING = [NOT_FINITE] + SAID + [NODE_LOST, DRIVE_LOST, RANK_DIED, LAUNCHER_LOST, STALLED]
-"""What ends a run, what explains the others first."""
+"""Causes that end a run; one explains those behind it."""
 
 STALL_GAPS = 5.0
 """A run has stalled when nothing showed life for its limit or for five times the longest of the last gaps between steps."""
@@ -49,11 +49,11 @@ REST_S = UNREAD_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
 CULPRITS = 4
-"""How many ranks a stall names; where more are waited for, it is none of them alone."""
+"""Most ranks that a stall names; where more are waited for, it is none of them alone."""
 CLEAN_STEPS = 5
-"""How many pace lines make the prediction, and how many are compared with it: a median of fewer follows any hiccup."""
+"""Pace lines for the run's own usual pace, and for the newest one: a median of fewer follows any hiccup."""
 PREDICTED_LINES = 3
-"""How many pace lines are compared with a prediction; each of a large model is the mean of a hundred steps."""
+"""Pace lines compared with a prediction; each of a large model is the mean of a hundred steps."""
 OVERDUE = 2.0
 """A line that has not come after so many times the predicted gap is slow, whatever it will say."""
 LOW_DISK_CHECKPOINTS = 3
@@ -68,7 +68,7 @@ FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 
 
 class HealthRules:
-    """What was observed of one training phase, and what is wrong with it."""
+    """Observations of one training phase, and the rules that judge them."""
 
     def __init__(self, now, spec, expected=None):
         """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""

@@ -23,9 +23,9 @@ from agent.supervise.processes import end_all, run_all
 LAST_LINES, LINE_SHOWN = 20, 1000
 PASSES_S = 120
 PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-"""What a launcher that is short of memory or processes for a moment answers to a new process."""
+"""Errors of a new process while the launcher is short of memory or processes for a moment."""
 DRIVE_ANSWERS_S = 300
-"""Of which another machine may take a minute to see the last checkpoint there, asked more than once."""
+"""Another machine may take a minute to see the last checkpoint there, and is asked more than once."""
 DRIVE_HANGS = "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
 
 
@@ -149,10 +149,12 @@ class Monitor:
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
-        lost = sorted(name for name, facts in sampled(self.run) if facts is None)
-        if not lost:
-            return None
-        return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
+        lost = " and ".join(sorted(name for name, facts in sampled(self.run) if facts is None))
+        return (
+            (health_rules.NODE_LOST, lost + " does not answer, and the ranks have ended", self.lines())
+            if lost
+            else None
+        )
 
     def drive_lost(self):
         """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""

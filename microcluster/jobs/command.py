@@ -16,7 +16,7 @@ from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 ROLE = "rank"
 NODE = "{microcluster:node}"
 IN_FOLDER = 'cd "$0" && exec "$@"'
-"""What another node is told by ssh starts in a home."""
+"""Words that start in the program's folder: by ssh they would start in a home."""
 
 
 class Job(OwnProgram):

@@ -23,11 +23,11 @@ from microcluster.jobs.ranks import commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
-"""Of the log and of the checkpoints, where the program writes them as MXNet does."""
+"""Format of log and checkpoints, where the program writes them as MXNet does."""
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
 GPUS = "{microcluster:gpus}"
 EXAMPLE = "--network"
-"""What every one of MXNet's image-classification examples is given."""
+"""An argument of every one of MXNet's image-classification examples."""
 DATA = ("--data-train", "--data-val")
 """The arguments of MXNet's own examples whose files the preflight compares."""
 VERSION = re.compile(r"\d+\.\d+\.\d+")

@@ -24,11 +24,11 @@ from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import Argv, DataPlan, Plan, World
 
 WATCH_EVERY_S = 5
-"""How often the supervisor looks for checkpoints and alarms."""
+"""Interval of the supervisor's look for checkpoints and alarms."""
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
 STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words")
-"""What the staging program knows of the plan of the data, by the plan's own names."""
+"""Fields of the data's plan that the staging program reads."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
 HASH_DIGITS = 12
@@ -57,7 +57,7 @@ class RunFolder:
 
     @property
     def shared(self) -> str | None:
-        """Where the checkpoints lie on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it.
+        """The folder of the checkpoints on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it.
 
         Before a queue all nodes see the run's folder itself.
         """
@@ -68,7 +68,7 @@ class RunFolder:
 
     @property
     def word_files(self) -> tuple[str, ...]:
-        """Where the run's word stands: as long as one of them is there, the run goes on under it."""
+        """Files with the run's word: as long as one of them is there, the run goes on under it."""
         on_drive = (f"{self.shared}.word",) if self.facts.shared_mount else ()
         return (f"{self.path}/word", *on_drive)
 
