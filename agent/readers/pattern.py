@@ -19,10 +19,6 @@ NUMERAL = re.compile(
 )
 
 
-class TooSlow(Exception):
-    """A search has taken too long."""
-
-
 class Reader(json_lines.Reader):
     """Reads lines that hold ``pattern``."""
 
@@ -40,7 +36,7 @@ class Reader(json_lines.Reader):
         plain = THOUSANDS.sub(lambda found: re.sub(r"\D", "", found.group()), text)
         try:
             return self._found(plain) or (self._found(text) if plain != text else {})
-        except TooSlow:
+        except TimeoutError:
             self.slow += 1
             if self.slow == MOST_SLOW:
                 self.unread("", GIVEN_UP)
@@ -66,4 +62,4 @@ class Reader(json_lines.Reader):
 
 
 def _too_slow(number, frame):
-    raise TooSlow()
+    raise TimeoutError("a search has taken too long")

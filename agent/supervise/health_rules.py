@@ -333,17 +333,6 @@ def drive_lost(reasons):
     )
 
 
-def is_full(error):
-    """Return whether an error says that a disk takes no more."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def could_not_write(error):
-    """Return the failure of the launcher's own writing, by the error and its path."""
-    cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
-    return Failed(cause, "the launcher could not write: " + str(error))
-
-
 def step_failed(usual, what, code, lines):
     """Return the failure of a step before the training, by the cause that a line names; its last line is the reason."""
     text = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
@@ -375,9 +364,10 @@ class Stopped(BaseException):
 
 
 def explained(error):
-    """Return what a run ended with as a failure; an error of our own is one too."""
+    """Return what a run ended with as a failure; an error of our own is one too, and a disk that takes no more has its own cause."""
     if isinstance(error, Failed):
         return error
-    if is_full(error):
-        return could_not_write(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
+        return Failed(cause, "the launcher could not write: " + str(error))
     return Failed("supervisor-failed", "the supervisor failed: " + repr(error))

@@ -266,13 +266,11 @@ class Monitor:
 
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
-        if health_rules.is_full(error):
-            self.verdict = health_rules.could_not_write(error).args[:2] + ([],)
-        elif passes(error) and for_s < PASSES_S:
+        if passes(error) and for_s < PASSES_S:
             with self.lock:
                 self.rules.pause(time.monotonic())
         else:
-            self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
+            self.verdict = health_rules.explained(error).args[:2] + ([],)
 
     def _look(self):
         now = time.monotonic()

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from core.home import PRIVATE_DIR, Home
@@ -176,7 +176,7 @@ class Session:
         self._ends, self._far_ends = zip(*(socket.socketpair() for _ in range(3)), strict=True)
         self._stdin, stdout, stderr = self._ends
         self.sendall, self.recv, self.recv_stderr = self._stdin.sendall, stdout.recv, stderr.recv
-        self.settimeout = stdout.settimeout
+        self.settimeout, self.shutdown_write = stdout.settimeout, partial(self._stdin.shutdown, socket.SHUT_WR)
 
     def exec_command(self, line: bytes) -> None:
         streams = dict(zip(("stdin", "stdout", "stderr"), self._far_ends, strict=True))
@@ -185,9 +185,6 @@ class Session:
         self._commands.add(self)
         for end in self._far_ends:
             end.close()
-
-    def shutdown_write(self) -> None:
-        self._stdin.shutdown(socket.SHUT_WR)
 
     def recv_exit_status(self) -> int:
         code = self._process.wait()

@@ -233,7 +233,7 @@ def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder
 
     monkeypatch.setattr(health_rules.HealthRules, "_lost", breaks)
     found = trained("*** Global step 10: ***     Train loss: 4.0 ")
-    assert found[:2] == ("supervisor-failed", "watching the run failed: KeyError('free_bytes')")
+    assert found[:2] == ("supervisor-failed", "the supervisor failed: KeyError('free_bytes')")
     assert end_run(folder)["ended"] == 0
 
 
