@@ -6,6 +6,7 @@ A name here is read back by ``urllib.parse.unquote_to_bytes``; one that was too 
 import hashlib
 import os
 import re
+from functools import lru_cache
 from urllib.parse import quote
 
 LONGEST_PART, KEPT_OF_PART = 240, 150
@@ -40,10 +41,11 @@ def local_name(path: str) -> str:
     return name
 
 
+@lru_cache(1000)
 def _part(part: str, reserved: tuple[str, ...]) -> str:
-    escaped = "".join(
-        c if c.isprintable() else quote(os.fsencode(c), safe="") for c in ESCAPED_ALREADY.sub("%25", part)
-    )
+    escaped = ESCAPED_ALREADY.sub("%25", part)
+    if not escaped.isprintable():
+        escaped = "".join(c if c.isprintable() else quote(os.fsencode(c), safe="") for c in escaped)
     if part.lower() in reserved or part == "HEAD":
         escaped = f"%{ord(part[0]):02X}{part[1:]}"
     if len(escaped.encode()) > LONGEST_PART:

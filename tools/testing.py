@@ -70,10 +70,10 @@ WHOLE = Suite(
     "commands integration unit", "single modules, providers against emulated accounts, whole commands", 4, 30, WAITING
 )
 CHAOS = Suite(
-    "chaos guarded hostile",
-    "a provider that is killed at every call, guards of careless people, machines that lie",
-    6,
-    27,
+    "chaos guarded hostile saved",
+    "a provider that is killed at every call, guards of careless people, machines that lie, strangers' programs",
+    7,
+    29,
 )
 E2E = Suite("e2e", "clusters of containers, up and down", 24, 60, ("-n", "3"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""

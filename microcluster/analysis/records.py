@@ -30,6 +30,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "metric": ("name", "step", "value"),
     "parameters": ("value",),
     "passed_over": ("text",),
+    "suspected": ("step", "text"),
     "phase": ("phase", "t"),
     "prediction": ("seconds", "source"),
     "restored": ("step",),

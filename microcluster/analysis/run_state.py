@@ -56,7 +56,7 @@ class Outcome:
         ended_at: when its program ended last, in seconds since 1970.
         saves: whether the program writes checkpoints; else a run that ends early starts over.
         word: tells this training from others of the same configuration.
-        remark: of a run that finished: what a person has to know before the machines go.
+        remark: what a person has to know of its checkpoints before the machines go.
         idle_s: for how long nothing has happened on any of its machines; None where that is not known of each of them now.
         armed: whether it has made a step, so that being idle is not its start.
         settled: whether its pace is that of enough steps to be compared with the prediction.
@@ -129,6 +129,9 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     link = _link(job, events, seen["preflight"], _seconds_per_step(attempt), expected["seconds"])
     settled = bool(link.step_s) and _steps_of(attempt) >= SETTLED_STEPS
     more = _activity(seen)
+    suspected = latest(since(events, "preparing"), "suspected")
+    if suspected:
+        more["remark"] = f"the newest checkpoint, of {job.unit} {suspected['step']}, is suspected: {suspected['text']}"
     if state == "running" and step is not None and job.max_steps and link.step_s:
         more["eta_s"] = round(max(job.max_steps - step, 0) * link.step_s, 1)
     if state in ("running", "stalled"):
@@ -136,7 +139,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     if state == "failed" and seen["failure"]:
         more["last_lines"] = tuple(filter(str.strip, seen["failure"].get("lines", ())))
     if state == "finished":
-        more["remark"] = NOTHING_SAVED if saves and not seen["checkpoints"] else None
+        if saves and not seen["checkpoints"]:
+            more["remark"] = NOTHING_SAVED
         step = step if job.exit_code_decides else job.max_steps
     return Outcome(
         state,

@@ -76,7 +76,7 @@ HELP = {
     "link": "what the link between the machines carries, in Gb/s, where it is known",
     "deadline": "hours from now in which the run has to be over",
     "unfetched": "only list what is not fetched yet, of every run on the machines",
-    "everything": "also large files that nobody has named, and earlier runs on the machines",
+    "everything": "also older checkpoints, what was put aside, large files, and earlier runs on the machines",
     "all": "show all rentals, not only the last one",
     "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
     "mark": "the mark of what is meant, eight hex digits; fab guard takes up what another computer has ordered",

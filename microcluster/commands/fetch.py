@@ -1,6 +1,7 @@
 """`fab fetch`: download a run, so that the machines can be cancelled."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from typing import Any
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from agent.records.inventory import KEPT, LARGE, SMALL
+from agent.records.inventory import BEST, CHECKPOINT, NEWEST, SUSPECTED
 from core.files import write_whole
 from core.plain_text import count, note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
@@ -21,7 +22,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.file_transfer import Fetched, fetch_files
 from microcluster.remote.host import Host
-from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
+from microcluster.remote.inventory import Inventory, RemoteFile, by_want, inventory, results, runs_on
 from microcluster.remote.steps import open_hosts
 from microcluster.setup.environment import fetched_folder
 
@@ -52,7 +53,9 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     if not (any(one.silent for one in found) or any(one["failed"] for one in brought)):
         return 0
-    note(f"Not everything came, for the reasons above. Again: fab fetch --stack {stack}")
+    note(
+        f"All but these came, for the reasons above. Again: fab fetch{' --everything' if everything else ''} --stack {stack}"
+    )
     return FAILED
 
 
@@ -91,14 +94,12 @@ def _fetch(
         note(f"not fetched: {len(done.failed) - LEFT_SHOWN} more; {folder / MANIFEST} names each")
     if not as_json:
         for file in () if is_part() else found.files:
-            say(f"  {file.what:<17} {decimal(file.size):>9}  {file.local}")
-        for file in found.left[:LEFT_SHOWN]:
+            say(f"  {file.what:<20} {decimal(file.size):>9}  {file.local}{_why(file)}")
+        for file in sorted(found.left, key=by_want)[:LEFT_SHOWN]:
             say(f"  not fetched: {_shown(file)}")
         if found.left:
-            all_left = f"{count(len(found.left), 'file')}, {decimal(sum(file.size for file in found.left))}"
-            say(
-                f"  `fab fetch --everything --stack {stack}` brings what was left ({all_left}); `job.keep` names what always comes"
-            )
+            brings = f"`fab fetch --everything --stack {stack}` brings what was left: {_summed(found.left)}"
+            say(f"  {brings}; `job.keep` names what always comes")
         missing = f"; {count(len(done.failed), 'file')} did not come" if done.failed else ""
         new = f"{count(len(found.files), 'file')}, {len(done.new)} of them new; all hashes agree{missing}"
         say(f"run {found.run} is in {folder}: {new}")
@@ -118,7 +119,7 @@ def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: 
         say(f"no run of stack {stack} has begun on its machines")
     for one in facts:
         lines = [f"  {what}" for what in (*one["unfetched"], *one["silent"])]
-        say("\n".join((f"run {one['run']}: {count(len(one['unfetched']), 'file')} not fetched yet", *lines)))
+        say("\n".join((f"run {one['run']}: {one['sum']} not fetched yet", *lines)))
     return 0
 
 
@@ -129,13 +130,15 @@ def unfetched_of(found: Inventory, manifest: Mapping[str, Any]) -> dict[str, Any
     """
     known = set().union(*(_copies(SimpleNamespace(**file)) for file in manifest.get("files", ())))
     progress = [file for file in found.files if file.path == PROGRESS and not _copies(file) <= known]
+    missing = [file for file in results(found) if not _copies(file) <= known]
     return {
         "run": found.run,
         "word": found.word,
         "step": found.step,
         "fetched": manifest.get("fetched"),
         "fetched_step": manifest.get("step"),
-        "unfetched": [_shown(file) for file in results(found) if not _copies(file) <= known],
+        "unfetched": [_shown(file) for file in missing],
+        "sum": _summed(missing),
         "silent": list(found.silent),
         "gone_on": bool(manifest.get("silent") or progress),
     }
@@ -148,7 +151,20 @@ def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]
 
 
 def _shown(file: RemoteFile) -> str:
-    return f"{printable(file.path, 240)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
+    return f"{printable(file.path, 240)} ({decimal(file.size)}, {file.what} on {', '.join(file.there)}){_why(file)}"
+
+
+def _why(file: RemoteFile) -> str:
+    """Return what speaks against a checkpoint's file, to stand behind it."""
+    return f": {printable(file.suspicion)}" if file.suspicion else ""
+
+
+def _summed(files: Sequence[RemoteFile]) -> str:
+    """Return how many files of each kind there are, and their bytes."""
+    kinds = ", ".join(f"{number} {what}" for what, number in Counter(file.what for file in files).items())
+    return f"{count(len(files), 'file')} of {decimal(sum(file.size for file in files))}" + (
+        f" ({kinds})" if kinds else ""
+    )
 
 
 def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> Fetched:
@@ -169,7 +185,9 @@ def manifest_in(folder: Path) -> dict[str, Any]:
 def _write_manifest(stack: str, found: Inventory, folder: Path, failed: Mapping[str, str]) -> None:
     paths = {file.path for file in found.files}
     before = manifest_in(folder).get("files", ())
-    still_here = [one for one in before if one["what"] in (KEPT, SMALL, LARGE) and one["path"] not in paths]
+    still_here = [one for one in before if one["path"] not in paths]
+    for one in still_here:
+        one["what"] = CHECKPOINT if one["what"] in (BEST, NEWEST, SUSPECTED) else one["what"]
     facts = asdict(replace(found, left=()))
     facts["stack"] = stack
     facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")

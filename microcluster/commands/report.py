@@ -92,6 +92,8 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         print_json(facts)
     else:
         say(run_text.report(cluster, outcome, cost))
+        for one in [one for one in records.checkpoints if one.flaw][: run_text.MOST_STEPS]:
+            say(f"  {'suspected:':<17}{one.step}: {one.flaw}")
         say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
         if outcome.reason and not is_part():  # `make up` has printed it.
             say("\n".join(run_text.trouble(outcome, stack)))

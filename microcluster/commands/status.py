@@ -86,6 +86,7 @@ def status_text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
         lines.append(f"alarm: {run_text.alarm_text(alarm, cost)} ({alarm['cause']})")
         lines.append(f"  {next_for(alarm['cause'], cluster.stack)}")
     more = [run_text.outlook(outcome, cost), *(f"put aside: {one}" for one in outcome.put_aside)]
+    more.append(f"note: {run_text.remark(outcome, cluster.stack)}" if outcome.remark else None)
     more.append(f"trained by {outcome.trainer}" if outcome.trainer else None)
     more.append(run_text.copy(outcome))
     more.append(run_text.left_out(outcome.malformed) if outcome.malformed else None)

@@ -82,7 +82,8 @@ def _left(one: Mapping[str, Any], checkpoint: int | None, files: Sequence[str]) 
         at = "" if one["fetched_step"] is None else f" at step {one['fetched_step']}"
         fetched = f"fetched last{at}, {moment(one['fetched'])}"
     more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
-    return f"{saved}; {fetched}" + (f"; not fetched: {', '.join(files[:SHOWN])}{more}" if files else "")
+    number = f"{one['sum']}: " if one["unfetched"] else ""
+    return f"{saved}; {fetched}" + (f"; not fetched: {number}{', '.join(files[:SHOWN])}{more}" if files else "")
 
 
 def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:

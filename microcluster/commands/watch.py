@@ -94,6 +94,8 @@ def follow(
             note_once(preflight_table.summary(outcome.checks, cluster.stack), "preflight")
         for text in outcome.put_aside:
             note_once(f"put aside: {text}")
+        if outcome.remark:
+            note_once(f"note: {run_text.remark(outcome, cluster.stack)}")
         for alarm in outcome.alarms:
             if alarm["cause"] not in shown_alarms:
                 screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")
@@ -127,8 +129,6 @@ def _once(note: Callable[[str], None]) -> Callable[..., None]:
 def ended(outcome: Outcome, stack: str) -> int:
     """Print what to do next unless the run finished; return the exit code."""
     if outcome.state == "finished":
-        if outcome.remark:
-            note(f"note: {outcome.remark}")
         return 0
     note("\n".join(run_text.trouble(outcome, stack)))
     return FAILED

@@ -109,7 +109,7 @@ def _charts(
 def _checkpoint(one: Checkpoint) -> tuple[str, ...]:
     written = f"{datetime.fromtimestamp(one.written, UTC):%Y-%m-%d %H:%M:%S}"
     kind = "best model" if one.best else "regular"
-    state = f"torn: {one.flaw}" if one.flaw else "whole"
+    state = f"suspected: {one.flaw}" if one.flaw else "whole"
     return str(one.step), one.name, kind, decimal(one.size), written, state
 
 

@@ -136,6 +136,11 @@ def copy(outcome: Outcome) -> str | None:
     return f"copied to {found['to']}: {outcome.unit} {found['step']}{models}, {duration(found['lag_s'])} after it was written"
 
 
+def remark(outcome: Outcome, stack: str) -> str | None:
+    """Return what a person has to know before the machines go, with the next command."""
+    return outcome.remark and f"{outcome.remark}. Fetch all that it has saved: fab fetch --everything --stack {stack}"
+
+
 def report(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return the summary of a run."""
     return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(cluster, outcome, cost))
@@ -161,7 +166,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         "planned": _planned(cluster),
         "throughput": _throughput(outcome),
         "checkpoints": _checkpoints(outcome),
-        "note": outcome.remark,
+        "note": remark(outcome, cluster.stack),
         "best models": ", ".join(outcome.best),
         "newest copy": copy(outcome),
         "cost": str(cost),

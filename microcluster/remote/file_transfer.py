@@ -1,18 +1,22 @@
 """Files of a run between this computer and its machines: only missing ones, continued, each checked by its hash."""
 
 import hashlib
+import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
+from agent.machine import is_locked
 from core.files import locked
 from core.plain_text import note, printable
-from core.polling import SAY_EVERY_S
+from core.polling import SAY_EVERY_S, wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import SentFile
 from microcluster.jobs.run_plan import DataPlan
@@ -21,18 +25,18 @@ from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.connection import reason
 from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.inventory import RANK, RemoteFile
+from microcluster.remote.inventory import RemoteFile, by_want
 from microcluster.remote.parallel import on_all
 
 TRIES = 3
 HASH_TIMEOUT_S = 900.0
 """Reading 2 GB takes seconds, longer on a busy disk."""
 MB = 10**6
-TOGETHER, TOGETHER_BYTES = 64, 128 << 10
+TOGETHER, TOGETHER_BYTES = 1000, 128 << 10
 """Small files that one command brings, and the most bytes of each: a command for each file takes longer than its bytes."""
 BRING = """import sys
-for word in sys.argv[1:]:
-    size, _, path = word.partition(":")
+for row in sys.stdin.buffer.read().split(b"\\0"):
+    size, _, path = row.partition(b":")
     try:
         with open(path, "rb") as file:
             found = file.read(int(size))
@@ -40,7 +44,11 @@ for word in sys.argv[1:]:
         found = b""
     sys.stdout.buffer.write(found + bytes(int(size) - len(found)))
 """
-"""Prints so many bytes of each file; one that is shorter by now is filled up, and its hash says so."""
+"""Prints so many bytes of each file that standard input names; one that is shorter by now is filled up, and its hash says so."""
+TURN_S = 6 * 3600.0
+"""A fetch of 100 GB takes hours; one that is stuck holds up the next no longer."""
+MOST_FAILURES = 100
+"""So many files in a row that fail: the list is of before, or a lie; the next fetch reads it anew."""
 SPARE_BYTES = 1000 * MB
 """What a fetch leaves free on this computer's disk: the guard and Pulumi write there too."""
 DESCRIBE = 'size=$(stat -L -c %s "$1") && printf "[%s, \\"%.64s\\"]" "$size" "$(head -c "$size" "$1" | sha256sum)"'
@@ -66,15 +74,22 @@ def fetch_files(
 
     Args:
         report: called with each number of new bytes.
-    """
-    done, silent = Fetched(), dict[str, str]()
 
-    def waits(_: str) -> None:
-        note(f"another fetch writes to {folder}; waiting until it is over ...")
+    Raises:
+        NotReadyError: the other one was not over in TURN_S.
+    """
+    done, silent, failures = Fetched(), dict[str, str](), Counter[str]()
+    lock = folder.with_name(f".{folder.name}.lock")
+
+    def wait(holder: str) -> None:
+        whose = f"the fetch of {holder or 'another process'}, which writes to {folder}"
+        wait_until(whose, lambda: not is_locked(str(lock)), timeout_s=TURN_S)
 
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder.with_name(f".{folder.name}.lock"), waits):
-        wanted = sorted(files, key=lambda each: (RANK.index(each.what), each.path))
+    with locked(lock, wait) as holder:
+        holder.write(f"process {os.getpid()} since {datetime.now(UTC):%H:%M:%S} UTC")
+        holder.flush()
+        wanted = sorted(files, key=by_want)
         for name, host in hosts.items():
             try:
                 _bring_small(host, [each for each in wanted if each.node == name], folder)
@@ -91,7 +106,11 @@ def fetch_files(
                 silent[file.node] = done.failed[file.path] = str(error)
             except (RemoteError, OSError) as error:
                 done.failed[file.path] = str(error) if isinstance(error, RemoteError) else f"{reason(error)}."
+                failures[file.node] += 1
+                if failures[file.node] == MOST_FAILURES:
+                    silent[file.node] = f"{MOST_FAILURES} others in a row could not be had of {file.node}. Fetch again."
             else:
+                failures[file.node] = 0
                 done.files.append(arrived)
                 done.new += [file.path] if is_new else []
         if not done.failed:
@@ -107,16 +126,20 @@ def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
     for at in range(0, len(small), TOGETHER):
         if shutil.disk_usage(folder).free < SPARE_BYTES:
             return
-        batch, rest = small[at : at + TOGETHER], bytearray()
-        argv = ("python3", "-c", BRING, *(f"{file.size}:{file.source}" for file in batch))
-        for piece in host.output(argv, f"reading {len(batch)} files of {host}"):
+        batch, rest, is_true = small[at : at + TOGETHER], bytearray(), False
+        names = b"\0".join(os.fsencode(f"{file.size}:{file.source}") for file in batch)
+        for piece in host.output(("python3", "-c", BRING), f"reading {len(batch)} files of {host}", stdin=names):
             rest += piece
             while batch and len(rest) >= batch[0].size:
                 file = batch.pop(0)
-                _partial(folder, file).write_bytes(rest[: file.size])
+                content = bytes(rest[: file.size])
+                is_true |= hashlib.sha256(content).hexdigest() == file.sha256
+                _partial(folder, file).write_bytes(content)
                 del rest[: file.size]
             if not batch:
                 break
+        if not is_true:  # The list is of before, or a lie.
+            return
 
 
 def _partial(folder: Path, file: RemoteFile) -> Path:

@@ -154,7 +154,7 @@ class Host:
         try:
             with self._session(argv, doing) as channel, answered(self._connection.transport, timeout_s):
                 taking = threading.Thread(target=_take, args=(channel, channel.recv_stderr, errors, answer_bytes))
-                sending = threading.Thread(target=_send, args=(channel, stdin))
+                sending = threading.Thread(target=_send, args=(channel, stdin.encode()))
                 for thread in (taking, sending):
                     thread.daemon = True
                     thread.start()
@@ -204,19 +204,22 @@ class Host:
             if left <= 0:
                 return
 
-    def output(self, argv: Sequence[str], doing: str, silent_s: float | None = None) -> Iterator[bytes]:
+    def output(
+        self, argv: Sequence[str], doing: str, silent_s: float | None = None, stdin: bytes = b""
+    ) -> Iterator[bytes]:
         """Yield what ``argv`` prints, in pieces of any size, as it comes; whoever has enough stops asking.
 
         Args:
             silent_s: for how long it may print nothing; REQUEST_TIMEOUT_S where none is given.
+            stdin: its standard input, which it has to read before it prints.
 
         Raises:
             TooSlowError: it prints, and less than SLOWEST_BYTES_S.
             RemoteError: it failed.
         """
         with self._session(argv, doing) as channel:
-            channel.shutdown_write()
             channel.settimeout(silent_s or REQUEST_TIMEOUT_S)
+            _send(channel, stdin)
             asked_at = None
             while piece := channel.recv(PIECE_BYTES):
                 if asked_at:  # The first piece may take long, where much is read for it.
@@ -320,10 +323,10 @@ def _take(channel: paramiko.Channel, read: Callable[[int], bytes], taken: bytear
         channel.close()
 
 
-def _send(channel: paramiko.Channel, text: str) -> None:
+def _send(channel: paramiko.Channel, content: bytes) -> None:
     """Send a standard input; a command that ends before it has read all of it says itself how it went."""
     with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-        channel.sendall(text.encode())
+        channel.sendall(content)
         channel.shutdown_write()
 
 

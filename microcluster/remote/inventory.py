@@ -14,15 +14,20 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from agent.records import inventory_rows
 from agent.records.inventory import (
     BEST,
+    CHECKPOINT,
     EVENTS,
+    HALF,
     KEPT,
     LARGE,
     NEWEST,
+    PROGRAM,
+    PUT_ASIDE,
     RECORD,
     SMALL,
     SMALL_BYTES,
     SMALL_FILES,
     SMALL_TOTAL_BYTES,
+    SUSPECTED,
     VOCABULARY,
 )
 from core.local_name import local_name
@@ -37,9 +42,12 @@ RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/jo
 RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
-MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 100_000, 40 * 10**6, 32 << 10
+MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 210_000, 90 * 10**6, 32 << 10
 """Rows and bytes of all nodes: one half is for the first, which has the checkpoints, the other one for the rest."""
-RANK = (BEST, NEWEST, KEPT, RECORD, VOCABULARY, EVENTS, SMALL, LARGE)
+RANK = (
+    *(BEST, NEWEST, SUSPECTED, KEPT, CHECKPOINT, PUT_ASIDE),
+    *(RECORD, VOCABULARY, EVENTS, SMALL, HALF, LARGE, PROGRAM),
+)
 """What a file is, the most wanted first."""
 
 
@@ -50,6 +58,7 @@ class RemoteFile:
     Attributes:
         there: for each node that has the same file, when it was written, in seconds since 1970.
         here: its path below the folder here, where that is another than ``path``: not every name can stand on this computer.
+        suspicion: what speaks against the checkpoint that it is a part of.
     """
 
     source: str
@@ -59,6 +68,7 @@ class RemoteFile:
     what: str
     there: dict[str, int] = field(default_factory=dict)
     here: str = ""
+    suspicion: str = ""
 
     @property
     def node(self) -> str:
@@ -108,6 +118,7 @@ class Row(BaseModel, strict=True):
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
     what: Literal[RANK]  # type: ignore[valid-type]
     written: Annotated[int, Field(gt=-(10**11), lt=10**11)]
+    suspicion: Annotated[str, Field(max_length=1000)] = ""
 
 
 class Link(BaseModel, strict=True):
@@ -234,12 +245,12 @@ def _judge(line: bytes, answer: _Answer, node: str) -> None:
     except ValueError:
         answer.odd.append(f"{path[:100]!r} is outside the run's folder")
     else:
-        facts = (row.size, row.sha256, row.what, {node: row.written}, here if here != path else "")
+        facts = (row.size, row.sha256, row.what, {node: row.written}, here if here != path else "", row.suspicion)
         answer.rows.append((row.list, RemoteFile(_decoded(row.source), path, *facts)))
 
 
 def _decoded(name: str) -> str:
-    return unquote_to_bytes(name).decode("utf-8", "surrogateescape")
+    return unquote_to_bytes(name).decode("utf-8", "surrogateescape") if "%" in name else name
 
 
 def _limit_small(answer: _Answer) -> None:
@@ -271,5 +282,11 @@ def _union(answers: Mapping[str, _Answer], key: str) -> tuple[RemoteFile, ...]:
 
 
 def results(found: Inventory) -> list[RemoteFile]:
-    """Return what would be missed: not the records and curves of how it went, and not the data that it learned from."""
-    return [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
+    """Return what would be missed, the most wanted first: not the records and curves of how it went, and not the data that it learned from."""
+    missed = [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
+    return sorted(missed, key=by_want)
+
+
+def by_want(file: RemoteFile) -> tuple[int, str]:
+    """Return what sorts files by how much they are wanted."""
+    return RANK.index(file.what), file.path

@@ -67,7 +67,7 @@ def test_a_node_is_the_sites_own_and_the_login_host_is_open(product: Product, tr
 
 def test_another_up_changes_nothing_and_down_prints_the_node_hours_of_one_job(product: Product, trained: str) -> None:
     assert "5 unchanged" in product.run(f"make up STACK={STACK}", UP_LIMIT_S).stdout
-    down = product.run(f"make down STACK={STACK}", UP_LIMIT_S)
+    down = product.run(f"make down STACK={STACK} FETCH=1", UP_LIMIT_S)
     assert down.returncode == 0, down.stdout + down.stderr
     assert down.stdout.count(" 2 nodes of queue gpu") == 1
     assert "node hours" in down.stdout and ": 0\n" in down.stdout.split("open billing items")[1]

@@ -124,6 +124,15 @@ def test_a_finished_program_of_ones_own_goes_on_when_its_last_step_was_raised_an
     assert (saved.state, saved.remark) == ("finished", said)
 
 
+def test_a_suspected_newest_checkpoint_is_remarked_until_an_attempt_begins_without_one():
+    suspected = {"event": "suspected", "step": 30, "text": "ckpt-30/model.npz is torn", "t": 29.0}
+    events = [*seen()["events"], suspected]
+    said = "the newest checkpoint, of step 30, is suspected: ckpt-30/model.npz is torn"
+    assert judge(seen(job=OWN, events=events)).remark == said
+    later = [*events, {"event": "phase", "phase": "preparing", "t": 30.0}]
+    assert judge(seen(job=OWN, events=later)).remark is None
+
+
 def test_steps_without_a_loss_keep_the_last_loss_and_leave_no_time_below_zero():
     events = [*seen()["events"], {"event": "train", "step": 40, "t": 28.0}]
     outcome = judge(seen(job=OWN, events=events, alive=True, exit_code=None))

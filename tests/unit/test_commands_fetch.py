@@ -69,6 +69,25 @@ def test_a_file_of_one_node_that_came_under_a_name_of_its_own_is_known_again(tmp
     assert after_fetching(tmp_path, FOUND, then)["unfetched"] == [], "though this fetch did not ask for it"
 
 
+def test_what_is_not_fetched_is_summed_up_by_kind_the_most_wanted_first() -> None:
+    torn = RemoteFile("/r/10", "logdir/step-10.pt", 2000, "", "suspected checkpoint", {"gpu-0": 5}, "", "it is torn")
+    aside = RemoteFile("/r/8", "logdir.torn-1/step-8.pt", 5000, "", "put aside", {"gpu-0": 5})
+    facts = fetch.unfetched_of(replace(FOUND, files=(*FOUND.files, torn), left=(aside, LARGE)), {})
+    kinds = "1 newest checkpoint, 1 suspected checkpoint, 1 put aside, 1 small file, 1 above the limits"
+    assert facts["sum"] == f"5 files of 500.0 MB ({kinds})"
+    assert facts["unfetched"][1] == "logdir/step-10.pt (2.0 kB, suspected checkpoint on gpu-0): it is torn"
+
+
+def test_an_older_checkpoint_that_is_here_is_not_asked_about_once_a_newer_one_was_fetched(tmp_path: Path) -> None:
+    older = replace(FILES["logdir/step-9.pt"], what="checkpoint")
+    newer = replace(FILES["logdir/step-9.pt"], source="/r/10", path="logdir/step-10.pt")
+    later = replace(FOUND, step=10, files=(newer,), left=(older,))
+    after_fetching(tmp_path, FOUND, FOUND)
+    assert after_fetching(tmp_path, replace(later, left=()), later)["unfetched"] == []
+    whats = {one["path"]: one["what"] for one in fetch.manifest_in(tmp_path)["files"]}
+    assert (whats["logdir/step-9.pt"], whats["logdir/step-10.pt"]) == ("checkpoint", "newest checkpoint")
+
+
 def test_two_trainings_of_one_run_have_two_folders_and_no_machine_chooses_where(monkeypatch):
     monkeypatch.setattr(environment, "ARTIFACTS", Path("/home/artifacts"))
     first, again = (environment.fetched_folder("v100", "abcdef012345", word) for word in ("0a1b2c", "3d4e5f"))

@@ -22,7 +22,7 @@ STAKE = f"run {RUN} lies on its machines only"
 NEWEST = "logdir/step-200.pt (1.2 GB, newest checkpoint on gpu-0)"
 FETCHED = {
     **{"run": RUN, "step": 200, "fetched": "2026-11-21T10:00:00+00:00", "fetched_step": 200},
-    **{"unfetched": [], "silent": [], "gone_on": False},
+    **{"unfetched": [], "sum": "9 files of 4.0 GB (1 kept, 8 put aside)", "silent": [], "gone_on": False},
 }
 NEVER = {**FETCHED, "fetched": None, "fetched_step": None, "unfetched": [NEWEST], "gone_on": True}
 
@@ -38,7 +38,7 @@ def seen(**changes: Any) -> Outcome:
 def test_a_run_that_was_never_fetched_or_has_saved_again_since_would_be_lost():
     [text] = lost(RUNNING, NEVER)
     assert text.startswith(f"{STAKE}: step 250, its newest checkpoint at 200; nothing of it was fetched")
-    assert text.endswith(f"not fetched: {NEWEST}")
+    assert text.endswith(f"not fetched: 9 files of 4.0 GB (1 kept, 8 put aside): {NEWEST}")
     [text] = lost(RUNNING, {**FETCHED, "fetched_step": 100, "unfetched": [NEWEST]})
     assert "fetched last at step 100, 2026-11-21 10:00:00 UTC" in text
 

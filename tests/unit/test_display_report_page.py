@@ -80,7 +80,7 @@ def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> No
 def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() -> None:
     rows = written().partition("<h2>Checkpoints")[2].partition("</table>")[0]
     assert "<td>828.0 MB</td><td>2026-11-22 06:52:57</td><td>whole</td>" in rows
-    assert "<td>best model</td><td>3 bytes</td><td>2026-11-22 06:51:40</td><td>torn: lacks .meta</td>" in rows
+    assert "<td>best model</td><td>3 bytes</td><td>2026-11-22 06:51:40</td><td>suspected: lacks .meta</td>" in rows
 
 
 def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:

@@ -77,8 +77,13 @@ def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
     assert run_text.headline(bare) == "running, step 10, 0.500 s/step"
     rows = dict(run_text.report_rows(CLUSTER, dataclasses.replace(bare, checkpoints=(), step=None), COST))
     assert "steps" not in rows and "checkpoints" not in rows
-    finished = dataclasses.replace(bare, state="finished", remark="nothing was saved")
-    assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == "nothing was saved"
+
+
+def test_what_is_wrong_with_the_checkpoints_is_said_by_status_and_report_with_the_next_command():
+    finished = dataclasses.replace(RUNNING, state="finished", remark="nothing was saved")
+    said = "nothing was saved. Fetch all that it has saved: fab fetch --everything --stack local"
+    assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == said
+    assert f"  note: {said}" in status_text(CLUSTER, finished, COST)
 
 
 CAUSES = {"computing": (0.593, 0.593), "input and all else": (0.0, 0.55)}

@@ -50,7 +50,7 @@ class Source(FakeMachine):
             raise UnreachableError("lost")
         yield content[start:end]
 
-    def output(self, argv, doing, silent_s=None):
+    def output(self, argv, doing, silent_s=None, stdin=b""):
         raise RemoteError(f"{doing}: there is no Python.")
 
     def _sh(self, words, stdin):
@@ -61,7 +61,7 @@ class Source(FakeMachine):
 class Dripping(Source):
     """A machine that brings small files too slowly."""
 
-    def output(self, argv, doing, silent_s=None):
+    def output(self, argv, doing, silent_s=None, stdin=b""):
         raise TooSlowError("slow")
 
 
@@ -311,7 +311,7 @@ class Raw(Machine):
         super().__init__(folder, {}, name)
         self.answer = pieces
 
-    def output(self, argv, doing, silent_s=None):  # noqa: ARG002
+    def output(self, argv, doing, silent_s=None, stdin=b""):  # noqa: ARG002
         yield from self.answer
 
 
@@ -442,7 +442,7 @@ def test_small_files_come_by_one_command_and_a_changed_one_by_its_own(tmp_path: 
     done = fetch_files({"gpu-0": Counting(0)}, wanted, tmp_path / "run", lambda count: None)
     assert (len(done.new), done.failed) == (150, {})
     assert (tmp_path / "run" / "logdir" / "7").read_text() == "rewritten meanwhile"
-    assert Counting.asked == ["python3", "python3", "python3", "sh", str(tmp_path / "there" / "7")]
+    assert Counting.asked == ["python3", "sh", str(tmp_path / "there" / "7")]
 
 
 def test_what_has_no_room_is_named_and_leaves_the_disk_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,7 +461,9 @@ def test_a_link_on_this_computer_is_not_followed_out_of_the_folder(tmp_path: Pat
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_second_fetch_waits_for_the_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_second_fetch_waits_for_the_first_and_says_for_whom(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     began, go_on = threading.Event(), threading.Event()
 
     class Slow(Source):
@@ -480,7 +482,8 @@ def test_a_second_fetch_waits_for_the_first(tmp_path: Path, capfd: pytest.Captur
     first.start()
     began.wait(20)
     second.start()
-    wait_until("the second fetch to say that it waits", lambda: "another fetch" in capfd.readouterr().err, timeout_s=20)
+    whom = f"waiting for the fetch of process {os.getpid()} since "
+    wait_until("the second fetch to say for whom it waits", lambda: whom in capfd.readouterr().err, timeout_s=20)
     go_on.set()
     first.join(20)
     second.join(20)
@@ -531,3 +534,22 @@ def test_a_machine_that_is_too_slow_is_asked_once(tmp_path):
     file = replace(FILE, there={"gpu-0": 1})
     assert fetch_files({"gpu-0": machine}, [file], tmp_path / "run", lambda _: None).failed == {file.path: "slow"}
     assert machine.starts == []
+
+
+def test_a_list_of_which_nothing_can_be_had_is_given_up(tmp_path):
+    class Gone(Dripping):
+        batches = 0
+
+        def output(self, argv, doing, *more, **options):
+            self.batches += 1
+            yield bytes(FILE.size * 64)
+
+        def pieces(self, path, start, end):
+            self.starts.append(path)
+            raise RemoteError(f"{path} is gone.")
+
+    machine = Gone()
+    files = [replace(FILE, path=f"logdir/{n}", source=f"/{n}", there={"gpu-0": 1}) for n in range(500)]
+    fetched = fetch_files({"gpu-0": machine}, files, tmp_path / "run", lambda _: None)
+    assert len(fetched.failed) == 500, "each is named"
+    assert (machine.batches, len(machine.starts)) == (1, 100)

@@ -35,8 +35,8 @@ class Losing(Host):
         assert done.returncode in accept, done.stderr
         return Completed(done.returncode, done.stdout, done.stderr)
 
-    def output(self, argv: Sequence[str], doing: str, silent_s: float | None = None) -> Iterator[bytes]:  # noqa: ARG002
-        yield self.run(argv).stdout.encode()
+    def output(self, argv, doing: str, silent_s: float | None = None, stdin: bytes = b"") -> Iterator[bytes]:  # noqa: ARG002
+        yield self.run(argv, stdin=os.fsdecode(stdin)).stdout.encode()
 
 
 def here(folder, **changes):
