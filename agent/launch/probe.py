@@ -23,8 +23,6 @@ FLOAT_BYTES = 4
 MARK = "microcluster-preflight "
 """Prefix of the one line that every rank prints."""
 JOIN_TIMEOUT_S = 60
-MPI_LIBRARY = "libmpi.so.40"
-"""Open MPI 3 and 4."""
 NUMBER_VARIABLE = "MICROCLUSTER_NUMBER"
 """A process's number among all of its role."""
 VERSION_VARIABLE = "MICROCLUSTER_MXNET_VERSION"
@@ -58,7 +56,7 @@ class MpiWorld(World):
     rank_variable = "OMPI_COMM_WORLD_RANK"
 
     def summed(self, count):
-        mpi = ctypes.CDLL(MPI_LIBRARY, ctypes.RTLD_GLOBAL)
+        mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)  # Of Open MPI 3 and 4.
         world, floats, add = (
             ctypes.byref(ctypes.c_char.in_dll(mpi, name))
             for name in ("ompi_mpi_comm_world", "ompi_mpi_float", "ompi_mpi_op_sum")

@@ -9,7 +9,6 @@ PART, OVERLAP = 10000, 1000
 """Characters of a line that are searched at once: a search may take the square of them."""
 LONGEST_S, MOST_SLOW = 1.0, 3
 """Limit of processor time for one line, and of lines that exceed it; then the expression is given up."""
-GIVEN_UP = "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more"
 # What is written 1,000; a pattern may look for its digits alone, and another for columns with commas between them.
 THOUSANDS = re.compile("(?<![0-9.,_])[1-9][0-9]{0,2}(?:[,_\u00a0\u202f][0-9]{3})+(?![,_]?[0-9])")
 # A number as programs print it: 'tensor(0.5, device='cuda:0')', '12%'; no date, no time of day, no 3/10.
@@ -39,7 +38,10 @@ class Reader(json_lines.Reader):
         except TimeoutError:
             self.slow += 1
             if self.slow == MOST_SLOW:
-                self.unread("", GIVEN_UP)
+                self.unread(
+                    "",
+                    "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more",
+                )
             return {}
 
     def _found(self, text):

@@ -175,7 +175,7 @@ class HealthRules:
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         rules = {
             DISK_FULL: self._full(),
-            RANK_DIED: self._dead(now),
+            RANK_DIED: self.died.get("text") if ended else self._dead(now),
             NODE_LOST: self._lost(now),
             DRIVE_LOST: self._cut_off(now),
             STALLED: self._stalled(now),
@@ -186,9 +186,8 @@ class HealthRules:
             SLOW: self._slow() or self._overdue(now - self.progressed),
             NOT_COPIED: self.not_copied,
         }
-        found = dict((cause, text) for cause, text in rules.items() if text)
-        if ended:
-            found.update(self._said(now), **({RANK_DIED: self.died["text"]} if self.died else {}))
+        found = self._said(now) if ended else {}
+        found.update((cause, text) for cause, text in rules.items() if text)
         return dict(found, **self.final)
 
     def _said(self, now):

@@ -26,7 +26,6 @@ PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Errors of a new process while the launcher is short of memory or processes for a moment."""
 DRIVE_ANSWERS_S = 300
 """Another machine may take a minute to see the last checkpoint there, and is asked more than once."""
-DRIVE_HANGS = "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
 
 
 def train(run, processes):
@@ -99,7 +98,9 @@ class Monitor:
         """
         self.copying.join(DRIVE_ANSWERS_S if self.run.spec.shared else None)
         if self.copying.is_alive():
-            self.rules.not_copied = DRIVE_HANGS.format(DRIVE_ANSWERS_S)
+            self.rules.not_copied = (
+                "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
+            ).format(DRIVE_ANSWERS_S)
 
     def observe(self, line):
         """Record one line of the log, and write down its events."""

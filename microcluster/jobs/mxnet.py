@@ -35,7 +35,6 @@ USUAL_VERSION = "1.9.1"
 COMPRESSION_UNTIL = (1, 6, 0)
 COMPRESSES = re.compile(r"--gc-type[ =]+2bit\b")
 TOGETHER = re.compile(r"--kv-store[ =]+dist_")
-STOP_FILE_VARIABLE = "MICROCLUSTER_STOP_FILE"
 METRICS = (
     Metric("accuracy", "accuracy", note="of an epoch's own batches, on the first worker"),
     Metric("validation_accuracy", "validation accuracy", note="on the first worker's share"),
@@ -131,7 +130,7 @@ class Job(OwnScript):
             "DMLC_NUM_WORKER": str(len(places[WORKER])),
             VERSION_VARIABLE: self.mxnet_version,
             DATA_VARIABLE: shlex.join(value for name, value in pairwise(arguments) if name in DATA),
-            STOP_FILE_VARIABLE: f"{world.path}/{STOP_FILE}",
+            "MICROCLUSTER_STOP_FILE": f"{world.path}/{STOP_FILE}",
             **variables,
         }
         made = []

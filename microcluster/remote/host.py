@@ -48,7 +48,6 @@ SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
 PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
 NO_FILE = 66
 LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
-APPEND = 'cat >>"$1"'
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
 """Without a question; sshd's variable says from where we log in."""
@@ -252,7 +251,7 @@ class Host:
         """
         doing = f"sending {local} to {self}"
         there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
-        argv = ("sh", "-c", APPEND, "append", path)
+        argv = ("sh", "-c", 'cat >>"$1"', "append", path)
         with local.open("rb") as content, self._session(argv, doing) as channel:
             content.seek(there)
             yield there
