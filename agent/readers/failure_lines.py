@@ -108,7 +108,7 @@ CAUSES = [
 
 BEFORE = r"(?:\[[^\]]{1,40}\]:? )?"
 RAISED = re.compile(
-    BEFORE + r"(?!.*(?:ChildFailed|[Cc]onnect|[Tt]ime(?:d )?out|Dist))[\w.]*(?:Error|Exception)\b(?::|$)"
+    BEFORE + r"(?=[\w.]*(?:Error|Exception)\b(?::|$))(?!.*(?:ChildFailed|[Cc]onnect|[Tt]ime(?:d )?out|Dist))"
 )
 """The last line of a traceback; not torchrun's own, and none of ranks that have lost the one that failed."""
 CHAINED = re.compile(BEFORE + "(?:During handling of the above exception|The above exception was the direct cause)")

@@ -7,7 +7,7 @@ of mpirun go first, and then every event is looked for anywhere in the line, as 
 import math
 import re
 
-from agent.readers.failure_lines import CHAINED, RAISED, cause_in
+from agent.readers.failure_lines import CHAINED, LONGEST, RAISED, cause_in
 
 TAG = re.compile(r"\[(?:[^\s\[\]]+@)?\d+,(\d+)\]<std(?:out|err|diag)>:")
 NAME = re.compile(r"\[([a-z]+ \d+)\] ")
@@ -50,7 +50,7 @@ class RankReader:
             self.list_of = NO_LIST
         if MISSING.search(text):
             self.list_of = self.speaker
-        cause, raised = cause_in(text), RAISED.match(text)
+        cause, raised = cause_in(text), RAISED.match(text, 0, LONGEST)
         self.is_another_error = bool(raised and not cause and not self.is_chained)
         self.is_chained = bool(CHAINED.match(text)) or (self.is_chained and not raised)
         return self.events_in(text) + ([{"event": cause[0], "named": cause[1]}] if cause else [])

@@ -130,7 +130,7 @@ class HealthRules:
 
     @property
     def dead(self):
-        """The rank, or the name of the process, that died first; None where none did."""
+        """The rank, or the name of the process, whose death is known; None where none is."""
         return self.died.get("process", self.died.get("rank"))
 
     def show_life(self, now, node=None):
