@@ -33,10 +33,11 @@ def submitted(output):
 
 def jobs(text):
     """Return the jobs in the table of qstat, in its order, which is that of their submission."""
-    found = []
-    for number, name, *_, user, _, state, queue in rows(text):
-        found.append(Job(number.partition(".")[0], name, user, state, queue))  # Torque's server has its name behind it.
-    return found
+    # Torque's server has its name behind the number.
+    return [
+        Job(number.partition(".")[0], name, user, state, queue)
+        for number, name, *_, user, _, state, queue in rows(text)
+    ]
 
 
 def cluster(text):
@@ -51,10 +52,7 @@ def living(jobs, user):
 
 def queues(text):
     """Return {queue: (its longest walltime in seconds, its most nodes)} of `qstat -q`, None for what it does not limit."""
-    found = {}
-    for row in rows(text):
-        found[row[0]] = seconds(row[3]), int(row[4]) if row[4].isdigit() else None
-    return found
+    return dict((row[0], (seconds(row[3]), int(row[4]) if row[4].isdigit() else None)) for row in rows(text))
 
 
 def nodes(text):

@@ -21,10 +21,8 @@ from agent.nodes.node_facts import LONGEST_LINE, address_of, card_of, name_cards
 
 FLOAT_BYTES = 4
 MARK = "microcluster-preflight "
-"""How the one line begins that every rank prints."""
+"""Prefix of the one line that every rank prints."""
 JOIN_TIMEOUT_S = 60
-MPI_LIBRARY = "libmpi.so.40"
-"""Open MPI 3 and 4."""
 NUMBER_VARIABLE = "MICROCLUSTER_NUMBER"
 """A process's number among all of its role."""
 VERSION_VARIABLE = "MICROCLUSTER_MXNET_VERSION"
@@ -37,18 +35,28 @@ SIDE, UNUSABLE = 8, "microcluster-gpu "
 BUILD_FILE, CUDA_BUILD = "python/platform/build_info.py", r"is_cuda_build\W+True"
 
 
-class MpiWorld:
-    """One rank's place in a world of Open MPI, and a sum over all ranks by its C interface: not every image has a binding for Python."""
-
-    rank_variable = "OMPI_COMM_WORLD_RANK"
+class World:
+    """One rank's place in a world, and a sum over all ranks by what the training will use."""
 
     def versions(self):
-        """Return what has to be the same on every node; mpirun compares its own."""
+        """Return what has to be the same on every node."""
         return {}
 
     def allreduce(self, count):
-        """Return the seconds of the sum of ``count`` floats over all ranks."""
-        mpi = ctypes.CDLL(MPI_LIBRARY, ctypes.RTLD_GLOBAL)
+        """Return the seconds of the sum of ``count`` floats over all ranks; end the rank where the sum is wrong."""
+        seconds, found, wanted = self.summed(count)
+        if found != wanted:
+            sys.exit("the sum over all ranks is {} instead of {}".format(found, wanted))
+        return seconds
+
+
+class MpiWorld(World):
+    """A world of Open MPI, by its C interface: not every image has a binding for Python. mpirun compares its own versions."""
+
+    rank_variable = "OMPI_COMM_WORLD_RANK"
+
+    def summed(self, count):
+        mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)  # Of Open MPI 3 and 4.
         world, floats, add = (
             ctypes.byref(ctypes.c_char.in_dll(mpi, name))
             for name in ("ompi_mpi_comm_world", "ompi_mpi_float", "ompi_mpi_op_sum")
@@ -61,13 +69,11 @@ class MpiWorld:
         mpi.MPI_Allreduce(mine, total, ctypes.c_int(count), floats, add, world)
         seconds = time.monotonic() - began
         mpi.MPI_Finalize()
-        if total[0] != float(os.environ["OMPI_COMM_WORLD_SIZE"]):
-            sys.exit("the sum over all ranks is {} instead of {}".format(total[0], os.environ["OMPI_COMM_WORLD_SIZE"]))
-        return seconds
+        return seconds, total[0], float(os.environ["OMPI_COMM_WORLD_SIZE"])
 
 
-class ParameterServerWorld:
-    """One worker's place at a parameter server of MXNet, and a sum over all workers by way of the servers.
+class ParameterServerWorld(World):
+    """A world of MXNet's workers: the sum is made on the servers and read back.
 
     The import of MXNet turns a server or scheduler into a loop that ends with the last worker, and with it the program. The store gives
     its own numbers after the start; ours follow the nodes.
@@ -76,7 +82,6 @@ class ParameterServerWorld:
     rank_variable = NUMBER_VARIABLE
 
     def versions(self):
-        """Return what has to be the same on every node."""
         import mxnet  # noqa: PLC0415 - not where ranks are started otherwise
 
         wanted = os.environ[VERSION_VARIABLE]
@@ -86,8 +91,7 @@ class ParameterServerWorld:
         found.update((os.path.basename(path), digest(path)) for path in shlex.split(os.environ[DATA_VARIABLE]))
         return found
 
-    def allreduce(self, count):
-        """Return the seconds in which ``count`` floats of every worker are added up on the servers and read back."""
+    def summed(self, count):
         import mxnet  # noqa: PLC0415
 
         store = mxnet.kv.create("dist_sync")
@@ -97,25 +101,20 @@ class ParameterServerWorld:
         store.push(0, ones)
         store.pull(0, out=total)
         found = float(total[count - 1].asscalar())  # Reading the number waits for the store.
-        seconds = time.monotonic() - began
-        if found != store.num_workers:
-            sys.exit("the sum over all workers is {} instead of {}".format(found, store.num_workers))
-        return seconds
+        return time.monotonic() - began, found, store.num_workers
 
 
-class TorchWorld:
-    """One rank's place in a world of torchrun, and a sum over all ranks with the backend that a program gets: NCCL on GPUs, else gloo."""
+class TorchWorld(World):
+    """A world of torchrun, with the backend that a program gets: NCCL on GPUs, else gloo."""
 
     rank_variable = "RANK"
 
     def versions(self):
-        """Return what has to be the same on every node."""
         import torch  # noqa: PLC0415 - not where ranks are started otherwise
 
         return {"torch": torch.__version__, "CUDA": torch.version.cuda}
 
-    def allreduce(self, count):
-        """Return the seconds of the sum of ``count`` floats over all ranks."""
+    def summed(self, count):
         import torch  # noqa: PLC0415
         from torch import distributed  # noqa: PLC0415
 
@@ -130,29 +129,19 @@ class TorchWorld:
         found, wanted = float(total[0]), distributed.get_world_size()  # Reading the number waits for the GPU.
         seconds = time.monotonic() - began
         distributed.destroy_process_group()
-        if found != wanted:
-            sys.exit("the sum over all ranks is {} instead of {}".format(found, wanted))
-        return seconds
+        return seconds, found, wanted
 
 
-class NodeWorld:
-    """One node's place in a world of one process on each, and a count of all at the first node: no framework is known that would sum."""
+class NodeWorld(World):
+    """A world of one process on each node, counted by the first one: no framework is known that would sum."""
 
     rank_variable = "NODE_RANK"
 
-    def versions(self):
-        """Return what has to be the same on every node."""
-        return {}
-
-    def allreduce(self, count):
-        """Return the seconds after which every node has heard from the first one that all of them are there."""
+    def summed(self, count):
         where = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
         nodes, began = int(os.environ["WORLD_SIZE"]), time.monotonic()
-        if os.environ[self.rank_variable] == "0":
-            self.admit(where, nodes)
-        else:
-            self.join(where, nodes)
-        return time.monotonic() - began
+        found = self.admit(where, nodes) if os.environ[self.rank_variable] == "0" else self.join(where)
+        return time.monotonic() - began, found, str(nodes)
 
     def admit(self, where, nodes):
         """Wait for every other node, and tell each how many there are."""
@@ -161,14 +150,13 @@ class NodeWorld:
         for other in others:
             with other:
                 other.sendall(str(nodes).encode())
+        return str(len(others) + 1)
 
-    def join(self, where, nodes):
-        """Connect to the first node, which may still be starting, and compare what it counts."""
+    def join(self, where):
+        """Connect to the first node, which may still be starting; return how many it counts."""
         first = connected(*where, JOIN_TIMEOUT_S)
         with first, first.makefile("rb") as answer:
-            found = answer.read().decode()
-        if found != str(nodes):
-            sys.exit("the first node counts {} nodes instead of {}".format(found or "no", nodes))
+            return answer.read().decode() or "none"
 
 
 WORLDS = {"mpi": MpiWorld, "parameter-server": ParameterServerWorld, "torch": TorchWorld, "node": NodeWorld}

@@ -24,9 +24,9 @@ NAME_VARIABLE = "MICROCLUSTER_PROCESS"
 PR_SET_PDEATHSIG = 1
 """Of prctl: the signal that a process gets when its parent dies."""
 PR_SET_CHILD_SUBREAPER = 36
-"""Of the same: orphans below this process become its children, however they have tried to become somebody else's."""
+"""Option of prctl: orphans below this process become its children, however they have tried to become somebody else's."""
 GRACE_S = 5
-"""For what a rank has left behind: it may be writing still."""
+"""Grace time of the processes that a rank has left behind, which may still write."""
 
 
 def run(words_file, argv):

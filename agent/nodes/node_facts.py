@@ -45,13 +45,6 @@ def interfaces():
     return sorted(name for name in os.listdir("/sys/class/net") if name != "lo")
 
 
-def print_address(interface):
-    """Print the address of a network card; return what to end with."""
-    address = address_or_none(interface)
-    print(address or NO_ADDRESS.format(interface, ", ".join(interfaces())))
-    return 0 if address else 1
-
-
 def address_or_none(interface):
     try:
         return address_of(interface)
@@ -158,10 +151,12 @@ def argv_of(run, limit_s=NVIDIA_SMI_TIMEOUT_S):
 def main(interface, *where):
     """Print the facts, or where nothing but the card is named its address alone."""
     interface = card_of(interface)
+    address = address_or_none(interface)
     if not where:
-        return print_address(interface)
+        print(address or NO_ADDRESS.format(interface, ", ".join(interfaces())))
+        return 0 if address else 1
     folder, data, port, shared, terminals, limit_s, slots, visible = where
-    address, sums = address_or_none(interface), hash_of(os.path.join(data, "SHA256SUMS")) if data else None
+    sums = hash_of(os.path.join(data, "SHA256SUMS")) if data else None
     facts = {
         "address": address,
         "interfaces": interfaces(),

@@ -1,4 +1,4 @@
-"""What a line says of the reason of a failure, whatever program wrote it: the cause, and the path, device, port or host concerned."""
+"""Causes of failures, read from a line of any program: the cause, and the path, device, port or host concerned."""
 
 import re
 
@@ -43,7 +43,7 @@ SIGNS = [
     "daemon",
     "c10d",
 ]
-"""Of each cause a part of a word: most lines have none, and need no more than this look."""
+"""Parts of words, at least one for each cause: most lines have none, and need no more than this look."""
 PATH = re.compile(r"(?<![\w.:/-])/[^\s'\"<>:;,()]+")
 CAUSES = [
     (cause, re.compile(text))
@@ -104,6 +104,15 @@ CAUSES = [
     ]
 ]
 """The first that is found counts. Of room for files, the line's last absolute path is named."""
+
+
+BEFORE = r"(?:\[[^\]]{1,40}\]:? )?"
+RAISED = re.compile(
+    BEFORE + r"(?=[\w.]*(?:Error|Exception)\b(?::|$))(?!.*(?:ChildFailed|[Cc]onnect|[Tt]ime(?:d )?out|Dist))"
+)
+"""The last line of a traceback; not torchrun's own, and none of ranks that have lost the one that failed."""
+CHAINED = re.compile(BEFORE + "(?:During handling of the above exception|The above exception was the direct cause)")
+"""The line between the traceback of an error and that of an error which it has caused."""
 
 
 def cause_in(line):

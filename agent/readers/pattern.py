@@ -8,8 +8,7 @@ from agent.readers import json_lines
 PART, OVERLAP = 10000, 1000
 """Characters of a line that are searched at once: a search may take the square of them."""
 LONGEST_S, MOST_SLOW = 1.0, 3
-"""Of the processor, for one line; and how many lines may take longer until the expression is given up."""
-GIVEN_UP = "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more"
+"""Limit of processor time for one line, and of lines that exceed it; then the expression is given up."""
 # What is written 1,000; a pattern may look for its digits alone, and another for columns with commas between them.
 THOUSANDS = re.compile("(?<![0-9.,_])[1-9][0-9]{0,2}(?:[,_\u00a0\u202f][0-9]{3})+(?![,_]?[0-9])")
 # A number as programs print it: 'tensor(0.5, device='cuda:0')', '12%'; no date, no time of day, no 3/10.
@@ -17,10 +16,6 @@ NUMERAL = re.compile(
     r"""[\s'"=:]*(?:[a-z][\w.]*\(\s*)?([-+]?(?:nan|inf(?:inity)?|\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?![\w.]|[-,:/]\d)""",
     re.I,
 )
-
-
-class TooSlow(Exception):
-    """A search has taken too long."""
 
 
 class Reader(json_lines.Reader):
@@ -40,10 +35,13 @@ class Reader(json_lines.Reader):
         plain = THOUSANDS.sub(lambda found: re.sub(r"\D", "", found.group()), text)
         try:
             return self._found(plain) or (self._found(text) if plain != text else {})
-        except TooSlow:
+        except TimeoutError:
             self.slow += 1
             if self.slow == MOST_SLOW:
-                self.unread("", GIVEN_UP)
+                self.unread(
+                    "",
+                    "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more",
+                )
             return {}
 
     def _found(self, text):
@@ -54,8 +52,10 @@ class Reader(json_lines.Reader):
             found = {}
             for begin in range(0, max(len(text) - OVERLAP, 1), PART - OVERLAP):
                 for match in self.pattern.finditer(text[begin : begin + PART]):
-                    numbers = [(name, numeral(part)) for name, part in match.groupdict().items() if part is not None]
-                    found.update(pair for pair in numbers if pair[1] is not None)
+                    numbers = [
+                        (name, NUMERAL.match(part)) for name, part in match.groupdict().items() if part is not None
+                    ]
+                    found.update((name, float(numeral.group(1))) for name, numeral in numbers if numeral)
                     if None in dict(numbers).values():
                         self.unread(match.group())
             return found
@@ -64,10 +64,4 @@ class Reader(json_lines.Reader):
 
 
 def _too_slow(number, frame):
-    raise TooSlow()
-
-
-def numeral(text):
-    """Return the number that a text begins with, or None."""
-    found = NUMERAL.match(text)
-    return float(found.group(1)) if found else None
+    raise TimeoutError("a search has taken too long")

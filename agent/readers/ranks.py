@@ -1,4 +1,4 @@
-"""What mpirun, Horovod and the system write of ranks and machines, whatever program the ranks run.
+"""Reader of the lines that mpirun, Horovod and the system write of ranks and machines, whatever program the ranks run.
 
 Ranks share one stream: a line of one can land in the middle of another's, NCCL, Horovod and mpirun write in between. So the tags
 of mpirun go first, and then every event is looked for anywhere in the line, as often as it stands there.
@@ -7,7 +7,7 @@ of mpirun go first, and then every event is looked for anywhere in the line, as 
 import math
 import re
 
-from agent.readers.failure_lines import cause_in
+from agent.readers.failure_lines import CHAINED, LONGEST, RAISED, cause_in
 
 TAG = re.compile(r"\[(?:[^\s\[\]]+@)?\d+,(\d+)\]<std(?:out|err|diag)>:")
 NAME = re.compile(r"\[([a-z]+ \d+)\] ")
@@ -15,7 +15,7 @@ NAME = re.compile(r"\[([a-z]+ \d+)\] ")
 COUNT = r"(\d{1,18})"
 NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
 DRAWING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|\x08")
-"""What a program writes for a terminal alone: colors, moves of the cursor, backspaces."""
+"""Control sequences for a terminal: colors, moves of the cursor, backspaces."""
 NO_LIST = -1
 MISSING = re.compile(r"(?:Missing|Stalled) ranks:\s*$")
 MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
@@ -25,7 +25,7 @@ WAITING = re.compile(
     r"One or more (?:tensors were submitted|rank \(marked by)|Stalled (?:ops|ranks):|[Mm]issing ranks|\[ready ranks: [\d, ]+\]|"
     + MISSING_RANK.pattern
 )
-"""What Horovod repeats every minute of a run that stands still."""
+"""Lines that Horovod repeats every minute while a run stands still."""
 
 
 class RankReader:
@@ -34,6 +34,7 @@ class RankReader:
     def __init__(self):
         self.step = self.failed_rank = self.killed_rank = self.speaker = None
         self.waited_for, self.list_of = set(), NO_LIST
+        self.is_another_error = self.is_chained = False
 
     def read(self, line):
         """Return the events of one line in their order, most often none; an event is a dict with the key "event".
@@ -49,7 +50,9 @@ class RankReader:
             self.list_of = NO_LIST
         if MISSING.search(text):
             self.list_of = self.speaker
-        cause = cause_in(text)
+        cause, raised = cause_in(text), RAISED.match(text, 0, LONGEST)
+        self.is_another_error = bool(raised and not cause and not self.is_chained)
+        self.is_chained = bool(CHAINED.match(text)) or (self.is_chained and not raised)
         return self.events_in(text) + ([{"event": cause[0], "named": cause[1]}] if cause else [])
 
     def events_in(self, text):

@@ -7,8 +7,17 @@ Every line of the log is a sign of life, also of the machine whose rank has prin
 
 import errno
 import os
+import signal
 
-from agent.readers.failure_lines import DISK_FULL, LAUNCHER_LOST, SENTENCES, cause_in, sentence
+from agent.readers.failure_lines import (
+    DISK_FULL,
+    HOST_UNKNOWN,
+    LAUNCHER_LOST,
+    PORT_TAKEN,
+    SENTENCES,
+    cause_in,
+    sentence,
+)
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED = "nan", "rank-died", "node-lost", "stalled"
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
@@ -20,7 +29,7 @@ WAITED_FOR = "waited-for"
 SAID = [cause for cause in SENTENCES if cause != LAUNCHER_LOST]
 """Causes that a line of a rank names; where a machine or a rank is lost, its launcher's process is too."""
 ENDING = [NOT_FINITE] + SAID + [NODE_LOST, DRIVE_LOST, RANK_DIED, LAUNCHER_LOST, STALLED]
-"""What ends a run, what explains the others first."""
+"""Causes that end a run; one explains those behind it."""
 
 STALL_GAPS = 5.0
 """A run has stalled when nothing showed life for its limit or for five times the longest of the last gaps between steps."""
@@ -40,22 +49,26 @@ REST_S = UNREAD_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
 CULPRITS = 4
-"""How many ranks a stall names; where more are waited for, it is none of them alone."""
+"""Most ranks that a stall names; where more are waited for, it is none of them alone."""
 CLEAN_STEPS = 5
-"""How many pace lines make the prediction, and how many are compared with it: a median of fewer follows any hiccup."""
+"""Pace lines for the run's own usual pace, and for the newest one: a median of fewer follows any hiccup."""
 PREDICTED_LINES = 3
-"""How many pace lines are compared with a prediction; each of a large model is the mean of a hundred steps."""
+"""Pace lines compared with a prediction; each of a large model is the mean of a hundred steps."""
 OVERDUE = 2.0
 """A line that has not come after so many times the predicted gap is slow, whatever it will say."""
 LOW_DISK_CHECKPOINTS = 3
 LOW_DISK_BYTES = 1 << 30
 FULL_DISK_BYTES = 64 << 20
 SAID_EXPLAINS_S = 120.0
-"""What a rank fails by ends it soon after it has said so, if at all; a program may print or catch the same words."""
+"""A rank fails soon after the line that names its cause; a program may print or catch the same words."""
+CAUGHT = (PORT_TAKEN, HOST_UNKNOWN)
+"""Causes that programs catch and retry: only the last words of the rank that died count."""
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
+"""Signals that no error of a program sends to its own rank."""
 
 
 class HealthRules:
-    """What was observed of one training phase, and what is wrong with it."""
+    """Observations of one training phase, and the rules that judge them."""
 
     def __init__(self, now, spec, expected=None):
         """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""
@@ -67,21 +80,23 @@ class HealthRules:
         self.step = None
         self.waited_for = []
         self.final, self.not_finite = {}, {}
-        self.said = {}
+        self.said, self.died, self.died_at = {}, {}, now
         self.answered, self.heard, self.worked, self.free, self.read = {}, {}, {}, {}, {}
         self.drive_silent = {}
         self.not_copied = ""
 
-    def observe(self, event, now):
-        """Record one event of the log."""
+    def observe(self, event, now, speaker=None):
+        """Record one event of the log; ``speaker`` is the rank or process of its line, where that is known."""
         kind = event["event"]
         if kind in PROGRESS:
             if self.step is not None:  # Start-up takes longer than anything that follows.
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
                 self.longest = max(self.longest, now - self.progressed)
             self.progressed = self.lived = now
-        if kind in SENTENCES or kind == RANK_DIED:
-            self.said[kind] = (now, event["text"] if kind == RANK_DIED else sentence(kind, event["named"]))
+        if kind in SENTENCES:
+            self.said[kind] = (now, sentence(kind, event["named"]), speaker)
+        if kind == RANK_DIED:
+            self.died, self.died_at = event, now
         if kind == WAITED_FOR:
             self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
@@ -95,14 +110,28 @@ class HealthRules:
         if kind == "train":
             self.step, self.waited_for = event["step"], []
             # What says so is a launcher that the program has started itself: ours ends with its first rank.
-            self.said.pop(RANK_DIED, None)
+            self.died = {}
         if kind in ("train", "validation") and "loss" in event:
-            is_number = not isinstance(event["loss"], str)
-            self.not_finite = {} if is_number else dict([(event.get("step"), now)] + list(self.not_finite.items()))
-            if len(self.not_finite) == NAN_STEPS or now - min(self.not_finite.values() or [now]) >= NAN_S:
-                self.final[NOT_FINITE] = "the {} loss stays {}, at step {}".format(kind, event["loss"], self.step)
+            self._observe_loss(event, now)
         if kind == NODE_LOST:
             self.final[kind] = event["text"]
+
+    def _observe_loss(self, event, now):
+        is_number = not isinstance(event["loss"], str)
+        self.not_finite = {} if is_number else dict([(event.get("step"), now)] + list(self.not_finite.items()))
+        if len(self.not_finite) == NAN_STEPS or now - min(self.not_finite.values() or [now]) >= NAN_S:
+            self.final[NOT_FINITE] = "the {} loss stays {}, at step {}".format(event["event"], event["loss"], self.step)
+
+    def observe_error(self, speaker):
+        """Record that an error of another cause was raised: what was caught before it is not the reason of the end."""
+        for cause in CAUGHT:
+            if cause in self.said and self.said[cause][2] == speaker:
+                del self.said[cause]
+
+    @property
+    def dead(self):
+        """The rank, or the name of the process, whose death is known; None where none is."""
+        return self.died.get("process", self.died.get("rank"))
 
     def show_life(self, now, node=None):
         """Record output, of a rank on ``node`` where that is known: not every program says its steps, or says them often."""
@@ -146,7 +175,7 @@ class HealthRules:
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         rules = {
             DISK_FULL: self._full(),
-            RANK_DIED: self._dead(now),
+            RANK_DIED: self.died.get("text") if ended else self._dead(now),
             NODE_LOST: self._lost(now),
             DRIVE_LOST: self._cut_off(now),
             STALLED: self._stalled(now),
@@ -157,9 +186,20 @@ class HealthRules:
             SLOW: self._slow() or self._overdue(now - self.progressed),
             NOT_COPIED: self.not_copied,
         }
-        found = dict((cause, text) for cause, (at, text) in self.said.items() if ended and now - at < SAID_EXPLAINS_S)
+        found = self._said(now) if ended else {}
         found.update((cause, text) for cause, text in rules.items() if text)
         return dict(found, **self.final)
+
+    def _said(self, now):
+        """Return {cause: sentence} of the lines that explain an end now."""
+        killed = self.died.get("signal") in FROM_OUTSIDE
+        return dict(
+            (cause, text)
+            for cause, (at, text, speaker) in self.said.items()
+            if now - at < SAID_EXPLAINS_S
+            and (cause == LAUNCHER_LOST or not killed)
+            and (cause not in CAUGHT or not self.died or speaker in (None, self.dead))
+        )
 
     def _lost(self, now):
         # A line of nobody that is known may be one of its own: torchrun's ranks have no names.
@@ -213,8 +253,8 @@ class HealthRules:
 
     def _dead(self, now):
         """Return the sentence on a rank that died, where the launcher that says so neither ends nor goes on."""
-        at, text = self.said.get(RANK_DIED, (now, ""))
-        return text if now - max(at, self.lived) > max(LOST_S, HUNG_LONGEST * self.longest) else ""
+        silent = now - max(self.died_at, self.lived)
+        return self.died["text"] if self.died and silent > max(LOST_S, HUNG_LONGEST * self.longest) else ""
 
     def _full(self):
         """Return the sentence on a disk of which a rank has said that it is full, where a node's disk is."""
@@ -292,17 +332,6 @@ def drive_lost(reasons):
     )
 
 
-def is_full(error):
-    """Return whether an error says that a disk takes no more."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def could_not_write(error):
-    """Return the failure of the launcher's own writing, by the error and its path."""
-    cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
-    return Failed(cause, "the launcher could not write: " + str(error))
-
-
 def step_failed(usual, what, code, lines):
     """Return the failure of a step before the training, by the cause that a line names; its last line is the reason."""
     text = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
@@ -334,9 +363,10 @@ class Stopped(BaseException):
 
 
 def explained(error):
-    """Return what a run ended with as a failure; an error of our own is one too."""
+    """Return what a run ended with as a failure; an error of our own is one too, and a disk that takes no more has its own cause."""
     if isinstance(error, Failed):
         return error
-    if is_full(error):
-        return could_not_write(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        cause = cause_of([os.strerror(error.errno) + ": " + str(error.filename)], DISK_FULL)
+        return Failed(cause, "the launcher could not write: " + str(error))
     return Failed("supervisor-failed", "the supervisor failed: " + repr(error))

@@ -23,10 +23,9 @@ from agent.supervise.processes import end_all, run_all
 LAST_LINES, LINE_SHOWN = 20, 1000
 PASSES_S = 120
 PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-"""What a launcher that is short of memory or processes for a moment answers to a new process."""
+"""Errors of a new process while the launcher is short of memory or processes for a moment."""
 DRIVE_ANSWERS_S = 300
-"""Of which another machine may take a minute to see the last checkpoint there, asked more than once."""
-DRIVE_HANGS = "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
+"""Another machine may take a minute to see the last checkpoint there, and is asked more than once."""
 
 
 def train(run, processes):
@@ -37,12 +36,15 @@ def train(run, processes):
         except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
             end_all(run)
             raise
+    is_named = bool(monitor.verdict or monitor.rules.died)
+    if code and not is_named:
+        monitor.read_exit_notes()
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
     # Where a rank has died, the launchers of other nodes may say that they lost its own, as torchrun's do.
-    if code and (not verdict or verdict[0] == LAUNCHER_LOST):
-        verdict = monitor.silent() or monitor.read_exit_notes() or verdict
+    if code and not is_named and (not verdict or verdict[0] in (health_rules.RANK_DIED, LAUNCHER_LOST)):
+        verdict = monitor.silent() or verdict
     if code or verdict:
         end_all(run)
     if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
@@ -65,8 +67,7 @@ class Monitor:
         self.run, self.reader = run, reader_of(run.spec)
         self.reader.earlier = [event for event in event_summary.read(run.folder)[1] if isinstance(event, dict)]
         self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
-        self.verdict = self.dead = None
-        self.killed = False
+        self.verdict = None
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
         self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
@@ -97,7 +98,9 @@ class Monitor:
         """
         self.copying.join(DRIVE_ANSWERS_S if self.run.spec.shared else None)
         if self.copying.is_alive():
-            self.rules.not_copied = DRIVE_HANGS.format(DRIVE_ANSWERS_S)
+            self.rules.not_copied = (
+                "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
+            ).format(DRIVE_ANSWERS_S)
 
     def observe(self, line):
         """Record one line of the log, and write down its events."""
@@ -112,8 +115,10 @@ class Monitor:
             if not line.endswith("\r") and self.reader.explains(line):
                 self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
+            if self.reader.is_another_error:
+                self.rules.observe_error(speaker)
             for event in events:
-                self.rules.observe(event, time.monotonic())
+                self.rules.observe(event, time.monotonic(), speaker)
             ends = self.rules.final
         if ends:
             self.call.set()
@@ -133,17 +138,24 @@ class Monitor:
     def ended_before_a_step(self):
         """Whether a program went on from a checkpoint that only it can check, and gave up by itself before its first step."""
         early = self.rules.step is None and time.monotonic() - self.began < resume.LOADS_S
-        return early and not self.killed and self.run.resumed is not None and not self.run.checkpoints.is_read_back
+        return (
+            early
+            and "signal" not in self.rules.died
+            and self.run.resumed is not None
+            and not self.run.checkpoints.is_read_back
+        )
 
     def silent(self):
         """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
-        lost = sorted(name for name, facts in sampled(self.run) if facts is None)
-        if not lost:
-            return None
-        return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
+        lost = " and ".join(sorted(name for name, facts in sampled(self.run) if facts is None))
+        return (
+            (health_rules.NODE_LOST, lost + " does not answer, and the ranks have ended", self.lines())
+            if lost
+            else None
+        )
 
     def drive_lost(self):
         """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
@@ -151,17 +163,15 @@ class Monitor:
         return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
 
     def read_exit_notes(self):
-        """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
-
-        mpirun has nothing to say of it when it crashes over a rank's death itself.
-        """
-        notes = self._first_notes(told=False)
-        if not notes:
-            return None
-        events = [self._explained(dict(note, event=health_rules.RANK_DIED), name) for name, note in reversed(notes)]
-        text = "; at about the same time ".join(event["text"] for event in reversed(events))
-        self.run.emit(dict(events[-1], text=text))
-        return health_rules.RANK_DIED, text, self.lines(health_rules.RANK_DIED)
+        """Record the rank whose end its machine has noted first: mpirun does not name it when it crashes over the death itself."""
+        events = [
+            self._explained(dict(note, event=health_rules.RANK_DIED), name)
+            for name, note in self._first_notes(told=False)
+        ]
+        if events:
+            first = dict(events[0], text="; at about the same time ".join(event["text"] for event in events))
+            self.rules.observe(first, time.monotonic())
+            self.run.emit(first)
 
     def told_to_end(self):
         """Return (cause, sentence, lines) when a rank that ended well was told to end, which was not us, else None.
@@ -205,8 +215,6 @@ class Monitor:
         if event["event"] == health_rules.RANK_DIED:
             node = node or self._node_with(event.get("process", event.get("rank")))
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
-            self.dead = event.get("process", event.get("rank"))
-            self.killed = "signal" in event
             return dict(event, node=node, text="{} on {} ended with {}".format(who_is(event), node, how))
         if event["event"] == health_rules.NODE_LOST:
             node = self.run.name_of(event["node"])
@@ -221,8 +229,8 @@ class Monitor:
 
     def lines(self, cause=None):
         """Return the lines that matter: those of the rank that died where its end is explained, else the last ones of the first speaker."""
-        of_dead = self.dead is not None and cause in health_rules.SAID + [health_rules.RANK_DIED]
-        found = self.last_lines.get(self.dead if of_dead else 0) or self.last_lines.get(None)
+        of_dead = self.rules.died and cause in health_rules.SAID + [health_rules.RANK_DIED]
+        found = self.last_lines.get(self.rules.dead if of_dead else 0) or self.last_lines.get(None)
         return list(found or next(iter(self.last_lines.values()), []))
 
     def _look_on(self):
@@ -259,13 +267,11 @@ class Monitor:
 
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
-        if health_rules.is_full(error):
-            self.verdict = health_rules.could_not_write(error).args[:2] + ([],)
-        elif passes(error) and for_s < PASSES_S:
+        if passes(error) and for_s < PASSES_S:
             with self.lock:
                 self.rules.pause(time.monotonic())
         else:
-            self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
+            self.verdict = health_rules.explained(error).args[:2] + ([],)
 
     def _look(self):
         now = time.monotonic()

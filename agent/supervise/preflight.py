@@ -27,7 +27,7 @@ LINKS_TIMEOUT_S = 25
 TOGETHER_TIMEOUT_S = 300
 """An allreduce of the larger model takes some ten seconds at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
 TIMED_OUT = (124, 137)
-"""What `timeout` ends with, the second where it had to kill."""
+"""Exit codes of `timeout`, the second where it had to kill."""
 NOT_TOGETHER = (
     "was not over after {} s; ssh works between all machines, so see that they reach each other on every port of {}"
 )

@@ -14,7 +14,7 @@ from agent.supervise.output_lines import follow
 WAITING_READS = 16
 END_TIMEOUT_S = 30
 LAST_LINES_TIMEOUT_S = 15
-"""For the output of processes that were ended; on a disk that hangs none may come."""
+"""Limit for the output of processes that were ended; on a disk that hangs none may come."""
 
 
 def run_all(run, processes, each_line):

@@ -23,7 +23,7 @@ ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
 TAKE_IN, HAND_TIMEOUT_S = 'cat > "$0.new" && mv -f "$0.new" "$0"', 120
 BALLAST_BYTES = 1 << 20
-"""What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
+"""Reserve on the disk: with it a run can still say that the disk is full."""
 MEETING_PORTS = 8000  # From the run's first one on; from 32768 on the system gives ports away.
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
 """Starts words in a folder, with the programs of an environment before those of the machine."""

@@ -113,7 +113,7 @@ class Cluster(ClusterSection):
 
     @property
     def counted(self) -> str:
-        """What counts instead of money."""
+        """Unit that counts instead of money."""
         most = f"at most {self.nodes} x {self.walltime} for each submission"
         return f"a queue sells nothing; the receipt counts node hours, {most}"
 

@@ -57,7 +57,7 @@ class Owner:
 
     @property
     def bearing(self) -> Bearing:
-        """What all that the stack rents bears."""
+        """Mark of all that the stack rents."""
         return Bearing(self.label, self.mark)
 
 
@@ -81,9 +81,9 @@ class Stack:
     texts: tuple[SourceFile, ...] = ()
     """The user's own program, after `with_files`."""
     trainer: str | None = None
-    """What trains in the local training image; None in every other one."""
+    """Trainer in the local training image; None in every other one."""
     guard: Guard | None = None
-    """When the rental must be over; None where the stack file does not say."""
+    """Limits of the rental; None where the stack file does not say."""
 
     @property
     def local_image(self) -> str | None:

@@ -1,4 +1,4 @@
-"""What is wrong with the keys and values of a stack file, in sentences: unknown keys, missing ones, and values that are not allowed."""
+"""Problems of the keys and values of a stack file, in sentences: unknown keys, missing ones, and values that are not allowed."""
 
 import difflib
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ def sentence(error: Any, file: type[StackFile]) -> str:
     path, value, fields = "/".join(location), error.get("input"), _fields_at(file, location[:-1])
     if error["type"] == "extra_forbidden":
         return unknown_key(path, location[-1], list(fields))
+    field = fields.get("".join(location[-1:]))
+    example = field.examples[0] if field and field.examples else ""
     if error["type"] == "missing":
-        field = fields.get(location[-1])
-        return f"{path}: is required" + (f"; for example {field.examples[0]}" if field and field.examples else "")
+        return f"{path}: is required" + (f"; for example {example}" if example else "")
     if error["type"] == "value_error":
         return f"{path}: {error['ctx']['error']}"
     if error["type"] == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
-        field = fields.get(location[-1])
-        quoted = field.examples[0] if field and field.examples else f"'{value}'"
+        quoted = example or f"'{value}'"
         return f"{path}: {shown(value)} is a number, and a text is wanted; write it in quotes, for example {quoted}"
     return f"{path}: {shown(value)} {error['msg'].replace('Input should be', 'should be')}"
 

@@ -15,8 +15,6 @@ from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
 ROLE = "rank"
 NODE = "{microcluster:node}"
-IN_FOLDER = 'cd "$0" && exec "$@"'
-"""What another node is told by ssh starts in a home."""
 
 
 class Job(OwnProgram):
@@ -41,7 +39,7 @@ class Job(OwnProgram):
         plan, program = self.decided(world, self.command, self.command, places)
         meeting = {"MASTER_ADDR": first, "MASTER_PORT": spec.PORT, "WORLD_SIZE": nodes}
         common = {**environment(world), **meeting}
-        start = ("sh", "-c", IN_FOLDER, plan.program_folder)
+        start = ("sh", "-c", 'cd "$0" && exec "$@"', plan.program_folder)  # By ssh it would start in a home.
         started = {}
         for name, command in commands(world, program, "node").items():
             started[name] = []

@@ -1,4 +1,4 @@
-"""How mpirun starts a program on every slot, held to the private network: its words and options."""
+"""Words and options of mpirun: a program on every slot, held to the private network."""
 
 from collections.abc import Mapping
 

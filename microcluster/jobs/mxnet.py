@@ -23,11 +23,11 @@ from microcluster.jobs.ranks import commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
-"""Of the log and of the checkpoints, where the program writes them as MXNet does."""
+"""Format of log and checkpoints, where the program writes them as MXNet does."""
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
 GPUS = "{microcluster:gpus}"
 EXAMPLE = "--network"
-"""What every one of MXNet's image-classification examples is given."""
+"""An argument of every one of MXNet's image-classification examples."""
 DATA = ("--data-train", "--data-val")
 """The arguments of MXNet's own examples whose files the preflight compares."""
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -35,7 +35,6 @@ USUAL_VERSION = "1.9.1"
 COMPRESSION_UNTIL = (1, 6, 0)
 COMPRESSES = re.compile(r"--gc-type[ =]+2bit\b")
 TOGETHER = re.compile(r"--kv-store[ =]+dist_")
-STOP_FILE_VARIABLE = "MICROCLUSTER_STOP_FILE"
 METRICS = (
     Metric("accuracy", "accuracy", note="of an epoch's own batches, on the first worker"),
     Metric("validation_accuracy", "validation accuracy", note="on the first worker's share"),
@@ -131,7 +130,7 @@ class Job(OwnScript):
             "DMLC_NUM_WORKER": str(len(places[WORKER])),
             VERSION_VARIABLE: self.mxnet_version,
             DATA_VARIABLE: shlex.join(value for name, value in pairwise(arguments) if name in DATA),
-            STOP_FILE_VARIABLE: f"{world.path}/{STOP_FILE}",
+            "MICROCLUSTER_STOP_FILE": f"{world.path}/{STOP_FILE}",
             **variables,
         }
         made = []

@@ -65,9 +65,9 @@ TAKEN = re.compile(
     r"NODE_RANK|(NCCL|GLOO|TP)_SOCKET_IFNAME|OMPI_COMM_WORLD_.*|"
     r"DMLC_(ROLE|PS_ROOT_URI|PS_ROOT_PORT|NUM_SERVER|NUM_WORKER|NODE_HOST)|WANDB_(MODE|DIR|RUN_ID|RESUME)"
 )
-"""What finds the programs and places the ranks; another value would break the run or be ignored."""
+"""Variables that find the programs and place the ranks; another value would break the run or be ignored."""
 REPEATED_TWICE = re.compile(r"\((?:\?:|\?P<\w+>)?(?:\\.|\[[^\]]+\]|[^\\()\[])[+*]\)[+*]")
-"""What is repeated already, repeated as a whole: each further character of a line doubles the time of a search."""
+"""A repetition inside a repetition: each further character of a line doubles the time of a search."""
 WANDB_KEY, WANDB_FOLDER = "WANDB_API_KEY", "wandb"
 """The key of Weights & Biases, and what its package makes in the folder that it is given."""
 WANDB = re.compile(r"wandb(\[.*\])?==")
@@ -263,9 +263,8 @@ class OwnProgram(Section):
             line: the program's words; a first word ``python`` is the interpreter that job.python names.
             places: what is filled in beside ``{logdir}`` and ``{maxSteps}``, by name.
         """
-        python = "python"
-        if world.image and self.python:  # On a machine it is the one of the run's own environment.
-            python = self.python
+        # On a machine it is the one of the run's own environment.
+        python = (world.image and self.python) or "python"
         places = {"logdir": world.logdir, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
@@ -295,7 +294,7 @@ class OwnProgram(Section):
             artifacts=(WANDB_FOLDER,),
             secrets=(WANDB_KEY,) if tracks else (),
             not_shown=self._not_shown(),
-            make_environment=None if world.image else self._make_environment(world),
+            make_environment=None if world.image else ("sh", "-c", self._environment_script(world)),
         )
         return plan, program
 
@@ -312,11 +311,10 @@ class OwnProgram(Section):
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
 
-    def _make_environment(self, world: World) -> Argv:
-        """Return what brings the same to a machine without containers."""
+    def _environment_script(self, world: World) -> str:
+        """Bring the same to a machine without containers."""
         folder = f"{world.path}/{ENVIRONMENT}"
-        script = render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(world))
-        return ("sh", "-c", script)
+        return render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(world))
 
     def _imports(self, world: World, program: Program, command: Argv) -> Argv:
         """Return what looks for the script's imports by the program's interpreter; nothing for a program that is no script."""

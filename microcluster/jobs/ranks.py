@@ -1,4 +1,4 @@
-"""What every rank runs, whatever starts it, in the training and in the preflight."""
+"""The program of the ranks, in the training and in the preflight, whatever starts it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from microcluster.jobs.run_plan import DEFAULT_MODEL_BYTES, Argv, World
 
 @dataclass(frozen=True)
 class Program:
-    """What every rank runs.
+    """The program that every rank runs.
 
     Attributes:
         words, resumed: in the training, from the beginning and from the newest checkpoint.

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 DEFAULT_MODEL_BYTES = 64_000_000
-"""What the preflight adds up for a model of unknown size."""
+"""Bytes that the preflight adds up for a model of unknown size."""
 MEETING_PORT = 20000
 """Below 32768, from where on a system gives ports away for connections."""
 Argv = tuple[str, ...]
@@ -22,7 +22,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class World:
-    """Where a run is: its ranks' private addresses in their order, slots on each, the network card or network between them, and its folder.
+    """Place of a run: its ranks' private addresses in their order, slots on each, the network card or network between them, and its folder.
 
     Attributes:
         path: the run's folder, on every host; the program's checkpoints belong into ``logdir``.

@@ -24,11 +24,11 @@ from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import Argv, DataPlan, Plan, World
 
 WATCH_EVERY_S = 5
-"""How often the supervisor looks for checkpoints and alarms."""
+"""Interval of the supervisor's look for checkpoints and alarms."""
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
 STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words")
-"""What the staging program knows of the plan of the data, by the plan's own names."""
+"""Fields of the data's plan that the staging program reads."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
 HASH_DIGITS = 12
@@ -57,7 +57,7 @@ class RunFolder:
 
     @property
     def shared(self) -> str | None:
-        """Where the checkpoints lie on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it.
+        """The folder of the checkpoints on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it.
 
         Before a queue all nodes see the run's folder itself.
         """
@@ -68,7 +68,7 @@ class RunFolder:
 
     @property
     def word_files(self) -> tuple[str, ...]:
-        """Where the run's word stands: as long as one of them is there, the run goes on under it."""
+        """Files with the run's word: as long as one of them is there, the run goes on under it."""
         on_drive = (f"{self.shared}.word",) if self.facts.shared_mount else ()
         return (f"{self.path}/word", *on_drive)
 
@@ -106,9 +106,10 @@ class RunFolder:
         known = {**vars(facts), **vars(expected), **vars(job), **vars(plan)}
         values = {name: known[name] for name in spec.FIELDS if name in known}
         gpu, machine_type = GPUS.get(facts.gpu or "", NO_GPU), (facts.flavor or "").partition("x")[0]
-        values |= {"gpu_memory_gb": LARGER.get(machine_type, gpu.memory_gb), "driver": int(gpu.driver)}
         addresses = _addresses(facts)
         values |= {
+            "gpu_memory_gb": LARGER.get(machine_type, gpu.memory_gb),
+            "driver": int(gpu.driver),
             "predicted_s": expected.seconds,
             "addresses": addresses,
             "ranks": plan.ranks or [address for address in addresses for _ in range(facts.slots)],
@@ -116,20 +117,12 @@ class RunFolder:
             "images": self.image_ids or [""] * len(facts.hosts),
             "ssh": self._ssh,
             "shared": self.shared,
-        }
-        values |= {
             "runtime": "host",
             "environment": f"{self.path}/{ENVIRONMENT}",
             "image": "none",
             "probe_port": SSH_PORT - 1,
-        }
-        if container:
-            values |= {"runtime": "container", "environment": None, "image": container.image}
-            values |= {"container": container.name, "probe_port": container.ssh_port - 1}
-        values |= {"data": None, "stage": ()}
-        if plan.data:
-            values |= {"data": plan.data.folder, "stage": self._stage()}
-        values |= {
+            "data": None,
+            "stage": (),
             "word": self.word,
             "files": list(plan.files),
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.checkpoint_bytes,
@@ -137,6 +130,11 @@ class RunFolder:
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
         }
+        if container:
+            values |= {"runtime": "container", "environment": None, "image": container.image}
+            values |= {"container": container.name, "probe_port": container.ssh_port - 1}
+        if plan.data:
+            values |= {"data": plan.data.folder, "stage": self._stage()}
         return to_jsonable_python(values)
 
     @property

@@ -24,7 +24,6 @@ QUICK_S = 60
 ACCOUNT_TYPES = tuple(f"{name}:index:" for name in ACCOUNTS)
 """Prefixes of the types of the accounts' resources."""
 LEDGERS = tuple(f"{each}Ledger" for each in ACCOUNT_TYPES)
-CREATING = "creating"
 
 
 class BrokenStateError(Exception):
@@ -161,7 +160,7 @@ def parse(content: bytes) -> Snapshot:
         held = [_held(each) for each in resources]
         outputs = next((each.get("outputs") or {} for each in resources if each["type"] == pulumi.STACK), {})
         ledgers = [each.get("outputs") or {} for each in resources if each["type"] in LEDGERS]
-        pending = [_held(each["resource"]) for each in under_way if each["type"] == CREATING]
+        pending = [_held(each["resource"]) for each in under_way if each["type"] == "creating"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenStateError(f"it is no Pulumi state ({type(error).__name__}: {error})") from error
     known = {each.name for each in held}

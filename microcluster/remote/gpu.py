@@ -1,4 +1,4 @@
-"""What a machine needs for containers on its GPUs: all that is missing named together, and installed on Ubuntu 18.04."""
+"""Requirements of a machine for containers on its GPUs: all that is missing named together, and installed on Ubuntu 18.04."""
 
 import re
 from dataclasses import dataclass, fields
@@ -41,7 +41,7 @@ KEY_REFUSED = 43
 
 @dataclass(frozen=True)
 class Provided:
-    """What a machine has; an empty text for a missing part."""
+    """Parts that a machine has; an empty text for a missing one."""
 
     system: str
     python: str

@@ -48,7 +48,6 @@ SLOWEST_BYTES_S, SLOWEST_OVER_S = 1000, 60.0
 PIECES = '[ -f "$1" ] || exit 66; tail -c "+$2" <"$1" | head -c "$3"'
 NO_FILE = 66
 LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
-APPEND = 'cat >>"$1"'
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
 """Without a question; sshd's variable says from where we log in."""
@@ -166,11 +165,11 @@ class Host:
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         if max(len(out), len(errors)) > answer_bytes:
             raise self._too_long(argv, answer_bytes)
-        if code == NO_EXIT_CODE and time.monotonic() - began >= timeout_s:
-            raise self._late(argv[0], timeout_s)
         if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
             last = printable(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
-            raise self._lost(doing, f"it ended without an exit code{f' ({last})' if last else ''}")
+            is_late = time.monotonic() - began >= timeout_s
+            why = f"no answer after {timeout_s} s" if is_late else "it ended without an exit code"
+            raise self._lost(doing, why + (f" ({last})" if last else ""))
         completed = Completed(code, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
@@ -252,7 +251,7 @@ class Host:
         """
         doing = f"sending {local} to {self}"
         there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
-        argv = ("sh", "-c", APPEND, "append", path)
+        argv = ("sh", "-c", 'cat >>"$1"', "append", path)
         with local.open("rb") as content, self._session(argv, doing) as channel:
             content.seek(there)
             yield there
@@ -292,15 +291,11 @@ class Host:
             raise CommandError(str(self), argv, Completed(code, "", said.decode("utf-8", "replace")))
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
-        """Close the connection and return what became of it, as an error."""
+        """Close the connection, which may be dead, and return what became of it, as an error; the next command makes a new one."""
         self._disconnect()
         return UnreachableError(
             f"{doing}: {why}. Check the machine and the network (fab status), then run the same command again."
         )
-
-    def _late(self, command: str, limit_s: float | None) -> UnreachableError:
-        self._disconnect()  # The connection may be dead; the next command makes a new one.
-        return UnreachableError(f"running `{command}` on {self}: no answer after {limit_s} s.")
 
     def close(self) -> None:
         self._disconnect()

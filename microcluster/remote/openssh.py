@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
-from functools import cache, cached_property
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from core.home import PRIVATE_DIR, Home
@@ -20,7 +20,7 @@ from core.plain_text import printable
 from microcluster.jobs import cluster_facts
 from microcluster.remote.connection import known_name
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
-from microcluster.remote.host import NO_EXIT_CODE, Host
+from microcluster.remote.host import COMMAND_TIMEOUT_S, NO_EXIT_CODE, Host
 
 SSH = shlex.split("""ssh -F /dev/null -o IdentitiesOnly=yes -o IdentityAgent=none -o GlobalKnownHostsFile=/dev/null
 -o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o ServerAliveCountMax=4""")
@@ -37,6 +37,8 @@ FAILURES = {
     ),
 }
 """Messages of ssh after which trying again does not help. A socket's path has at most 90 characters."""
+SESSIONS = 10
+"""Commands at once over a connection: sshd refuses one more (MaxSessions)."""
 READ_TIMEOUT_S, LOGIN_TIMEOUT_S, CLOSE_TIMEOUT_S = 30.0, 60.0, 10.0
 WORDS_BYTES, WORDS_LINES, WORDS_CHARACTERS = 1 << 16, 3, 500
 KEYWORD = re.compile(r"^[ \t]*(host|proxyjump|proxycommand)[ \t=]+(.+)$", re.IGNORECASE | re.MULTILINE)
@@ -89,6 +91,18 @@ class NamedHost(Host):
     def shown_key(self) -> str:
         raise RemoteError(f"The host keys of {self} are those that ssh knows. To add one, log in once: {self._by_hand}")
 
+    @contextlib.contextmanager
+    def _session(self, argv: Sequence[str], doing: str) -> Iterator["Session"]:
+        self.connect()
+        waiting = self._connection.sessions
+        if not waiting.acquire(timeout=COMMAND_TIMEOUT_S):
+            raise UnreachableError(f"{doing}: {SESSIONS} other commands take too long. Run the same command again.")
+        try:
+            with super()._session(argv, doing) as session:
+                yield session
+        finally:
+            waiting.release()
+
     @property
     def _by_hand(self) -> str:
         return shlex.join((*self.argv, self.facts.name))
@@ -126,6 +140,7 @@ class Master:
         folder = Home.of().root / "ssh"
         folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         self.path, self.transport, self.lock = str(folder / secrets.token_hex(4)), self, threading.Lock()
+        self.sessions = threading.BoundedSemaphore(SESSIONS)
         self._commands: weakref.WeakSet[Session] = weakref.WeakSet()
         atexit.register(self.close)
 
@@ -161,7 +176,7 @@ class Session:
         self._ends, self._far_ends = zip(*(socket.socketpair() for _ in range(3)), strict=True)
         self._stdin, stdout, stderr = self._ends
         self.sendall, self.recv, self.recv_stderr = self._stdin.sendall, stdout.recv, stderr.recv
-        self.settimeout = stdout.settimeout
+        self.settimeout, self.shutdown_write = stdout.settimeout, partial(self._stdin.shutdown, socket.SHUT_WR)
 
     def exec_command(self, line: bytes) -> None:
         streams = dict(zip(("stdin", "stdout", "stderr"), self._far_ends, strict=True))
@@ -170,9 +185,6 @@ class Session:
         self._commands.add(self)
         for end in self._far_ends:
             end.close()
-
-    def shutdown_write(self) -> None:
-        self._stdin.shutdown(socket.SHUT_WR)
 
     def recv_exit_status(self) -> int:
         code = self._process.wait()

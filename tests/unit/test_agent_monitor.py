@@ -233,7 +233,7 @@ def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder
 
     monkeypatch.setattr(health_rules.HealthRules, "_lost", breaks)
     found = trained("*** Global step 10: ***     Train loss: 4.0 ")
-    assert found[:2] == ("supervisor-failed", "watching the run failed: KeyError('free_bytes')")
+    assert found[:2] == ("supervisor-failed", "the supervisor failed: KeyError('free_bytes')")
     assert end_run(folder)["ended"] == 0
 
 
@@ -285,6 +285,44 @@ def test_a_full_shared_memory_is_not_called_a_full_disk(monitor):
     cause, why, shown = judged(monitor, said, "  Process name: [[3,1],2]", "  Exit code:    1")
     assert (cause, why) == ("shared-memory-full", "no space is left in shared memory (/dev/shm)")
     assert shown == [said], "the lines of the rank that died"
+
+
+NO_NAME = "socket.gaierror: [Errno -3] Temporary failure in name resolution"
+TAKEN = "OSError: [Errno 98] Address already in use"
+
+
+@pytest.mark.parametrize("caught", [NO_NAME, TAKEN, "CUDA out of memory: a smaller batch is tried"])
+def test_a_signal_from_outside_is_no_error_that_was_caught(monitor, caught):
+    killed = "mpirun noticed that process rank 2 with PID 77 on node 10.0.0.1 exited on signal 9 (Killed)."
+    assert judged(monitor, f"[1,2]<stderr>:{caught}", killed)[0] == "rank-died"
+
+
+def test_a_signal_that_only_the_machine_noted_is_no_error_that_was_caught(folder, trained):
+    (folder / "ended-10.0.0.1").write_text(json.dumps({"rank": 2, "signal": 9, "t": 1.0}) + "\n")
+    assert trained(NO_NAME, then="exit 1")[:2] == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
+
+
+def test_a_port_that_another_rank_tried_again_is_not_why_a_rank_died(monitor):
+    died = ("  Process name: [[3,1],2]", "  Exit code:    1")
+    assert judged(monitor, f"[1,0]<stderr>:{TAKEN}", *died)[0] == "rank-died"
+
+
+@pytest.mark.parametrize(
+    ("between", "cause"),
+    [
+        ("", "rank-died"),
+        ("During handling of the above exception, another exception occurred:", "host-unknown"),
+    ],
+)
+def test_an_error_that_was_caught_explains_only_the_one_that_it_causes(monitor, between, cause):
+    words = (NO_NAME, between, "Traceback (most recent call last):", "ValueError: no such model")
+    died = ("  Process name: [[3,1],2]", "  Exit code:    1")
+    assert judged(monitor, *(f"[1,2]<stderr>:{word}" for word in words), *died)[0] == cause
+
+
+def test_what_other_ranks_lose_does_not_hide_a_port_that_is_taken(trained):
+    others = ("torch.distributed.DistNetworkError: failed to connect", "errors.ChildFailedError: ")
+    assert trained(TAKEN, *others, then="exit 1")[0] == "port-taken"
 
 
 def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):

@@ -16,6 +16,7 @@ from microcluster.remote import openssh
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import wait_for_ssh
 from microcluster.remote.openssh import ssh_argv
+from microcluster.remote.parallel import on_all
 from microcluster.remote.steps import open_hosts
 from providers.pbs.account import account_of
 from tests.hostile.machine import _greet
@@ -189,6 +190,22 @@ def test_a_process_has_one_connection_to_a_host_and_none_afterwards(site, server
     assert (socket.exists(), socket.parent.stat().st_mode & 0o777) == (True, 0o700)
     host._disconnect()
     assert not socket.exists()
+
+
+def test_a_connection_carries_no_more_commands_at_once_than_sshd_takes(site, served):
+    running, most = [], []
+
+    def waits(channel, command):
+        running.append(command)
+        most.append(len(running))
+        time.sleep(0.5)
+        running.remove(command)
+        channel.send_exit_status(0)
+        channel.close()
+
+    host = site(port=served(run=waits).port)
+    assert len(on_all([host] * 14, lambda each: each.run(("true",)))) == 14
+    assert max(most) == 10
 
 
 def test_a_login_hosts_key_is_the_persons_own_to_trust(site):
