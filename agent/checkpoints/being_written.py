@@ -1,7 +1,7 @@
 """List the files below a folder, and whether each is written to its end; also sent alone, on standard input.
 
 Argument: the folder. Prints {name below it: [bytes, second of the last write, seconds since then, whether it is a link that leads nowhere]}
-as JSON; the seconds are null while a process has the file open to write to it.
+as JSON; the seconds are null while a process has the file open to write to it, and the last one is null of a link to a folder elsewhere.
 """
 
 import glob
@@ -40,8 +40,14 @@ def listed(folder):
                 files[os.path.relpath(path, folder)] = found
     writing, now = set(being_written(files)), time.time()
     ages = dict((name, None if name in writing else abs(now - file.st_mtime)) for name, file in files.items())
-    nowhere = set(name for name in files if not os.path.exists(os.path.join(folder, name)))
-    return dict((name, [files[name].st_size, int(files[name].st_mtime), ages[name], name in nowhere]) for name in files)
+    rows = dict((name, [file.st_size, int(file.st_mtime), ages[name]]) for name, file in files.items())
+    return dict((name, row + [leads_nowhere(os.path.join(folder, name), folder)]) for name, row in rows.items())
+
+
+def leads_nowhere(path, folder):
+    """Return whether there is nothing at a path; None of a folder that is not below this one."""
+    is_elsewhere = os.path.isdir(path) and not os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
+    return None if is_elsewhere else not os.path.exists(path)
 
 
 if __name__ == "__main__":

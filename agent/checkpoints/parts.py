@@ -50,7 +50,7 @@ def gather(run, kept, *nodes):
         gathered = {} if kept == OVER else read_json(os.path.join(run, GATHERED))
         for node in nodes:
             try:
-                there = listed(run, node)
+                there = listed(run, node, checkpoints)
                 checkpoints.found()
                 if kept != OVER:
                     forget(checkpoints, gathered, node, there, int(kept))
@@ -137,7 +137,8 @@ def bring(run, node, names, there, target):
 
 def give(run, node):
     """Let the log folder of a node hold what it needs and of what else is known here nothing; what is the same there is not sent again."""
-    there, checkpoints = listed(run, node), checkpoints_in(run)
+    checkpoints = checkpoints_in(run)
+    there = listed(run, node, checkpoints)
     with open(os.path.join(run, NEEDED)) as file:
         names, known = json.load(file)
     logdir, others = os.path.join(run, "logdir"), set(there).difference(names)
@@ -162,9 +163,19 @@ def same(path):
     return [found.st_size, int(found.st_mtime)] if found else []
 
 
-def listed(run, node):
-    """Return what lies in a node's log folder, see `agent.checkpoints.being_written`; the node need not have this program yet."""
-    argv = ["python", "-", os.path.join(run, "logdir")]
+def listed(run, node, checkpoints):
+    """Return what lies in a node's log folder, with what a link to a checkpoint's folder elsewhere leads to."""
+    there = listed_below(run, node, "logdir")
+    for name in [name for name in there if there[name][3] is None and checkpoints.part_of(name)]:
+        below = listed_below(run, node, os.path.join("logdir", name))
+        there.update((os.path.join(name, file), row) for file, row in below.items())
+        del there[name]
+    return there
+
+
+def listed_below(run, node, folder):
+    """Return what `agent.checkpoints.being_written` lists of a node; the node need not have this program yet."""
+    argv = ["python", "-", os.path.join(run, folder)]
     return json.loads(ask(run, node, "list", argv, text(inspect.getsource(being_written))).splitlines()[-1])
 
 
