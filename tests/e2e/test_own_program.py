@@ -72,8 +72,11 @@ def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from
     product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{write}'", 60)
     refused = product.run(f"make down STACK={STACK}", 300)
     assert refused.returncode != 0
-    assert "logdir/ranks.csv (4 bytes, small file on gpu-1)" in refused.stderr
-    assert "logdir/large.bin (11.5 MB, above the limits on gpu-1)" in refused.stderr
+    assert "1 small file" in refused.stderr
+    assert "1 above the limits" in refused.stderr
+    listed = product.plain(f"fab fetch --stack {STACK} --unfetched", 120).stdout
+    assert "logdir/ranks.csv (4 bytes, small file on gpu-1)" in listed
+    assert "logdir/large.bin (11.5 MB, above the limits on gpu-1)" in listed
     answer = product.plain(f"fab fetch --stack {STACK} --everything --json", 300)
     folder = Path(json.loads(answer.stdout)["folder"])
     assert (folder / "logdir" / "ranks.csv").read_text() == "0.5\n"

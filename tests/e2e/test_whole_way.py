@@ -163,9 +163,7 @@ def test_fetch_downloads_the_run_once(product: Product, up: str) -> None:
     home = Path(first["folder"])
     status = product.status("local")
     assert home == product.folder / "artifacts" / "local" / f"{status['run']}-{status['word']}"
-    assert {"record", "events", "newest checkpoint", "best model", "vocabulary", "small file"} == {
-        f["what"] for f in first["files"]
-    }
+    assert {"record", "events", "newest checkpoint", "best model", "vocabulary"} == {f["what"] for f in first["files"]}
     for file in json.loads((home / "manifest.json").read_text())["files"]:
         assert hashlib.sha256((home / file["path"]).read_bytes()).hexdigest() == file["sha256"]
     assert product.facts("fetch")["brought"] == []
