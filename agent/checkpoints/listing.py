@@ -10,7 +10,7 @@ from agent.supervise.guard import RUN_LOCK
 
 
 def listed(folder):
-    """Return a dict for each checkpoint: its name, step, bytes, when it was written, and the suspicion against it.
+    """Return a dict for each checkpoint: its name, step, bytes by kind of file, when it was written, and the suspicion against it.
 
     None is listed while the drive on which they lie does not answer.
     """
@@ -21,15 +21,18 @@ def listed(folder):
     found = []
     for place in [here] + [checkpoints_of(run, aside) for aside in put_aside_beside(here.logdir)]:
         for step, name in place.found():
-            there, best = place.stats_of(name).values(), place.is_best(name)
-            if there:  # The program has not just removed it.
+            stats, best, sizes = place.stats_of(name), place.is_best(name), {}
+            for file, known in stats.items():
+                kind = place.kind_of(name, file)
+                sizes[kind] = sizes.get(kind, 0) + known.st_size
+            if stats:  # The program has not just removed it.
                 found.append(
                     {
                         "name": os.path.basename(name) if best else name,
                         "step": step,
                         "best": best,
-                        "bytes": {"data": sum(file.st_size for file in there)},
-                        "t": max(file.st_mtime for file in there),
+                        "bytes": sizes,
+                        "t": max(known.st_mtime for known in stats.values()),
                         "flaw": place.suspicion_of(name) or ("" if place is here else "put aside"),
                     }
                 )

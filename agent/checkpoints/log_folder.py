@@ -107,6 +107,10 @@ class Checkpoints:
             self.found()
         return self.names.get(name, [])
 
+    def kind_of(self, name, file):
+        """Return what kind of file one of a checkpoint's is, as the report names it."""
+        return "data"
+
     def stats_of(self, name):
         """Return {file: stat} of those of its files that are still there."""
         stats = ((file, stat_of(self.path(file))) for file in self.files_of(name))

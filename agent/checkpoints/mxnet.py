@@ -30,6 +30,9 @@ class Format(Checkpoints):
         match = CHECKPOINT.fullmatch(file)
         return (int(match.group(1)), file) if match else None
 
+    def kind_of(self, name, file):
+        return "params"
+
     def shared_files(self, name):
         return [name for name in [symbol_of(name)] if os.path.exists(self.path(name))]
 

@@ -46,6 +46,9 @@ class Format(Checkpoints):
         missing = [kind for kind in KINDS if kind not in kinds]
         return name + " lacks " + " and ".join(missing) if missing else flaw(self.path(name))
 
+    def kind_of(self, name, file):
+        return file[len(name) + 1 :].partition("-")[0]
+
     def shared_files(self, name):
         """Return the framework's own lists of its checkpoints."""
         return [file for file in (POINTER, BEST_FOLDER + "/" + POINTER) if os.path.exists(self.path(file))]
