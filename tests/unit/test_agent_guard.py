@@ -33,6 +33,8 @@ from microcluster.analysis.run_state import judge
 
 LEASE_OVER = (guard.LEASE_OVER, "stopped by the guard: lease over")
 HOUR_S = 3600.0
+SAMPLE_S = 1.0
+"""A busy computer answers later than a shorter one expects, and a gap between samples begins the count anew."""
 
 
 class Clocks:
@@ -190,7 +192,7 @@ def lost(folder):
 
 
 def failed_at_once(folder):
-    write_job(folder, train=["false"], sample_every_s=0.2)
+    write_job(folder, train=["false"], sample_every_s=SAMPLE_S)
     rests(folder)
     carry_out(folder)
 
@@ -205,7 +207,7 @@ def failed_at_once(folder):
     ],
 )
 def test_machines_are_idle_also_after_a_run_whatever_its_end_and_nothing_of_it_is_left(folder, end, state, armed):
-    write_job(folder, sample_every_s=0.2)
+    write_job(folder, sample_every_s=SAMPLE_S)
     rests(folder)
     end(folder)
     look(folder)
@@ -216,7 +218,7 @@ def test_machines_are_idle_also_after_a_run_whatever_its_end_and_nothing_of_it_i
 
 
 def test_idle_time_after_a_run_counts_without_any_look_of_a_guard_and_the_next_attempt_is_not_idle(folder):
-    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=0.2)
+    write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=SAMPLE_S)
     rests(folder)
     carry_out(folder)
     assert idle(folder).state == "finished"
@@ -254,7 +256,7 @@ def started(folder):
 
 @pytest.mark.parametrize("change", [partial(look, idle_s=None), gone, started])
 def test_nobody_counts_idle_time_without_a_limit_without_the_run_or_beside_another_one(folder, change):
-    write_job(folder, sample_every_s=0.2)
+    write_job(folder, sample_every_s=SAMPLE_S)
     look(folder)
     wait_until("the count", lambda: is_watched(folder), timeout_s=30, every_s=0.1)
     change(folder)
@@ -263,7 +265,7 @@ def test_nobody_counts_idle_time_without_a_limit_without_the_run_or_beside_anoth
 
 
 def test_a_machine_that_does_not_answer_is_not_idle_after_a_run(folder):
-    write_job(folder, sample_every_s=0.2)
+    write_job(folder, sample_every_s=SAMPLE_S)
     rests(folder)
     carry_out(folder)
     look(folder)
