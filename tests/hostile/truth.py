@@ -140,6 +140,7 @@ def write_fetched(facts: ClusterFacts, place: Path) -> None:
         (place / one["path"]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(one["source"], place / one["path"])
         one["there"] = {"gpu-0": one.pop("written")}
+        del one["step"]  # Not kept in a manifest.
     known = {"run": facts.run, "word": WORD, "stack": "hostile", "step": STEPS, "fetched": "2026-11-27T00:00:00+00:00"}
     (place / "manifest.json").write_text(json.dumps({**known, "files": listed}))
 
