@@ -94,6 +94,7 @@ class Job(OwnScript):
         """Say what MXNet would only say on the machines."""
         job = sections["job"]
         version, words = str(job.get("mxnetVersion", USUAL_VERSION)), str(job.get("arguments", ""))
+        has_others = (sections["cluster"].get("nodes", 2), job.get("workersPerNode", 1)) != (1, 1)
         is_newer = VERSION.fullmatch(version) and tuple(map(int, version.split("."))) > COMPRESSION_UNTIL
         refused = {
             f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which cannot "
@@ -101,7 +102,7 @@ class Job(OwnScript):
             "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
             "{logdir}/model": job.get("checkpoints") == FORMAT and not _knows_logdir(job),
             "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone": (
-                EXAMPLE in words and not TOGETHER.search(words)
+                has_others and EXAMPLE in words and not TOGETHER.search(words)
             ),
             "job/resume: without it MXNet's examples begin again whenever a run goes on; they take --load-epoch {step}": (
                 EXAMPLE in words and job.get("resume") is None

@@ -25,9 +25,9 @@ def launched(stack: config.Stack, *, on_machines: bool = False, first: int = 1, 
     return RunFolder(replace(facts, **made))
 
 
-def on_gpus(job: Mapping[str, object], image: str, *, ordering: bool = False) -> config.Stack:
-    """Return the checked stack of a job on two nodes of two GPUs; None takes a key away."""
-    cluster = {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]}
+def on_gpus(job: Mapping[str, object], image: str, *, ordering: bool = False, nodes: int = 2) -> config.Stack:
+    """Return the checked stack of a job on nodes of two GPUs; None takes a key away."""
+    cluster = {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"], "nodes": nodes}
     section = {key: value for key, value in job.items() if value is not None}
     sections = {"cluster": cluster, "container": {"image": f"r.test/microcluster/{image}:local"}, "job": section}
     return config.parse("dev", {f"microcluster:{name}": one for name, one in sections.items()}, ordering=ordering)

@@ -16,9 +16,9 @@ ARGUMENTS = "--network mlp --kv-store dist_sync --model-prefix {logdir}/model --
 JOB = {"kind": "mxnet", "maxSteps": 5, **SOURCE, "arguments": ARGUMENTS, "resume": "--load-epoch {step}"}
 
 
-def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
+def launched(*, on_machines: bool = False, nodes: int = 2, **job: object) -> RunFolder:
     """Return the run's folder; None takes a key away."""
-    return launching.launched(on_gpus(JOB | job, "mxnet"), on_machines=on_machines, first=9)
+    return launching.launched(on_gpus(JOB | job, "mxnet", nodes=nodes), on_machines=on_machines, first=9)
 
 
 def processes(folder: RunFolder, *, resume: bool = False) -> dict[str, Process]:
@@ -95,6 +95,11 @@ def test_each_worker_of_a_node_gets_its_own_part_of_the_gpus() -> None:
 def test_what_mxnet_would_refuse_on_the_machines_is_refused_before_anything_is_ordered(job, expected) -> None:
     with pytest.raises(config.ConfigError, match=re.escape(expected)):
         launched(**job)
+
+
+def test_one_worker_alone_may_use_the_local_key_value_store() -> None:
+    folder = launched(arguments="--network mlp --kv-store local --model-prefix {logdir}/model", nodes=1)
+    assert arguments(processes(folder)["worker 0"])["--kv-store"] == "local"
 
 
 def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
