@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -47,8 +46,6 @@ for row in sys.stdin.buffer.read().split(b"\\0"):
 """Prints so many bytes of each file that standard input names; one that is shorter by now is filled up, and its hash says so."""
 TURN_S = 6 * 3600.0
 """A fetch of 100 GB takes hours; one that is stuck holds up the next no longer."""
-MOST_FAILURES = 100
-"""So many files in a row that fail: the list is of before, or a lie; the next fetch reads it anew."""
 SPARE_BYTES = 1000 * MB
 """What a fetch leaves free on this computer's disk: the guard and Pulumi write there too."""
 DESCRIBE = 'size=$(stat -L -c %s "$1") && printf "[%s, \\"%.64s\\"]" "$size" "$(head -c "$size" "$1" | sha256sum)"'
@@ -78,7 +75,7 @@ def fetch_files(
     Raises:
         NotReadyError: the other one was not over in TURN_S.
     """
-    done, silent, failures = Fetched(), dict[str, str](), Counter[str]()
+    done, silent = Fetched(), dict[str, str]()
     lock = folder.with_name(f".{folder.name}.lock")
 
     def wait(holder: str) -> None:
@@ -106,11 +103,7 @@ def fetch_files(
                 silent[file.node] = done.failed[file.path] = str(error)
             except (RemoteError, OSError) as error:
                 done.failed[file.path] = str(error) if isinstance(error, RemoteError) else f"{reason(error)}."
-                failures[file.node] += 1
-                if failures[file.node] == MOST_FAILURES:
-                    silent[file.node] = f"{MOST_FAILURES} others in a row could not be had of {file.node}. Fetch again."
             else:
-                failures[file.node] = 0
                 done.files.append(arrived)
                 done.new += [file.path] if is_new else []
         if not done.failed:

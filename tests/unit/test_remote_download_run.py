@@ -547,7 +547,7 @@ def test_a_machine_that_is_too_slow_is_asked_once(tmp_path):
     assert machine.starts == []
 
 
-def test_a_list_of_which_nothing_can_be_had_is_given_up(tmp_path):
+def test_many_files_that_cannot_be_had_keep_no_other_from_being_tried(tmp_path):
     class Gone(Dripping):
         batches = 0
 
@@ -563,4 +563,4 @@ def test_a_list_of_which_nothing_can_be_had_is_given_up(tmp_path):
     files = [replace(FILE, path=f"logdir/{n}", source=f"/{n}", there={"gpu-0": 1}) for n in range(500)]
     fetched = fetch_files({"gpu-0": machine}, files, tmp_path / "run", lambda _: None)
     assert len(fetched.failed) == 500, "each is named"
-    assert (machine.batches, len(machine.starts)) == (1, 100)
+    assert (machine.batches, len(machine.starts)) == (1, 500)
