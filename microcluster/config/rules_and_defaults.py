@@ -57,12 +57,13 @@ def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tup
 def _hardware(cluster: Any, local_programs: tuple[str, ...] = ()) -> Hardware:
     """Return what a kind may know of the machines: the fastest precision of their GPUs, and how many there are."""
     named = name_in(cluster)
+    written = cluster.get("nodes", USUAL_NODES) if isinstance(cluster, dict) else None
+    nodes = written if isinstance(written, int) else None
     hardware = account_of(named).section.size_of(cluster) if named and isinstance(cluster, dict) else None
     if not hardware:
-        return Hardware(local_programs=local_programs)
-    gpu, nodes = GPUS.get(hardware.gpu), cluster.get("nodes", USUAL_NODES)
-    ranks = hardware.gpus * nodes if isinstance(nodes, int) else None
-    return Hardware(gpu.precision if gpu else None, local_programs, ranks)
+        return Hardware(local_programs=local_programs, nodes=nodes)
+    gpu = GPUS.get(hardware.gpu)
+    return Hardware(gpu.precision if gpu else None, local_programs, nodes, hardware.gpus * nodes if nodes else None)
 
 
 def problems_of_sections(written: Mapping[str, Any], completed: Mapping[str, Any], *, ordering: bool) -> list[str]:

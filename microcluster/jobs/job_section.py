@@ -40,11 +40,13 @@ class Hardware:
     Attributes:
         precision: in which the cluster's GPUs compute fastest.
         local_programs: what the local training image holds beside the stand-ins, as `make images` wrote it down.
+        nodes: of the cluster; None where its section says it wrong.
         ranks: one for each GPU of the cluster; None where its section says too little.
     """
 
     precision: str | None = None
     local_programs: tuple[str, ...] = ()
+    nodes: int | None = None
     ranks: int | None = None
 
 

@@ -94,7 +94,7 @@ class Job(OwnScript):
         """Say what MXNet would only say on the machines."""
         job = sections["job"]
         version, words = str(job.get("mxnetVersion", USUAL_VERSION)), str(job.get("arguments", ""))
-        has_others = (sections["cluster"].get("nodes", 2), job.get("workersPerNode", 1)) != (1, 1)
+        has_others = (hardware.nodes, job.get("workersPerNode", 1)) != (1, 1)
         is_newer = VERSION.fullmatch(version) and tuple(map(int, version.split("."))) > COMPRESSION_UNTIL
         refused = {
             f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which cannot "
