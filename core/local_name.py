@@ -17,6 +17,8 @@ OURS = ("manifest.json", "report.html", "report.json")
 """What microcluster itself writes beside the files of a run."""
 READ_BY_OTHERS = (".git", ".hg")
 """What makes another program run the files in it, at any depth; so does HEAD, with which git takes a folder for a repository."""
+PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+"""A path of which every part stays as it is, unless it is long or reserved."""
 ESCAPED_ALREADY = re.compile("%(?=[0-9A-Fa-f]{2}|~)")
 
 
@@ -29,6 +31,8 @@ def local_name(path: str) -> str:
     Raises:
         ValueError: it leads out of every folder, or is none.
     """
+    if len(path) < 2 * DEEPEST and PLAIN.fullmatch(path) and path.lower() not in OURS and "HEAD" not in path:
+        return path
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise ValueError(path)

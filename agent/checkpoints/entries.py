@@ -13,8 +13,8 @@ SURE_S = 1.0
 """A folder may change once more within the tick of the clock that its time shows, so what was listed then is listed again."""
 OURS = (".git", "__pycache__", ".attempt")
 """Names that nobody looks for; the last one is that of a file of ours on a shared drive."""
-Listed = namedtuple("Listed", "identity changed since listed files folders parts")
-"""One folder: its device and inode, its time, since when it has that by our clock, when it was listed, and what was found."""
+Listed = namedtuple("Listed", "identity changed since listed files folders links parts")
+"""One folder: its device and inode, its time, since when it has that by our clock, when it was listed, and what was found; links are files or folders too."""
 
 
 class Entries:
@@ -46,20 +46,30 @@ class Entries:
         since = known.since if known and known.changed == found.st_mtime_ns else now
         if known and known.listed - since >= SURE_S:
             return known
-        there = [(os.path.join(folder, one.name), one) for one in os.scandir(path) if one.name not in OURS]
-        folders = [name for name, one in there if one.is_dir(follow_symlinks=False) or self._leads_elsewhere(name, one)]
-        files = [name for name, one in there if one.is_symlink() or one.is_file()]
-        files = sorted(set(files).difference(folders))
+        below = os.path.join(folder, "")
+        there = [(below + one.name, one) for one in os.scandir(path) if one.name not in OURS]
+        links = set(name for name, one in there if one.is_symlink())
+        folders = [name for name, one in there if one.is_dir(follow_symlinks=False)]
+        folders += filter(self._leads_elsewhere, links)
+        files = sorted(links.union(name for name, one in there if one.is_file()).difference(folders))
         parts = dict((name, part) for name, part in zip(files, map(self.part_of, files)) if part)
-        return Listed((found.st_dev, found.st_ino), found.st_mtime_ns, since, now, files, folders, parts)
+        return Listed((found.st_dev, found.st_ino), found.st_mtime_ns, since, now, files, folders, links, parts)
 
-    def _leads_elsewhere(self, name, entry):
-        path = os.path.join(self.top, name)
-        return entry.is_symlink() and os.path.isdir(path) and self.part_of(name) and not leads_into(path, self.top)
+    def _leads_elsewhere(self, link):
+        path = os.path.join(self.top, link)
+        return os.path.isdir(path) and self.part_of(link) and not leads_into(path, self.top)
 
     def files(self):
         """Return the names of all, as they were at the last look."""
         return sorted(name for folder in self.folders.values() for name in folder.files)
+
+    def files_in(self, folder):
+        """Return the names of those directly in a folder, which need not be there."""
+        return self.folders[folder].files if folder in self.folders else []
+
+    def links(self):
+        """Return the names of the links."""
+        return sorted(name for folder in self.folders.values() for name in folder.links)
 
     def parts(self):
         """Return {name: the checkpoint that it is a part of} of those that are part of one."""

@@ -62,7 +62,7 @@ class Format(Checkpoints):
         """Return (step, the path that matches) of the checkpoint that a file belongs to, or None."""
         pattern = re.compile(self.options["pattern"])
         for path in prefixes(file):
-            match = pattern.fullmatch(path) or pattern.fullmatch(os.path.basename(path))
+            match = pattern.fullmatch(path) or (os.sep in path and pattern.fullmatch(path.rpartition(os.sep)[2]))
             step = match.group("step") if match else None
             if step and re.fullmatch("[0-9]+", step):
                 return int(step), path
@@ -93,7 +93,7 @@ class Format(Checkpoints):
     def shared_files(self, name):
         """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
         parts, shape = self.entries.parts(), re.compile(shape_of(self.part_of(name)[0], name))
-        near = [file for file in self.entries.files() if name.startswith(os.path.join(os.path.dirname(file), ""))]
+        near = [file for folder in ["", *prefixes(name)] for file in self.entries.files_in(folder)]
         others = [(file, os.path.islink(self.path(file))) for file in near if file not in parts]
         return [
             one

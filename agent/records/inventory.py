@@ -67,12 +67,6 @@ def followed(path, disk):
     return path
 
 
-def leads_within(folder, name, disk):
-    """Return whether a name below a folder is a link to something else in it, which is there itself."""
-    path = os.path.join(folder, name)
-    return os.path.islink(path) and leads_into(followed(path, disk), folder)
-
-
 def gather(folder):
     """Bring what other nodes have written of checkpoints since the run ended; while it goes on, its supervisor does."""
     run = spec.read(os.path.join(folder, spec.FILE))
@@ -101,12 +95,12 @@ def below_logdir(run, logdir, asked, at_work):
         names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
         facts.update(dict.fromkeys(names, (what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
     for name, (what, step, why) in facts.items():
-        if what == SMALL and os.path.basename(name).startswith("events."):
+        if what == SMALL and name.rpartition(os.sep)[2].startswith("events."):
             facts[name] = (EVENTS, step, why)
-        elif what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
+        elif run.keep and what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
             facts[name] = (KEPT, step, why)
-    for name in checkpoints.entries.files() + sorted(checkpoints.entries.folders):
-        with contextlib.suppress(OSError):  # No link, or the program has just removed it.
+    for name in checkpoints.entries.links():
+        with contextlib.suppress(OSError):  # The program has just removed it.
             links.append({"path": "logdir/" + name, "target": os.readlink(checkpoints.path(name))})
     return facts, newest[0] if newest else None, links[:MOST_LINKS]
 
@@ -159,14 +153,11 @@ def chosen(folder, asked):
         names = [name for name in files_below(program) if "program/" + name not in run.files]
         told = dict((name, (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")) for name in names)
         found.append((program, "program", told))
-    files = [
-        described(os.path.join(root, name), os.path.join(below, name), told, disk)
-        for root, below, facts in found
-        for name, told in facts.items()
-        if not leads_within(root, name, disk)
-    ]
-    vocabulary = [(os.path.join(asked["data"], name), "data/" + name) for name in asked["names"]]
-    files += [described(path, name, (VOCABULARY, None, "")) for path, name in vocabulary]
+    found.append((asked["data"], "data", dict.fromkeys(asked["names"], (VOCABULARY, None, ""))))
+    files = []
+    for root, below, facts in found:
+        here, there = os.path.join(root, ""), os.path.join(below, "") if below else ""
+        files += [described(here, name, there, told, disk) for name, told in facts.items()]
     files = [one for one in files if one and (one["what"] != PROGRAM or one["written"] >= since)]
     return run, files, step, links, silent
 
@@ -177,16 +168,34 @@ def began(folder):
     return int(min(os.path.getmtime(path) for path in paths if os.path.isfile(path)))
 
 
-def described(path, name, told, disk=None):
-    """Return a file's facts, or None where it is gone: a program may just have removed it; ``told`` is what it is, its step, the suspicion."""
+def described(root, name, below, told, disk):
+    """Return the facts of a file ``name`` below ``root``, which is fetched to ``below``; ``told`` is what it is, its step, the suspicion.
+
+    None is returned for a file that the program has just removed, and for a link to another file below ``root``.
+    """
     what, step, suspicion = told
-    source = followed(path, disk)
+    source = root + name
     try:
-        known = os.stat(source)
+        known = os.lstat(source)
+        if stat.S_ISLNK(known.st_mode):
+            source = followed(source, disk)
+            known = os.stat(source)
+            if what != VOCABULARY and leads_into(source, root.rstrip(os.sep)):
+                return None
     except OSError:
         return None
-    facts = {"size": known.st_size, "sha256": "", "written": int(known.st_mtime), "step": step, "suspicion": suspicion}
-    return dict(facts, path=name, source=source, what=what) if stat.S_ISREG(known.st_mode) else None
+    if not stat.S_ISREG(known.st_mode):
+        return None
+    return {
+        "path": below + name,
+        "source": source,
+        "size": known.st_size,
+        "sha256": "",
+        "written": int(known.st_mtime),
+        "what": what,
+        "step": step,
+        "suspicion": suspicion,
+    }
 
 
 def inventory(folder, asked):

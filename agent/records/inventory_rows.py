@@ -6,12 +6,15 @@ Sent as an argument and run beside the run's own agent, whichever version that i
 
 import json
 import os
+import re
 import subprocess
 import sys
 from urllib.parse import quote
 
 LISTS = ("files", "left", "links")
 PATHS = ("path", "source", "target")
+PLAIN = re.compile("[A-Za-z0-9_.~/-]*").fullmatch
+"""Whether a name is the same when it is encoded."""
 
 
 def main(folder, request):
@@ -26,10 +29,14 @@ def main(folder, request):
         sys.exit(child.returncode)
     found = json.loads(output.decode("utf-8", "replace"))
     print(json.dumps({name: value for name, value in found.items() if name not in LISTS}))
+    text = json.JSONEncoder().encode
     for name in LISTS:
         for one in found.get(name, ()):
-            one.update((key, quote(os.fsencode(one[key]))) for key in PATHS if key in one)
-            print(json.dumps(dict(one, list=name)))
+            one["list"] = name
+            for key in PATHS:
+                if key in one and not PLAIN(one[key]):
+                    one[key] = quote(os.fsencode(one[key]))
+            print(text(one))
 
 
 if __name__ == "__main__":
