@@ -13,18 +13,21 @@ from pathlib import Path
 
 from core.files import write_whole
 from core.plain_text import printable
-from microcluster.jobs.folder_tree import FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
+from microcluster.jobs.folder_tree import FILE, IGNORE_FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 
 MOST_BYTES = 10 * 10**9
 MOST_NAME_BYTES, MOST_PATH_BYTES = 255, 2048
 SMALL_FILES, SMALL_BYTES = 200, 1_000_000
 """Limits of the folders whose files the run's id lists."""
-IGNORE_FILE = ".microclusterignore"
 COMPILED = "__pycache__/"
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 GIT_TIMEOUT_S = 120
 SHOWN = 3
 """Names in a sentence."""
+
+
+class FolderError(Exception):
+    """Why a folder cannot travel; each argument is one problem."""
 
 
 def read_tree(folder: Path, script: str | None = None) -> FolderTree:
@@ -34,16 +37,16 @@ def read_tree(folder: Path, script: str | None = None) -> FolderTree:
         script: path of a file that has to travel.
 
     Raises:
-        ValueError: the folder cannot travel; each argument is one problem.
+        FolderError: the folder cannot travel.
     """
     if not folder.is_dir():
-        raise ValueError(
+        raise FolderError(
             f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
         )
     names = sorted(_taken(folder))
     problems = _problems(folder, names, script)
     if problems:
-        raise ValueError(*problems)
+        raise FolderError(*problems)
     before = {entry.name: entry for entry in kept(folder)}
     entries = tuple(_entry(folder, name, before.get(name)) for name in names)
     if entries != tuple(before.values()):
@@ -107,7 +110,7 @@ def _list(git: Path, top: Path, folder: Path, options: Sequence[str]) -> set[str
         )
         if not done.returncode:
             return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
-    raise ValueError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
+    raise FolderError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
 
 
 def _environment() -> dict[str, str]:
@@ -131,7 +134,7 @@ def _patterns(folder: Path, top: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{folder / IGNORE_FILE} cannot be read: {error}") from error
+        raise FolderError(f"{folder / IGNORE_FILE} cannot be read: {error}") from error
     inside = re.sub(r"([\\*?\[])", r"\\\1", folder.relative_to(top).as_posix())
     found = []
     for line in lines:

@@ -158,7 +158,7 @@ class OwnProgram(Section):
     source: Annotated[
         StrictStr,
         matching(SOURCE, "a folder, or the https address of a repository"),
-        Field(description="folder whose texts travel with the job, or https address of a repository"),
+        Field(description="folder that travels with the job, or https address of a repository"),
     ]
     commit: Annotated[
         Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")] | None,
@@ -246,7 +246,7 @@ class OwnProgram(Section):
 
     @property
     def sent_source(self) -> str | None:
-        """The folder whose texts travel with the job."""
+        """The folder that travels with the job."""
         return None if self.commit else self.source
 
     def folder(self, world: World) -> str:
@@ -303,12 +303,14 @@ class OwnProgram(Section):
         return render("own_program/Dockerfile", job=self, base=world.image, bare=not is_ours(world.image))
 
     def _config(self, world: World) -> str:
-        """Return what is written down of the job: each file by its hash, because the text lies beside it."""
+        """Return what is written down of the job: each file of a small folder by its hash, because the file lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
         if not self.extra_index:  # A run of before there was such a key keeps its id.
             left_out = {*left_out, "extra_index"}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
+        if world.tree:
+            shown["files"] = dict(world.tree.hashes) or world.tree.id
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
 
     def _environment_script(self, world: World) -> str:
