@@ -15,9 +15,10 @@ from core.home import Owner as Bearing
 from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
-from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.folder_reader import FolderError, read_tree
+from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.local_files import find_files
+from microcluster.config.repository import cloned
 from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
     complete,
@@ -29,9 +30,9 @@ from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.config.sections import Container, Guard, StackFile, stack_file
 from microcluster.config.validation_messages import sentence, unknown_key
 from microcluster.jobs.finished_data import Data, data_of
+from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.job_section import Section
-from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.run_plan import World
 
 NAMESPACE = "microcluster"
@@ -273,6 +274,8 @@ def _with_program(stack: Stack) -> Stack:
         return stack
     folder = STACKS.parent / named if named[0] not in "~$" else Home.of().expand(named)
     try:
+        if stack.job.commit:
+            folder = cloned(named, stack.job.commit, stack.job.source_key_file)
         tree = read_tree(folder, getattr(stack.job, "script", None))
     except FolderError as refused:
         raise _refusal(stack.name, [f"job/source: {problem}" for problem in refused.args]) from refused

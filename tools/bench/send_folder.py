@@ -25,7 +25,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.tree_transfer import send_tree
 
-FILES, BYTES, FOLDERS = int(os.environ.get("F", 20_000)), int(os.environ.get("B", 10**9)), 200
+FILES, BYTES, FOLDERS = 20_000, 10**9, 200
 SEED = 1
 
 
