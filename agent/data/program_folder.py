@@ -68,13 +68,14 @@ class Program(Spread):
 
 def main(what, *arguments):
     if what == "place":
-        return place(*map(os.fsencode, arguments))
-    if what == "has":
+        place(*map(os.fsencode, arguments))
+    elif what == "has":
         wanted, folder = json.loads(sys.stdin.read()), os.fsencode(arguments[0])
-        return sys.exit(0 if all(facts(below(folder, name)) == told for name, told in wanted.items()) else 1)
-    run, folder, way = arguments[:3]
-    machines, spread = arguments[3:], Program(run, folder, json.loads(way))
-    parallel(spread.give_agent, machines)
-    rest = spread.bring(machines)
-    if rest:
-        sys.exit("the program did not arrive whole on " + " and ".join("{} ({})".format(*one) for one in rest))
+        sys.exit(0 if all(facts(below(folder, name)) == told for name, told in wanted.items()) else 1)
+    else:
+        run, folder, way = arguments[:3]
+        machines, spread = arguments[3:], Program(run, folder, json.loads(way))
+        parallel(spread.give_agent, machines)
+        rest = spread.bring(machines)
+        if rest:
+            sys.exit("the program did not arrive whole on " + " and ".join("{} ({})".format(*one) for one in rest))
