@@ -3,15 +3,19 @@
 import os
 import stat
 import subprocess
+from dataclasses import replace
 
 import paramiko
 import pytest
 from ssh_server import SshServer
+from test_jobs_run_spec import CLUSTER
 
 from core.polling import wait_until
 from microcluster.config.folder_reader import read_tree
 from microcluster.jobs import cluster_facts
-from microcluster.remote import tree_transfer
+from microcluster.jobs.kinds import section_of
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote import job, tree_transfer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.tree_transfer import send_tree
@@ -156,3 +160,15 @@ def test_a_host_gets_no_file_that_is_not_in_the_tree(host, folder, target, answe
     monkeypatch.setattr(tree_transfer, "RECEIVE", tmp_path / "receive.py")
     with pytest.raises(RemoteError, match="Look at the machine"):
         send_tree(host, read_tree(folder), str(target))
+
+
+def test_a_run_starts_with_the_folder_in_its_own(host, folder, tmp_path):
+    (folder / "train.py").write_text("print(3)\n")
+    section = {"kind": "horovod", "source": str(folder), "script": "train.py", "maxSteps": 1}
+    facts = replace(CLUSTER, mount_point=str(tmp_path / "disk"), container=None, data=None, run="abcdef012345")
+    facts = replace(facts, job=section_of(section).model_validate(section), tree=read_tree(folder))
+    run = RunFolder(facts, word="0a0b0c")
+    job.place(host, run.path, run.texts())
+    job._ensure_program(host, run)
+    assert contents(tmp_path / "disk/runs/abcdef012345/program") == contents(folder)
+    assert contents(tmp_path / "disk/sent/program-1f3a9c42") == contents(folder)
