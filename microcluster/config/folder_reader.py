@@ -1,0 +1,241 @@
+"""Reads a folder of this computer as a tree: what git would take, and what `.microclusterignore` adds or takes back."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from core.files import write_whole
+from core.plain_text import printable
+from microcluster.jobs.folder_tree import FILE, IGNORE_FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
+
+MOST_BYTES = 10 * 10**9
+MOST_NAME_BYTES, MOST_PATH_BYTES = 255, 2048
+SMALL_FILES, SMALL_BYTES = 200, 1_000_000
+"""Limits of the folders whose files the run's id lists."""
+COMPILED = "__pycache__/"
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+GIT_TIMEOUT_S = 120
+SHOWN = 3
+"""Names in a sentence."""
+
+
+class FolderError(Exception):
+    """Why a folder cannot travel; each argument is one problem."""
+
+
+def read_tree(folder: Path, script: str | None = None) -> FolderTree:
+    """Return the tree of a folder; a file that has not changed since the last reading is not read again.
+
+    Args:
+        script: path of a file that has to travel.
+
+    Raises:
+        FolderError: the folder cannot travel.
+    """
+    if not folder.is_dir():
+        raise FolderError(
+            f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
+        )
+    names = sorted(_taken(folder))
+    problems = _problems(folder, names, script)
+    if problems:
+        raise FolderError(*problems)
+    before = {entry.name: entry for entry in kept(folder)}
+    entries = tuple(_entry(folder, name, before.get(name)) for name in names)
+    if entries != tuple(before.values()):
+        list_of(folder).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(list_of(folder), json.dumps(entries))
+    size = sum(entry.size for entry in entries)
+    left = list(_left(folder, set(names)))
+    return FolderTree(
+        path=str(folder),
+        id=id_of(entries),
+        files=len(entries),
+        bytes=size,
+        left_files=sum(files for _, files, _ in left),
+        left_bytes=sum(size for _, _, size in left),
+        left_names=tuple(name for name, _, _ in sorted(left, key=lambda one: -one[2])[:SHOWN]),
+        hashes=_small(folder, entries),
+    )
+
+
+def _taken(folder: Path) -> set[str]:
+    """Return the names of what travels, those of repositories inside the folder too."""
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(("git", "init", "--quiet", "--bare", "--template=", scratch), check=True, env=_environment())
+        return {name for name in _of_git(folder.resolve(), Path(scratch)) if ".git" not in name.split("/")}
+
+
+def _of_git(folder: Path, git: Path) -> Iterator[str]:
+    top = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+    patterns = [*_patterns(folder, top), f"--exclude={COMPILED}"]
+    names = _list(git, top, folder, ("-co", "--exclude-standard", *patterns))
+    if not names and top != folder:  # Another repository ignores the whole folder.
+        top, patterns = folder, [*_patterns(folder, folder), f"--exclude={COMPILED}"]
+        names = _list(git, top, folder, ("-co", "--exclude-standard", *patterns))
+    names -= _list(git, top, folder, ("-ci", *patterns))
+    for name in names:
+        try:
+            mode = (folder / name).lstat().st_mode
+        except FileNotFoundError:  # Of the index, and deleted since.
+            continue
+        if stat.S_ISDIR(mode):
+            yield from (f"{name.rstrip('/')}/{below}" for below in _of_git(folder / name, git))
+        elif stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+            yield name
+
+
+def _list(git: Path, top: Path, folder: Path, options: Sequence[str]) -> set[str]:
+    """Return what git lists by settings of ours: the folder's own may start programs."""
+    own = _git_folder(top)
+    exclude = own / "info" / "exclude"
+    more = ("--exclude-from", str(exclude)) if exclude.is_file() and "-ci" not in options else ()
+    argv = ("git", "-c", "core.fsmonitor=false", "ls-files", "-z", *options, *more)
+    places = {"GIT_DIR": str(git), "GIT_WORK_TREE": str(top)}
+    for index in (str(own / "index"), str(git / "index")):  # One that needs more of its repository cannot be read.
+        done = subprocess.run(
+            argv,
+            cwd=folder,
+            env=_environment() | places | {"GIT_INDEX_FILE": index},
+            capture_output=True,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
+        if not done.returncode:
+            return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
+    raise FolderError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
+
+
+def _environment() -> dict[str, str]:
+    kept_ones = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept_ones, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+
+
+def _git_folder(top: Path) -> Path:
+    """Return where the repository of a work tree is; a work tree of a submodule has a file that names it."""
+    git = top / ".git"
+    with contextlib.suppress(OSError, ValueError):
+        if git.is_file():
+            return top / git.read_text().partition("gitdir:")[2].strip()
+    return git
+
+
+def _patterns(folder: Path, top: Path) -> list[str]:
+    """Return the options of the folder's own patterns, as git reads them at the top of its work tree."""
+    try:
+        lines = (folder / IGNORE_FILE).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise FolderError(f"{folder / IGNORE_FILE} cannot be read: {error}") from error
+    inside = re.sub(r"([\\*?\[])", r"\\\1", folder.relative_to(top).as_posix())
+    found = []
+    for line in lines:
+        sign, pattern = ("!", line[1:]) if line.startswith("!") else ("", line)
+        if not pattern.strip() or line.startswith("#"):
+            continue
+        if inside != ".":
+            middle = "/" if "/" in pattern.rstrip("/ ") else "/**/"
+            pattern = f"/{inside}{middle}{pattern.lstrip('/')}"
+        found.append(f"--exclude={sign}{pattern}")
+    return found
+
+
+def _problems(folder: Path, names: Sequence[str], script: str | None) -> list[str]:
+    """Say all that keeps a folder from travelling."""
+    found = []
+    if script and script not in names:
+        stays = f"{script} of {folder} stays behind, because git ignores it; take it in with a line !{script} in {IGNORE_FILE}"
+        found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
+    size = sum((folder / name).lstat().st_size for name in names)
+    if size > MOST_BYTES:
+        found.append(
+            f"{folder} has {size:,} bytes that would travel, more than {MOST_BYTES:,}; leave some out with {IGNORE_FILE}"
+        )
+    odd = [name for name in names if _is_odd(name)]
+    if odd:
+        found.append(
+            f"{folder} has names that the machines cannot hold (no UTF-8, control characters, or too long): {_some(odd)}; rename "
+            f"them, or leave them out with {IGNORE_FILE}"
+        )
+    out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name)]
+    if out:
+        found.append(
+            f"{folder} has links that lead out of it: {_some(out)}; put a copy there, or leave them out with {IGNORE_FILE}"
+        )
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(printable(name) for name in names[:SHOWN]) + more
+
+
+def _is_odd(name: str) -> bool:
+    try:
+        longest = max(len(part.encode()) for part in name.split("/"))
+    except UnicodeEncodeError:
+        return True
+    return bool(CONTROL.search(name)) or longest > MOST_NAME_BYTES or len(name.encode()) > MOST_PATH_BYTES
+
+
+def _leads_out(folder: Path, name: str) -> bool:
+    path = folder / name
+    is_inside = Path(os.path.realpath(path)).is_relative_to(folder.resolve())
+    return not is_inside or os.path.isabs(os.readlink(path))
+
+
+def _entry(folder: Path, name: str, before: Entry | None) -> Entry:
+    path = folder / name
+    facts = path.lstat()
+    version = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+    if stat.S_ISLNK(facts.st_mode):
+        return Entry(name, LINK, facts.st_size, os.readlink(path), version)
+    kind = PROGRAM if facts.st_mode & stat.S_IXUSR else FILE
+    if before and before.version == version and before.kind != LINK:
+        return before._replace(kind=kind)
+    with path.open("rb") as content:
+        return Entry(name, kind, facts.st_size, hashlib.file_digest(content, "sha256").hexdigest(), version)
+
+
+def _left(folder: Path, taken: set[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield what stays behind: a name, its number of files and their bytes; a folder of which nothing travels is one."""
+    parents = {parent for name in taken for parent in _parents(name)}
+    for where, folders, files in os.walk(folder):
+        folders[:] = [one for one in folders if one != ".git"]
+        inside = os.path.relpath(where, folder).removeprefix(".").lstrip("/")
+        names = [f"{inside}/{name}".lstrip("/") for name in files if name != ".git"]
+        sizes = [os.lstat(os.path.join(folder, name)).st_size for name in names if name not in taken]
+        if not sizes:
+            continue
+        if inside and inside not in parents:
+            yield f"{inside}/", len(sizes), sum(sizes)
+        else:
+            left = [name for name in names if name not in taken]
+            yield from ((name, 1, size) for name, size in zip(left, sizes, strict=True))
+
+
+def _parents(name: str) -> Iterator[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _small(folder: Path, entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the hashes of a small folder's texts; nothing of any other folder."""
+    shown = [one for one in entries if not any(part.startswith(".") for part in one.name.split("/"))]
+    shown = [one for one in shown if (folder / one.name).is_file()]
+    if len(shown) > SMALL_FILES or sum((folder / one.name).stat().st_size for one in shown) > SMALL_BYTES:
+        return {}
+    try:
+        texts = {one.name: (folder / one.name).read_text(encoding="utf-8") for one in shown}
+    except UnicodeDecodeError:
+        return {}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
