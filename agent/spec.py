@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from agent import batch
 from agent.machine import read_json
 
-VERSION = 8
+VERSION = 9
 """Raised whenever a field changes; version 1 had none."""
+EARLIER, LACKING = 8, {"setup": []}
+"""A version that is still read, and what stands for the fields that it lacks."""
 FILE = "job.json"
 CHECKPOINT = "{microcluster:checkpoint}"
 """Placeholder in the argv of ``resume_processes``: the path of the checkpoint, a file or a folder. A program's own words hold other braces."""
@@ -45,6 +47,7 @@ FIELDS = (
     "container",  # Of the runtime "container".
     "environment",  # Of the runtime "host": the folder of the programs that the run has made for itself,
     "make_environment",  # and what makes it, on the machine as it is.
+    "setup",  # [line, script] of each line of job.setup, which the script runs once on its node.
     "imports",  # What looks for the script's own imports, by its interpreter; empty where it is no script.
     "program_folder",
     "files",
@@ -120,6 +123,8 @@ def text(values):
 def parse(document, where):
     """Return a document as an object, or raise with everything that is wrong with it; ``where`` names it."""
     version = document.get("version", 1) if isinstance(document, dict) else None
+    if version == EARLIER:
+        document, version = dict(LACKING, **document), VERSION
     if version != VERSION:
         raise SpecError(
             "reading {}: another version of microcluster wrote it (format {}, and this one reads {}). Start the run again with "

@@ -19,7 +19,9 @@ def theirs(tmp_path: Path) -> Path:
     (packages / "theirs.py").write_text("WHERE = 'theirs'\n")
     (packages / "both.py").write_text("WHERE = 'theirs'\n")
     program = folder / "bin" / "show"
-    program.write_text(f"#!{folder}/bin/python\nimport both, sys, theirs\nprint(both.WHERE, theirs.WHERE, sys.prefix)\n")
+    program.write_text(
+        f"#!{folder}/bin/python\nimport both, sys, theirs\nprint(both.WHERE, theirs.WHERE, sys.prefix)\n"
+    )
     program.chmod(0o755)
     return folder
 
@@ -46,5 +48,7 @@ def test_an_environment_that_sees_the_system_keeps_seeing_it(tmp_path: Path) -> 
     subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", folder], check=True)
     ask = "import sys; print([path for path in sys.path if path.endswith('-packages')])"
     before = subprocess.check_output([folder / "bin" / "python", "-c", ask], text=True)
-    after = subprocess.check_output([made(tmp_path, folder / "bin" / "python") / "bin" / "python", "-c", ask], text=True)
+    after = subprocess.check_output(
+        [made(tmp_path, folder / "bin" / "python") / "bin" / "python", "-c", ask], text=True
+    )
     assert set(literal_eval(before)) < set(literal_eval(after))
