@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import lzma
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from microcluster.jobs.run_plan import SourceFile
 MOST_FILES, MOST_BYTES = 200, 1_000_000
 """They are stored in the stack's state and sent to the machines in one message."""
 LEFT_OUT = {"__pycache__"}
+COMMENT, PINNED = re.compile(r"(^|\s)#.*"), re.compile(r"==[^*]+$|@[0-9a-f]{40}\b|--hash=")
+"""In a file of requirements."""
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -50,6 +53,19 @@ def read_source(folder: Path, script: str | None) -> tuple[SourceFile, ...]:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no text in UTF-8; put data elsewhere") from error
     return tuple(files)
+
+
+def unpinned(file: Path) -> tuple[str, ...]:
+    """Return the lines of a file of requirements that leave the version open; what stands in files that it names is not looked at.
+
+    Raises:
+        ValueError: it is no text.
+    """
+    try:
+        lines = [COMMENT.sub("", line).strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is no text in UTF-8") from error
+    return tuple(line for line in lines if line and line[0] not in "-./" and not PINNED.search(line.partition(";")[0]))
 
 
 def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cache: Path) -> Data:

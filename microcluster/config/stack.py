@@ -16,7 +16,7 @@ from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
 from microcluster.config.forecast import Forecast, with_forecast
-from microcluster.config.local_files import find_files, read_source
+from microcluster.config.local_files import find_files, read_source, unpinned
 from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
     complete,
@@ -38,6 +38,8 @@ STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 SECTIONS = tuple(f"{NAMESPACE}:{section}" for section in StackFile.model_fields)
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider", "environment")
 HASHES = "data-hashes.json"
+NAMED = 10
+"""Most lines that a note names."""
 STACKS = Path(__file__).parents[2] / "stacks"
 
 
@@ -82,6 +84,8 @@ class Stack:
     """The user's own program, after `with_files`."""
     trainer: str | None = None
     """Trainer in the local training image; None in every other one."""
+    notes: tuple[str, ...] = ()
+    """What the preview says of the program's files, after `with_files`."""
     guard: Guard | None = None
     """Limits of the rental; None where the stack file does not say."""
 
@@ -271,9 +275,22 @@ def _with_program(stack: Stack) -> Stack:
         return stack
     folder = STACKS.parent / named if named[0] not in "~$" else Home.of().expand(named)
     try:
-        return replace(stack, texts=read_source(folder, getattr(stack.job, "script", None)))
+        stack = replace(stack, texts=read_source(folder, getattr(stack.job, "script", None)))
     except (OSError, ValueError) as problem:
         raise _refusal(stack.name, [f"job/source: {problem}"]) from problem
+    return replace(stack, notes=tuple(_notes(stack, folder)))
+
+
+def _notes(stack: Stack, folder: Path) -> Iterable[str]:
+    """Yield what a person has to know of the files of requirements, or raise ConfigError."""
+    for name in getattr(stack.job, "requirement_files", ()):
+        try:
+            lines = unpinned(folder / name)
+        except (OSError, ValueError) as problem:
+            why = problem if isinstance(problem, ValueError) else f"{folder} does not hold {name}"
+            raise _refusal(stack.name, [f"job/requirements: {why}"]) from problem
+        if lines:
+            yield f"{name} leaves versions open: {', '.join(map(printable, lines[:NAMED]))}{', ...' if lines[NAMED:] else ''}"
 
 
 def _local_programs() -> tuple[str, ...]:

@@ -384,9 +384,18 @@ class OwnProgram(Section):
         pip = "python -m pip install --no-cache-dir"
         files = [shlex.join((*pip.split(), *index, "-r", file)) for file in self.requirement_files]
         places = {"logdir": shlex.quote(world.logdir)}
-        common = {"program": self.folder(world), "folder": folder, "python": python, "limit_s": SETUP_LIMIT_S}
+        common = {"run": world.path, "program": self.folder(world), "folder": folder, "python": python}
         return tuple(
-            (line, render("own_program/setup_line.sh.j2", number=number, line=_placed(line, places), **common))
+            (
+                line,
+                render(
+                    "own_program/setup_line.sh.j2",
+                    number=number,
+                    line=_placed(line, places),
+                    limit_s=SETUP_LIMIT_S,
+                    **common,
+                ),
+            )
             for number, line in enumerate((*files, *self.setup), 1)
         )
 

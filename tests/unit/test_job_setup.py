@@ -1,6 +1,7 @@
 """Lines of `job.setup` and files of requirements: how they are taken, and how they run on each node, once."""
 
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,6 +25,15 @@ def lines_of(**job: object) -> list[str]:
     return [line for line, _ in launched(own_program(**job)).plan.setup]
 
 
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """Return a folder with the files that these tests name."""
+    (tmp_path / "more").mkdir()
+    for name in ("train.py", "requirements.txt", "gpu.txt", "more/gpu.txt"):
+        (tmp_path / name).touch()
+    return str(tmp_path)
+
+
 def test_without_lines_the_id_of_a_run_stays_and_each_line_makes_another() -> None:
     known, one, other = (launched(own_program(**job)) for job in ({}, {"setup": ["make"]}, {"setup": ["make all"]}))
     assert "setup" not in known.texts()["program.json"], "a run of before there was the key keeps its id"
@@ -31,19 +41,19 @@ def test_without_lines_the_id_of_a_run_stays_and_each_line_makes_another() -> No
     assert known.document()["setup"] == []
 
 
-def test_a_file_of_requirements_is_installed_before_the_lines_from_the_same_indexes() -> None:
+def test_a_file_of_requirements_is_installed_before_the_lines_from_the_same_indexes(source: str) -> None:
     index = "https://download.pytorch.org/whl/cu118"
-    job = {"requirements": "requirements.txt", "extraIndex": index, "setup": ["pip install -e ."]}
+    job = {"requirements": "requirements.txt", "extraIndex": index, "setup": ["pip install -e ."], "source": source}
     pip = f"python -m pip install --no-cache-dir --extra-index-url {index} -r requirements.txt"
     assert lines_of(**job) == [pip, "pip install -e ."]
 
 
-def test_pinned_packages_stay_in_the_image_beside_a_file() -> None:
-    folder = launched(own_program(requirements=[*PINS, "more/gpu.txt"]))
+def test_pinned_packages_stay_in_the_image_beside_a_file(source: str) -> None:
+    folder = launched(own_program(source=source, requirements=[*PINS, "more/gpu.txt"]))
     assert [line.split()[-1] for line, _ in folder.plan.setup] == ["more/gpu.txt"]
     text = folder.facts.container.dockerfile
     assert "numpy==1.23.5" in text and "gpu.txt" not in text
-    alone = launched(own_program(requirements="gpu.txt"))
+    alone = launched(own_program(source=source, requirements="gpu.txt"))
     assert "pip install" not in alone.facts.container.dockerfile
 
 
@@ -105,6 +115,40 @@ def test_what_only_looks_like_a_secret_passes_in_a_line() -> None:
     assert lines_of(setup=["PAD_TOKEN=pad make"], notSecret=["PAD_TOKEN"])
 
 
+@pytest.mark.parametrize(
+    ("line", "is_open"),
+    [
+        *(
+            (line, True)
+            for line in ("numpy", "torch>=2.1", "scipy==1.*", 'a; python_version=="3.8"', "git+https://x.test/a@main")
+        ),
+        *(
+            (line, False)
+            for line in ("numpy==1.23.5  # pinned", "a[b]==1; sys_platform=='linux'", "# numpy", "", "-e .")
+        ),
+        *(
+            (line, False)
+            for line in ("--extra-index-url https://x.test", "-r more.txt", f"git+https://x.test/a@{'a1' * 20}")
+        ),
+        ("./wheels/a.whl", False),
+    ],
+)
+def test_the_preview_names_lines_of_a_file_that_leave_the_version_open(
+    tmp_path: Path, line: str, is_open: bool
+) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "requirements.txt").write_text(f"six==1.16.0\n{line}\n")
+    stack = config.with_files(own_program(source=str(tmp_path), requirements="requirements.txt"))
+    assert stack.notes == ((f"requirements.txt leaves versions open: {line}",) if is_open else ())
+
+
+def test_a_file_of_requirements_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    job = own_program(source=str(tmp_path), requirements="requirements.txt")
+    with pytest.raises(config.ConfigError, match=f"job/requirements: {tmp_path} does not hold requirements.txt"):
+        config.with_files(job)
+
+
 class Node:
     """One machine's folders, on which the scripts of a plan run as they are."""
 
@@ -135,6 +179,31 @@ def test_a_line_runs_in_the_programs_folder_with_the_runs_interpreter_and_pip(no
     assert done.stdout.splitlines() == [
         f"{node.folder}/program", pip, str(node.environment), f"{node.folder}/logdir", listed
     ]  # fmt: skip
+
+
+def test_in_a_container_python_and_pip_are_the_interpreter_that_the_job_names(tmp_path: Path) -> None:
+    for name in ("program", "theirs"):
+        (tmp_path / name).mkdir()
+    own = tmp_path / "theirs" / "python3.9"
+    own.write_text('#!/bin/sh\n[ "$1" = -c ] && echo 3 || echo "theirs $*"\n')
+    own.chmod(0o755)
+    (tmp_path / "theirs" / "tool").symlink_to("/bin/true")
+    line = "python a.py; python3 b.py; pip install c; pip3 list; command -v tool"
+    plan = launched(on_gpus(HOROVOD | {"setup": [line], "python": str(own)}, "another")).plan
+    script = plan.setup[0][1].replace(product.IN_CONTAINER, f"{tmp_path}/container")
+    script = script.replace(plan.program_folder.rpartition("/")[0], f"{tmp_path}")
+    said = subprocess.check_output(["sh", "-c", script], text=True, timeout=60).splitlines()
+    ours = [f"theirs {words}" for words in ("a.py", "b.py", "-m pip install c", "-m pip list")]
+    assert said == [*ours, f"{tmp_path}/theirs/tool"]
+
+
+@pytest.mark.parametrize("gone", ["environment/setup", "setup"])
+def test_a_new_environment_or_a_new_folder_of_the_run_gets_its_lines_again(node: Node, gone: str) -> None:
+    for _ in range(2):
+        node.run(setup=["echo run >> log"])
+    shutil.rmtree(node.folder / gone)
+    node.run(setup=["echo run >> log"])
+    assert (node.folder / "program" / "log").read_text() == "run\n" * 2
 
 
 def test_a_line_that_went_well_is_not_run_again_there(node: Node) -> None:
