@@ -200,12 +200,11 @@ class OwnProgram(Section):
         Field(description="`name==version` each, or a file of the source: `requirements.txt`"),
     ] = ()
     setup: Annotated[
-        tuple[Line, ...],
+        Annotated[tuple[Line, ...], Field(max_length=MOST_LINES)] | None,
         Field(
-            max_length=MOST_LINES,
-            description="lines of shell, each run once on every node before the program: `pip install -e .`; `{logdir}` is filled in",
+            description="lines of shell, each run once on every node before the program: `pip install -e .`; `{logdir}` is filled in"
         ),
-    ] = ()
+    ] = None
     extra_index: Annotated[
         Annotated[StrictStr, AfterValidator(_index)] | None,
         Field(description="https address of one more package index, beside the usual one, for `requirements`"),
@@ -327,7 +326,7 @@ class OwnProgram(Section):
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
-        tracks = any(map(WANDB.match, (*self.requirements, *self.setup)))
+        tracks = any(map(WANDB.match, (*self.requirements, *(self.setup or ()))))
         words = (*_tracked(world), *command) if tracks else command
         program = Program(
             words,
@@ -396,7 +395,7 @@ class OwnProgram(Section):
                     **common,
                 ),
             )
-            for number, line in enumerate((*files, *self.setup), 1)
+            for number, line in enumerate((*files, *(self.setup or ())), 1)
         )
 
     def _imports(self, world: World, program: Program, command: Argv) -> Argv:

@@ -64,7 +64,7 @@ def test_other_lines_get_a_new_container_of_the_same_image() -> None:
     )
     assert one.tag == other.tag and one == same
     assert docker_run(one, "/data") != docker_run(other, "/data")
-    assert docker_run(replace(one, setup=""), "/data") == docker_run(launched(own_program()).facts.container, "/data")
+    assert docker_run(replace(one, setup=None), "/data") == docker_run(launched(own_program()).facts.container, "/data")
 
 
 @pytest.mark.parametrize(
