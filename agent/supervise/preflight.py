@@ -15,7 +15,6 @@ from agent.kill_run import last_line
 from agent.launch.probe import MARK, UNUSABLE
 from agent.machine import parallel
 from agent.nodes import node_facts
-from agent.nodes.node_facts import LONGEST_LINE
 from agent.supervise.health_rules import Failed, cause_of
 from agent.supervise.processes import run_all
 
@@ -168,7 +167,11 @@ def open_mpi(run):
     code, output = run.ask([MPIRUN, "--version"], FACTS_TIMEOUT_S, marked=False)
     version = re.search(MPI_VERSION, output)
     is_known = version and tuple(int(part or 0) for part in version.groups()) >= OLDEST_MPI
-    found = version.group() if version else (output.splitlines() or ["exit code " + str(code)])[0][:LONGEST_LINE]
+    found = (
+        version.group()
+        if version
+        else (output.splitlines() or ["exit code " + str(code)])[0][: node_facts.LONGEST_LINE]
+    )
     wanted = "Open MPI {}.{}.{} or newer in container.image".format(*OLDEST_MPI)
     return row(MPIRUN, run.spec.names[0], found, wanted, stop=not is_known)
 

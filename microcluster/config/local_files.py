@@ -59,12 +59,12 @@ def unpinned(file: Path) -> tuple[str, ...]:
     """Return the lines of a file of requirements that leave the version open; what stands in files that it names is not looked at.
 
     Raises:
-        ValueError: it is no text.
+        ValueError: it is not there, or no text.
     """
     try:
         lines = [COMMENT.sub("", line).strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is no text in UTF-8") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read: {getattr(error, 'strerror', 'it is no text in UTF-8')}") from error
     return tuple(line for line in lines if line and line[0] not in "-./" and not PINNED.search(line.partition(";")[0]))
 
 

@@ -38,8 +38,7 @@ STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 SECTIONS = tuple(f"{NAMESPACE}:{section}" for section in StackFile.model_fields)
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider", "environment")
 HASHES = "data-hashes.json"
-NAMED = 10
-"""Most lines that a note names."""
+LONGEST_NOTE = 300
 STACKS = Path(__file__).parents[2] / "stacks"
 
 
@@ -278,19 +277,16 @@ def _with_program(stack: Stack) -> Stack:
         stack = replace(stack, texts=read_source(folder, getattr(stack.job, "script", None)))
     except (OSError, ValueError) as problem:
         raise _refusal(stack.name, [f"job/source: {problem}"]) from problem
-    return replace(stack, notes=tuple(_notes(stack, folder)))
-
-
-def _notes(stack: Stack, folder: Path) -> Iterable[str]:
-    """Yield what a person has to know of the files of requirements, or raise ConfigError."""
-    for name in getattr(stack.job, "requirement_files", ()):
-        try:
-            lines = unpinned(folder / name)
-        except (OSError, ValueError) as problem:
-            why = problem if isinstance(problem, ValueError) else f"{folder} does not hold {name}"
-            raise _refusal(stack.name, [f"job/requirements: {why}"]) from problem
-        if lines:
-            yield f"{name} leaves versions open: {', '.join(map(printable, lines[:NAMED]))}{', ...' if lines[NAMED:] else ''}"
+    try:
+        files = {name: unpinned(folder / name) for name in getattr(stack.job, "requirement_files", ())}
+    except ValueError as problem:
+        raise _refusal(stack.name, [f"job/requirements: {problem}"]) from problem
+    notes = (
+        f"{name} leaves versions open: {printable(', '.join(lines), LONGEST_NOTE)}"
+        for name, lines in files.items()
+        if lines
+    )
+    return replace(stack, notes=tuple(notes))
 
 
 def _local_programs() -> tuple[str, ...]:

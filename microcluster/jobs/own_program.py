@@ -48,6 +48,7 @@ REQUIREMENT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+|(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.txt"
 )
 """A pinned package, or a file of the source."""
+LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2000-\u206f]+")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -157,15 +158,6 @@ def _is_secret(name: Any, value: Any) -> bool:
     return bool(is_named_so or SECRET_VALUE.search(str(value)[:LONGEST]))
 
 
-def _line(value: str) -> str:
-    """Take a line of shell."""
-    if not value.strip() or not value.isprintable():
-        raise ValueError(
-            f"{value[:80]!r} is empty, or holds signs that cannot be printed; write one line of shell in each item"
-        )
-    return value
-
-
 def _holds_secret(line: str, open_ones: Collection[str]) -> bool:
     """Return whether a line of shell holds a secret; what it takes from a variable or a file is none."""
     words = (line, *re.split(r"[^\w-]+", line))
@@ -178,7 +170,11 @@ Requirement = Annotated[
     StrictStr,
     matching(REQUIREMENT, "a pinned requirement or a file of the source; for example numpy==1.23.5, requirements.txt"),
 ]
-Line = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_line)]
+Line = Annotated[
+    StrictStr,
+    Field(max_length=LONGEST),
+    matching(LINE, "a line of shell, which is not empty and whose signs can all be printed; write one in each item"),
+]
 
 
 class OwnProgram(Section):

@@ -14,6 +14,7 @@ from test_jobs_kind import HOROVOD, own_program
 
 from agent.supervise import prepare, supervisor
 from microcluster.config import stack as config
+from microcluster.config.local_files import unpinned
 from microcluster.jobs import own_program as product
 from microcluster.remote.docker import docker_run
 
@@ -70,8 +71,11 @@ def test_other_lines_get_a_new_container_of_the_same_image() -> None:
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        ({"setup": ["make", " "]}, "job/setup/1: ' ' is empty, or holds signs that cannot be printed"),
-        ({"setup": ["a\nb"]}, "job/setup/0: 'a\\nb' is empty, or holds signs"),
+        (
+            {"setup": ["make", " "]},
+            "job/setup/1: ' ' is not a line of shell, which is not empty and whose signs can all be printed",
+        ),
+        ({"setup": ["a\nb"]}, "job/setup/0: 'a\\nb' is not a line of shell"),
         ({"setup": ["x" * 1001]}, "at most 1000 characters"),
         ({"setup": ["true"] * 51}, "at most 50 items"),
         ({"setup": "make"}, "job/setup: 'make' should be a valid tuple"),
@@ -145,8 +149,13 @@ def test_the_preview_names_lines_of_a_file_that_leave_the_version_open(
 def test_a_file_of_requirements_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     job = own_program(source=str(tmp_path), requirements="requirements.txt")
-    with pytest.raises(config.ConfigError, match=f"job/requirements: {tmp_path} does not hold requirements.txt"):
+    with pytest.raises(
+        config.ConfigError, match=f"job/requirements: {tmp_path}/requirements.txt cannot be read: No such"
+    ):
         config.with_files(job)
+    (tmp_path / "requirements.txt").write_bytes("numpy\n".encode("utf-16"))
+    with pytest.raises(ValueError, match="cannot be read: it is no text in UTF-8"):
+        unpinned(tmp_path / "requirements.txt")
 
 
 class Node:
