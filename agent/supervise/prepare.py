@@ -32,13 +32,9 @@ PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsyn
 
 
 def prepare(run):
-    """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
+    """Have data, checkpoint, configuration and programs where the ranks look for them; return whether there is a checkpoint."""
     if run.spec.make_environment:
         make_environment(run)
-    for number, (line, script) in enumerate(run.spec.setup, 1):
-        set_up(run, "line {} of job.setup ({})".format(number, line[:SHOWN]), script)
-    if run.spec.imports:
-        look_for_imports(run)
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
@@ -50,6 +46,10 @@ def prepare(run):
     place(run)
     if run.spec.shared:
         shared_folder.compare(run, checkpoint)
+    for number, (line, script) in enumerate(run.spec.setup, 1):
+        set_up(run, "line {} of job.setup ({})".format(number, line[:SHOWN]), script)
+    if run.spec.imports:
+        look_for_imports(run)
     return run.resumed is not None
 
 

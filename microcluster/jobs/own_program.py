@@ -318,7 +318,8 @@ class OwnProgram(Section):
         """
         # On a machine it is the one of the run's own environment.
         python = (world.image and self.python) or "python"
-        places = {"logdir": world.logdir, "maxSteps": str(self.max_steps or ""), **(places or {})}
+        folders = {"logdir": world.logdir}
+        places = {**folders, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
@@ -342,7 +343,7 @@ class OwnProgram(Section):
             checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
-            setup=self._setup(world),
+            setup=self._setup(world, folders),
             imports=self._imports(world, program, command),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
@@ -370,7 +371,7 @@ class OwnProgram(Section):
         folder = f"{world.path}/{ENVIRONMENT}"
         return render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(world))
 
-    def _setup(self, world: World) -> tuple[tuple[str, str], ...]:
+    def _setup(self, world: World, folders: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Return each line that runs on every node, the files of requirements first, and the script that runs it."""
         folder, python = f"{world.path}/{ENVIRONMENT}", f"{world.path}/{ENVIRONMENT}/bin/python"
         if world.image:
@@ -378,7 +379,7 @@ class OwnProgram(Section):
         index = ("--extra-index-url", self.extra_index) if self.extra_index else ()
         pip = "python -m pip install --no-cache-dir"
         files = [shlex.join((*pip.split(), *index, "-r", file)) for file in self.requirement_files]
-        places = {"logdir": shlex.quote(world.logdir)}
+        places = {name: shlex.quote(path) for name, path in folders.items()}
         common = {"run": world.path, "program": self.folder(world), "folder": folder, "python": python}
         return tuple(
             (

@@ -244,8 +244,10 @@ def carry_out(folder, ended):
     usual = {**ON_THE_MACHINE, "environment": str(folder / "environment"), "program_folder": str(folder)}
     usual |= {"make_environment": made, "ssh": ["sh", "-c", 'AT=$1; export AT; eval "$2"', "ssh"]}
 
-    def carry_out(*scripts):
-        write_job(folder, train=["true"], **usual, setup=[["the line", script] for script in scripts])
+    def carry_out(*scripts, **changes):
+        write_job(
+            folder, **{"train": ["true"], **usual, "setup": [["the line", script] for script in scripts], **changes}
+        )
         return ended(supervisor.carry_out)
 
     return carry_out
@@ -257,6 +259,15 @@ def test_lines_run_one_after_the_other_on_all_nodes_and_are_shown(folder, carry_
     assert (sorted(log[:2]), sorted(log[2:])) == (["one", "one 10.0.0.1"], ["two", "two 10.0.0.1"])
     shown = [one["text"] for one in events_of(folder, "staging")]
     assert "line 2 of job.setup (the line) on gpu-0 and gpu-1: 0 s so far" in shown
+
+
+def test_lines_find_the_files_of_the_run_on_every_node_and_come_before_the_program(folder, carry_out):
+    place = ["sh", "-c", f"echo placed $1 >> {folder}/log", "place"]
+    assert (
+        carry_out(f"echo line >> {folder}/log", place=place, train=["sh", "-c", f"echo trained >> {folder}/log"])
+        is None
+    )
+    assert (folder / "log").read_text().split("\n")[:-1] == ["placed 10.0.0.1", "line", "line", "trained"]
 
 
 def test_a_line_that_fails_on_one_node_ends_the_run_with_its_words(carry_out):
