@@ -32,7 +32,7 @@ PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsyn
 
 
 def prepare(run):
-    """Have data, checkpoint, configuration and programs where the ranks look for them; return whether there is a checkpoint."""
+    """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
     if run.spec.make_environment:
         make_environment(run)
     if run.spec.shared:

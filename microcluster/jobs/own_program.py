@@ -36,11 +36,7 @@ ENVIRONMENT = "environment"
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
-LONGEST, LONGEST_WORDS, MOST_LINES = 1000, 8000, 50
-SETUP_LIMIT_S = 3600
-"""Time limit of a line of job.setup."""
-IN_CONTAINER = "/var/lib/microcluster"
-"""Folder in a container, below which each run notes which lines it has run there; a new container has none."""
+LONGEST, LONGEST_WORDS = 1000, 8000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")
 INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
@@ -82,6 +78,10 @@ WANDB_KEY, WANDB_FOLDER = "WANDB_API_KEY", "wandb"
 """The key of Weights & Biases, and what its package makes in the folder that it is given."""
 WANDB = re.compile(r"wandb(\[.*\])?==|.*\binstall\b.*\bwandb\b")
 """Among the requirements, or in a line of job.setup."""
+MOST_LINES, SETUP_LIMIT_S = 50, 3600
+"""Most lines of job.setup, and the time limit of each."""
+IN_CONTAINER = "/var/lib/microcluster"
+"""Folder in a container, below which each run notes which lines it has run there; a new container has none."""
 WANDB_MODE = f"""if [ "${{GROUP_RANK:-${{NODE_RANK:-0}}}}" != 0 ]; then export WANDB_MODE=disabled
 elif [ -r "$0" ]; then {WANDB_KEY}=$(cat "$0"); export {WANDB_KEY} WANDB_MODE=online; fi
 exec "$@"
@@ -288,6 +288,15 @@ class OwnProgram(Section):
         }
 
     @property
+    def sent_source(self) -> str | None:
+        """The folder whose texts travel with the job."""
+        return None if self.commit else self.source
+
+    def folder(self, world: World) -> str:
+        """Return where the program starts."""
+        return PROGRAM_FOLDER if world.image and self.commit else f"{world.path}/program"
+
+    @property
     def pinned(self) -> tuple[str, ...]:
         """The requirements that name a version, without the files."""
         return tuple(one for one in self.requirements if "==" in one)
@@ -296,15 +305,6 @@ class OwnProgram(Section):
     def requirement_files(self) -> tuple[str, ...]:
         """The files of the source that name requirements."""
         return tuple(one for one in self.requirements if "==" not in one)
-
-    @property
-    def sent_source(self) -> str | None:
-        """The folder whose texts travel with the job."""
-        return None if self.commit else self.source
-
-    def folder(self, world: World) -> str:
-        """Return where the program starts."""
-        return PROGRAM_FOLDER if world.image and self.commit else f"{world.path}/program"
 
     def decided(
         self, world: World, title: str, line: str, places: Mapping[str, str] | None = None
