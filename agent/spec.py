@@ -12,7 +12,7 @@ from agent.machine import read_json
 
 VERSION = 9
 """Raised whenever a field changes; version 1 had none."""
-EARLIER, LACKING = 8, {"sent_program": None}
+EARLIER, LACKING = 8, {"sent_program": None, "setup": []}
 """A version that is still read, and what stands for the fields that it lacks."""
 FILE = "job.json"
 CHECKPOINT = "{microcluster:checkpoint}"
@@ -47,6 +47,7 @@ FIELDS = (
     "container",  # Of the runtime "container".
     "environment",  # Of the runtime "host": the folder of the programs that the run has made for itself,
     "make_environment",  # and what makes it, on the machine as it is.
+    "setup",  # [line, script] of each line of job.setup, which the script runs once on its node.
     "imports",  # What looks for the script's own imports, by its interpreter; empty where it is no script.
     "program_folder",
     "sent_program",  # The folder on the launcher from which that is made, where it came from the operator's computer.

@@ -42,7 +42,7 @@ class TrainingJob(pulumi.ComponentResource):
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
-        self.plan = "; ".join((expected.summary if expected else NO_FORECAST, *plan.not_shown))
+        self.plan = "; ".join((expected.summary if expected else NO_FORECAST, *plan.not_shown, *args.of.stack.notes))
         self.at_risk = expected.stake if expected else NO_FORECAST
         if plan.checkpoints == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER

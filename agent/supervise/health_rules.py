@@ -21,7 +21,7 @@ from agent.readers.failure_lines import (
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED = "nan", "rank-died", "node-lost", "stalled"
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
-PREPARING_STALLED = "preparing-stalled"
+PREPARING_STALLED, SETUP = "preparing-stalled", "setup"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 HUNG, GPUS_UNREAD = "hung", "gpus-unread"
 WAITED_FOR = "waited-for"

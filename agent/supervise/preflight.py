@@ -6,6 +6,7 @@ waste the money of the run.
 
 import ipaddress
 import json
+import re
 import threading
 import time
 from types import SimpleNamespace
@@ -35,6 +36,9 @@ OK, NOTE, STOP = "ok", "note", "stop"
 PORT_STOP, PORT_NOTE = 0.3, 0.8
 """Ports are sold in steps of ten: less than a third of the order is another port, a little less is other traffic."""
 CLOCK_NOTE_S, CLOCK_STOP_S = 2.0, 60.0
+MPIRUN, OLDEST_MPI = "mpirun", (3, 0, 0)
+"""What starts ranks by Open MPI, and its first version with the library that the agent's probe sums by, and all our options."""
+MPI_VERSION = r"\(Open MPI\) (\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?"
 DRIVER_STOP = 384
 """NVIDIA's images of 2019 run on Tesla cards with 384.111 too, which is older than what is installed."""
 SHM_BYTES_OF_RANK = 128 << 20
@@ -61,6 +65,8 @@ def preflight(run):
     rows = noted + judge(found, run.spec)
     if found["bandwidth"] and run.spec.meeting_port:
         rows.append(meeting(run))
+    if run.spec.collective and run.spec.collective[0].argv[0] == MPIRUN:
+        rows.append(open_mpi(run))
     keep(run, found, rows, began)
     found["ranks"] = together(run)
     rows += of_ranks(found["ranks"], run.spec)
@@ -154,6 +160,20 @@ def meeting(run):
     bad = [name + ": " + last_line(*answer) for name, answer in answers if answer[0]]
     found = ", ".join(bad) or "reached by all"
     return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), stop=bad)
+
+
+def open_mpi(run):
+    """Return the row on the version of mpirun on the first node, which compares it with those of the others itself."""
+    code, output = run.ask([MPIRUN, "--version"], FACTS_TIMEOUT_S, marked=False)
+    version = re.search(MPI_VERSION, output)
+    is_known = version and tuple(int(part or 0) for part in version.groups()) >= OLDEST_MPI
+    found = (
+        version.group()
+        if version
+        else (output.splitlines() or ["exit code " + str(code)])[0][: node_facts.LONGEST_LINE]
+    )
+    wanted = "Open MPI {}.{}.{} or newer in container.image".format(*OLDEST_MPI)
+    return row(MPIRUN, run.spec.names[0], found, wanted, stop=not is_known)
 
 
 def together(run):

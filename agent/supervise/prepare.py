@@ -12,11 +12,12 @@ import time
 from agent import kill_run
 from agent.checkpoints import resume
 from agent.data import ensure_data
+from agent.data.progress import SAY_EVERY_S
 from agent.launch import script_imports
 from agent.machine import parallel
 from agent.supervise import health_rules, shared_folder
 from agent.supervise.guard import Guard
-from agent.supervise.health_rules import Failed, step_failed
+from agent.supervise.health_rules import SETUP, Failed, step_failed
 
 IMPORTS_TIMEOUT_S = 300
 IDLE_S = 900
@@ -24,6 +25,8 @@ IDLE_S = 900
 LOOK_EVERY_S = 15
 MOVED_BYTES, MOVED_TICKS = 1 << 20, 100
 """Least work that counts as moving: a megabyte, or a second of a processor."""
+SHOWN = 100
+"""Most characters of a line of job.setup in a sentence."""
 PROBE_TIMEOUT_S = 30
 PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsync 2>/dev/null && rm "$0/probe"'
 
@@ -34,8 +37,6 @@ def prepare(run):
         bring_program(run)
     if run.spec.make_environment:
         make_environment(run)
-    if run.spec.imports:
-        look_for_imports(run)
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
@@ -47,6 +48,10 @@ def prepare(run):
     place(run)
     if run.spec.shared:
         shared_folder.compare(run, checkpoint)
+    for number, (line, script) in enumerate(run.spec.setup, 1):
+        set_up(run, "line {} of job.setup ({})".format(number, line[:SHOWN]), script)
+    if run.spec.imports:
+        look_for_imports(run)
     return run.resumed is not None
 
 
@@ -71,6 +76,37 @@ def make_environment(run):
     for address, (code, lines) in zip(addresses, parallel(make, addresses)):
         if code:
             raise step_failed("environment", run.doing + " on " + run.name_of(address), code, lines)
+
+
+def set_up(run, what, script):
+    """Run a line on every node at once, or once where all nodes see the same folder; show meanwhile on which of them it still runs."""
+    addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
+    began, left, over = time.monotonic(), list(addresses), threading.Event()
+
+    def show():
+        run.doing = what + " on " + " and ".join(map(run.name_of, left))
+        run.emit({"event": "staging", "text": "{}: {:.0f} s so far".format(run.doing, time.monotonic() - began)})
+
+    def go_on():
+        while not over.wait(SAY_EVERY_S):
+            show()
+
+    def act(address):
+        lines = []
+        code = run.do_outside(run.on_node(address, ["sh", "-c", script]), lines.append)
+        if not code:
+            left.remove(address)
+            if left:
+                show()
+        return code, lines
+
+    show()
+    threading.Thread(target=go_on, daemon=True).start()
+    answers = parallel(act, addresses)
+    over.set()
+    for address, (code, lines) in zip(addresses, answers):
+        if code:
+            raise step_failed(SETUP, what + " on " + run.name_of(address), code, lines)
 
 
 def look_for_imports(run):
@@ -114,19 +150,20 @@ class IdleWatch:
 
     def __exit__(self, kind, error, trace):
         self.over.set()
-        verdict = self._verdict() if isinstance(error, Failed) else None
+        verdict = self._verdict(error.args[0]) if isinstance(error, Failed) else None
         if verdict:
             raise Failed(*(verdict + error.args[2:])) from error
 
-    def _verdict(self):
-        """Return (cause, sentence) when the step that the run is in has been ended, else None."""
+    def _verdict(self, failed):
+        """Return (cause, sentence) when the step that the run is in has been ended, else None; ``failed`` is the cause that the step names."""
         if self.guarded:
             return self.guarded
         if self.run.stuck != self.run.doing:
             return None
         text = "{}: nothing was read, written or computed for {} s".format(self.run.doing, IDLE_S)
         hanging = [self.run.name_of(address) for address in self.run.spec.addresses if address in self._hanging()]
-        return health_rules.PREPARING_STALLED, text + ("; no write ends on " + " and ".join(hanging) if hanging else "")
+        cause = failed if failed == SETUP else health_rules.PREPARING_STALLED
+        return cause, text + ("; no write ends on " + " and ".join(hanging) if hanging else "")
 
     def _hanging(self):
         """Return the machines on whose disk a few bytes cannot be written."""

@@ -46,6 +46,8 @@ NEXT = {
     "supervisor-failed": "See what it was: {look}. {go_on}",
     "placing": "fab resume --stack {stack} gives every machine the ranks' keys and missing files again",
     "environment": "Mend job.requirements or the repository in the stack file, then: make up STACK={stack}",
+    "setup": "Mend job.setup or job.requirements in the stack file, then: make up STACK={stack}; where the line may go well the next time: "
+    "fab resume --stack {stack} begins with it",
     "shared-folder": "See the drive on each machine: fab ssh gpu-0 --stack {stack} -- df -h; then {go_on}",
     "walltime": "make up STACK={stack} submits the rest",
     "queue": "See what the queue says of the job: {look}; then make up STACK={stack} submits it again",

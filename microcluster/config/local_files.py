@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import lzma
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -14,7 +15,22 @@ from typing import Any
 from core.files import write_whole
 from microcluster.jobs.finished_data import Data, SentFile
 
+COMMENT, PINNED = re.compile(r"(^|\s)#.*"), re.compile(r"==[^*]+$|@[0-9a-f]{40}\b|--hash=")
+"""In a file of requirements."""
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+def unpinned(file: Path) -> tuple[str, ...]:
+    """Return the lines of a file of requirements that leave the version open; what stands in files that it names is not looked at.
+
+    Raises:
+        ValueError: it is not there, or no text.
+    """
+    try:
+        lines = [COMMENT.sub("", line).strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read: {getattr(error, 'strerror', 'it is no text in UTF-8')}") from error
+    return tuple(line for line in lines if line and line[0] not in "-./" and not PINNED.search(line.partition(";")[0]))
 
 
 def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cache: Path) -> Data:

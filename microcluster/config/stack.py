@@ -17,7 +17,7 @@ from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
 from microcluster.config.folder_reader import FolderError, read_tree
 from microcluster.config.forecast import Forecast, with_forecast
-from microcluster.config.local_files import find_files
+from microcluster.config.local_files import find_files, unpinned
 from microcluster.config.repository import cloned
 from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
@@ -41,6 +41,7 @@ STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 SECTIONS = tuple(f"{NAMESPACE}:{section}" for section in StackFile.model_fields)
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider", "environment")
 HASHES = "data-hashes.json"
+LONGEST_NOTE = 300
 STACKS = Path(__file__).parents[2] / "stacks"
 
 
@@ -85,6 +86,8 @@ class Stack:
     """The folder of the user's own program, after `with_files`."""
     trainer: str | None = None
     """Trainer in the local training image; None in every other one."""
+    notes: tuple[str, ...] = ()
+    """What the preview says of the program's files, after `with_files`."""
     guard: Guard | None = None
     """Limits of the rental; None where the stack file does not say."""
 
@@ -281,9 +284,18 @@ def _with_program(stack: Stack) -> Stack:
         raise _refusal(stack.name, [f"job/source: {problem}" for problem in refused.args]) from refused
     except OSError as error:
         raise _refusal(stack.name, [f"job/source: {error.filename or folder}: {error.strerror}"]) from error
+    try:
+        files = {name: unpinned(folder / name) for name in getattr(stack.job, "requirement_files", ())}
+    except ValueError as problem:
+        raise _refusal(stack.name, [f"job/requirements: {problem}"]) from problem
     if stack.job.commit is None and not Path(named).is_absolute() and named[0] not in "~$":
         tree = replace(tree, path=named)  # Of another clone it is the same.
-    return replace(stack, tree=tree, origins=(*stack.origins, ("travels", *tree.summary)))
+    notes = (
+        f"{name} leaves versions open: {printable(', '.join(lines), LONGEST_NOTE)}"
+        for name, lines in files.items()
+        if lines
+    )
+    return replace(stack, tree=tree, origins=(*stack.origins, ("travels", *tree.summary)), notes=tuple(notes))
 
 
 def _local_programs() -> tuple[str, ...]:

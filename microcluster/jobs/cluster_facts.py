@@ -46,6 +46,7 @@ class Container:
         registry_key_file: a path on the operator's computer.
         trainer: what trains in the local training image; None in every other one.
         dockerfile: of the image, as the job's kind wants it; ``tag`` is the name of what is built by it.
+        setup: the hash of the lines that runs change it by, where there are any; another one makes a new container.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Container:
     trainer: str | None = None
     dockerfile: str = ""
     tag: str = ""
+    setup: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,10 @@ from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
 ROLE = "rank"
 NODE = "{microcluster:node}"
+START = 'cd "$0" && exec "$@"'
+"""Starts a command in the program's folder: by ssh it would start in a home."""
+WITH_HOSTS = 'cd "$0" && for host in $1; do echo "$host slots=$2"; done >"$3" && shift 3 && exec "$@"'
+"""The same beside a new file of the nodes, in their order, as DeepSpeed and mpirun read it; a queue's are not known earlier."""
 
 
 class Job(OwnProgram):
@@ -28,7 +32,8 @@ class Job(OwnProgram):
         Field(
             pattern=r"[^\s]",
             description="instead of `script` and `arguments`: words that start one process on each node, in the program's folder; `{node}` is its number from 0, `{nodes}` "
-            "how many there are, `{slots}` the GPUs of each, `{first}` the first one's address, `{port}` a free port there; `python` is `job.python`",
+            "how many there are, `{slots}` the GPUs of each, `{ranks}` those of all, `{first}` the first one's address, `{port}` a free port there, "
+            "`{hostfile}` a file of all addresses; `python` is `job.python`",
         ),
     ]
 
@@ -36,15 +41,19 @@ class Job(OwnProgram):
         """Decide everything about the run: one rank on each node, told by its words and by its environment which one it is."""
         first, nodes = world.addresses[0], str(len(world.addresses))
         places = {"nodes": nodes, "node": NODE, "slots": str(world.slots), "first": first, "port": spec.PORT}
+        hosts = (" ".join(world.addresses), str(world.slots), f"{world.path}/hostfile.{NODE}")
+        places |= {"ranks": str(world.slots * len(world.addresses)), "hostfile": hosts[-1]}
         plan, program = self.decided(world, self.command, self.command, places)
         meeting = {"MASTER_ADDR": first, "MASTER_PORT": spec.PORT, "WORLD_SIZE": nodes}
         common = {**environment(world), **meeting}
-        start = ("sh", "-c", 'cd "$0" && exec "$@"', plan.program_folder)  # By ssh it would start in a home.
+        start = ("sh", "-c", START, plan.program_folder)
+        if "{hostfile}" in f"{self.command} {self.resume}":
+            start = ("sh", "-c", WITH_HOSTS, plan.program_folder, *hosts)
         started = {}
         for name, command in commands(world, program, "node").items():
             started[name] = []
             for node in range(len(world.addresses)):
-                argv = [word.replace(NODE, str(node)) for word in command]
+                argv = [word.replace(NODE, str(node)) for word in (*start, *command)]
                 given = {**common, "NODE_RANK": str(node), **program.variables}
-                started[name].append(Process(ROLE, node, (*start, *argv), given, name=f"node {node}"))
+                started[name].append(Process(ROLE, node, tuple(argv), given, name=f"node {node}"))
         return replace(plan, **started, ranks=world.addresses, meeting_port=MEETING_PORT)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -44,7 +44,11 @@ SOURCE = re.compile(
 REPOSITORY = re.compile(r"https://|[^/]+@")
 INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
-REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
+REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+|(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.txt"
+)
+"""A pinned package, or a file of the source."""
+LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2000-\u206f]+")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -63,6 +67,8 @@ SECRET_HINT = (
     "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
     "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
+ASSIGNED = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=['\"]?([^\s'\"$`]+)")
+"""Variables that a line of shell sets to a text of its own."""
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
@@ -74,7 +80,12 @@ REPEATED_TWICE = re.compile(r"\((?:\?:|\?P<\w+>)?(?:\\.|\[[^\]]+\]|[^\\()\[])[+*
 """A repetition inside a repetition: each further character of a line doubles the time of a search."""
 WANDB_KEY, WANDB_FOLDER = "WANDB_API_KEY", "wandb"
 """The key of Weights & Biases, and what its package makes in the folder that it is given."""
-WANDB = re.compile(r"wandb(\[.*\])?==")
+WANDB = re.compile(r"wandb(\[.*\])?==|.*\binstall\b.*\bwandb\b")
+"""Among the requirements, or in a line of job.setup."""
+MOST_LINES, SETUP_LIMIT_S = 50, 3600
+"""Most lines of job.setup, and the time limit of each."""
+IN_CONTAINER = "/var/lib/microcluster"
+"""Folder in a container, below which each run notes which lines it has run there; a new container has none."""
 WANDB_MODE = f"""if [ "${{GROUP_RANK:-${{NODE_RANK:-0}}}}" != 0 ]; then export WANDB_MODE=disabled
 elif [ -r "$0" ]; then {WANDB_KEY}=$(cat "$0"); export {WANDB_KEY} WANDB_MODE=online; fi
 exec "$@"
@@ -159,8 +170,23 @@ def _is_secret(name: Any, value: Any) -> bool:
     return bool(is_named_so or SECRET_VALUE.search(str(value)[:LONGEST]))
 
 
+def _holds_secret(line: str, open_ones: Collection[str]) -> bool:
+    """Return whether a line of shell holds a secret; what it takes from a variable or a file is none."""
+    words = (line, *re.split(r"[^\w-]+", line))
+    given = [pair for pair in ASSIGNED.findall(line) if pair[0] not in open_ones]
+    return any(map(SECRET_VALUE.search, words)) or any(_is_secret(*pair) for pair in given)
+
+
 Words = Annotated[StrictStr, Field(max_length=LONGEST_WORDS), AfterValidator(_words)]
-Requirement = Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")]
+Requirement = Annotated[
+    StrictStr,
+    matching(REQUIREMENT, "a pinned requirement or a file of the source; for example numpy==1.23.5, requirements.txt"),
+]
+Line = Annotated[
+    StrictStr,
+    Field(max_length=LONGEST),
+    matching(LINE, "a line of shell, which is not empty and whose signs can all be printed; write one in each item"),
+]
 
 
 class OwnProgram(Section):
@@ -184,7 +210,17 @@ class OwnProgram(Section):
         StrictBool,
         Field(description="whether the repository has submodules; it is cloned on this computer"),
     ] = False
-    requirements: Annotated[tuple[Requirement, ...], Field(description="`name==version` each")] = ()
+    requirements: Annotated[
+        tuple[Requirement, ...],
+        BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+        Field(description="`name==version` each, or a file of the source: `requirements.txt`"),
+    ] = ()
+    setup: Annotated[
+        Annotated[tuple[Line, ...], Field(max_length=MOST_LINES)] | None,
+        Field(
+            description="lines of shell, each run once on every node before the program: `pip install -e .`; `{logdir}` is filled in"
+        ),
+    ] = None
     extra_index: Annotated[
         Annotated[StrictStr, AfterValidator(_index)] | None,
         Field(description="https address of one more package index, beside the usual one, for `requirements`"),
@@ -251,6 +287,13 @@ class OwnProgram(Section):
             for name, value in named
             if _is_secret(name, value) and name not in open_ones
         ]
+        lines = job.get("setup") if isinstance(job.get("setup"), list | tuple) else ()
+        found += [
+            f"job/setup/{number}: holds what looks like a secret, and a stack file holds none: read it from a file on the machines, "
+            "or list the name of what is none in job.notSecret"
+            for number, line in enumerate(lines)
+            if _holds_secret(str(line)[:LONGEST], open_ones)
+        ]
         if LONG_NAME.search(str(job.get("progress"))):
             found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
         python, named = str(job.get("python", "")), named_image(sections)
@@ -283,6 +326,16 @@ class OwnProgram(Section):
         """Return where the program starts."""
         return PROGRAM_FOLDER if world.image and self.fetched_there else f"{world.path}/program"
 
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The requirements that name a version, without the files."""
+        return tuple(one for one in self.requirements if "==" in one)
+
+    @property
+    def requirement_files(self) -> tuple[str, ...]:
+        """The files of the source that name requirements."""
+        return tuple(one for one in self.requirements if "==" not in one)
+
     def decided(
         self, world: World, title: str, line: str, places: Mapping[str, str] | None = None
     ) -> tuple[Plan, Program]:
@@ -295,11 +348,12 @@ class OwnProgram(Section):
         """
         # On a machine it is the one of the run's own environment.
         python = (world.image and self.python) or "python"
-        places = {"logdir": world.logdir, "maxSteps": str(self.max_steps or ""), **(places or {})}
+        folders = {"logdir": world.logdir}
+        places = {**folders, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
-        tracks = any(map(WANDB.match, self.requirements))
+        tracks = any(map(WANDB.match, (*self.requirements, *(self.setup or ()))))
         words = (*_tracked(world), *command) if tracks else command
         program = Program(
             words,
@@ -319,6 +373,7 @@ class OwnProgram(Section):
             checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
+            setup=self._setup(world, folders),
             imports=self._imports(world, program, command),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
@@ -336,7 +391,7 @@ class OwnProgram(Section):
         """Return what is written down of the job: each file of a small folder by its hash, because the file lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
         # A run of before there were such keys keeps its id.
-        left_out = {*left_out, *(name for name in ("extra_index", "submodules") if not getattr(self, name))}
+        left_out = {*left_out, *(name for name in ("extra_index", "submodules", "setup") if not getattr(self, name))}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         if world.tree:
@@ -347,6 +402,30 @@ class OwnProgram(Section):
         """Bring the same to a machine without containers."""
         folder = f"{world.path}/{ENVIRONMENT}"
         return render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(world))
+
+    def _setup(self, world: World, folders: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """Return each line that runs on every node, the files of requirements first, and the script that runs it."""
+        folder, python = f"{world.path}/{ENVIRONMENT}", f"{world.path}/{ENVIRONMENT}/bin/python"
+        if world.image:
+            folder, python = f"{IN_CONTAINER}/{world.run}", self.python or "python"
+        index = ("--extra-index-url", self.extra_index) if self.extra_index else ()
+        pip = "python -m pip install --no-cache-dir"
+        files = [shlex.join((*pip.split(), *index, "-r", file)) for file in self.requirement_files]
+        places = {name: shlex.quote(path) for name, path in folders.items()}
+        common = {"run": world.path, "program": self.folder(world), "folder": folder, "python": python}
+        return tuple(
+            (
+                line,
+                render(
+                    "own_program/setup_line.sh.j2",
+                    number=number,
+                    line=_placed(line, places),
+                    limit_s=SETUP_LIMIT_S,
+                    **common,
+                ),
+            )
+            for number, line in enumerate((*files, *(self.setup or ())), 1)
+        )
 
     def _imports(self, world: World, program: Program, command: Argv) -> Argv:
         """Return what looks for the script's imports by the program's interpreter; nothing for a program that is no script."""
@@ -387,10 +466,15 @@ class OwnScript(OwnProgram):
 
 
 def _filled(text: str, places: Mapping[str, str]) -> Argv:
-    """Return the words of a text in which each ``{place}`` is filled in; ``{{place}}`` is the way to write one that is left alone."""
+    """Return the words of a text in which each ``{place}`` is filled in."""
+    return tuple(_placed(word, places) for word in shlex.split(text))
+
+
+def _placed(text: str, places: Mapping[str, str]) -> str:
+    """Return a text in which each ``{place}`` is filled in; ``{{place}}`` is the way to write one that is left alone."""
     names = "|".join(places)
     place = re.compile(rf"\{{(\{{(?:{names})\}})\}}|\{{({names})\}}")
-    return tuple(place.sub(lambda found: found[1] or places[found[2]], word) for word in shlex.split(text))
+    return place.sub(lambda found: found[1] or places[found[2]], text)
 
 
 def _tracked(world: World) -> Argv:

@@ -146,6 +146,7 @@ class Plan:
             the report.
         ranks: the address of each process that computes, in the order of their numbers; empty where every slot has one.
         make_environment: the argv that makes the run's own environment on a machine without containers.
+        setup: each line that runs on every node after that, as a person wrote it, and the script that runs it once there.
         imports: the argv that looks for what the program imports, where another program than ours trains.
         data: None for a program that brings its own.
         unit: what one of the run's steps is: "step" (an update), or "epoch".
@@ -182,6 +183,7 @@ class Plan:
     checkpoints: str = NO_CHECKPOINTS
     checkpoint_options: Mapping[str, str] = field(default_factory=dict)
     make_environment: Sequence[str] | None = None
+    setup: Sequence[tuple[str, str]] = ()
     imports: Sequence[str] = ()
     data: DataPlan | None = None
     metrics: tuple[Metric, ...] = ()

@@ -175,6 +175,9 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     if container:
         dockerfile = job.dockerfile(world)
         container = replace(container, dockerfile=dockerfile, tag=f"microcluster/{job.kind}:{_hash(dockerfile)}")
+        container = replace(
+            container, setup=_hash(json.dumps([line for line, _ in plan.setup])) if plan.setup else None
+        )
     identity = {
         "config": plan.files[plan.config_file],
         "image": container.tag if container else None,

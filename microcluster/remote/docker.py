@@ -29,6 +29,8 @@ OURS = ("docker", "ps", "-a", "--filter", f"volume={FOLDER}", "--format", "{{.Na
 SSH_TIMEOUT_S = 300.0
 STARTED_AS = "microcluster.started-as"
 """The label of a container with the hash of the words that started it."""
+SETUP = "microcluster.setup"
+"""The label of a container with the hash of the lines that its runs change it by: those of another run leave nothing in it."""
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
 """As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
@@ -116,6 +118,7 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
     started = (
         *(f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host", f"--shm-size={SHM_BYTES}"),
         *(*limits, *FOR_GPUS, "-e", f"SSH_PORT={container.ssh_port}"),
+        *(("--label", f"{SETUP}={container.setup}") if container.setup else ()),
         *(*mounts(mount_point), "-v", f"{FOLDER}:{FOLDER}:ro"),
         *(container.tag, *COMMAND),
     )

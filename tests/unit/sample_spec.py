@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
     },
     **{"addresses": ["10.0.0.0", "10.0.0.1"], "names": ["gpu-0", "gpu-1"], "container": "box", "program_folder": "/"},
     "ranks": ["10.0.0.0", "10.0.0.0", "10.0.0.1", "10.0.0.1"],
-    **{"runtime": "container", "stop_order": ["rank"], "artifacts": [], "keep": [], "imports": []},
+    **{"runtime": "container", "stop_order": ["rank"], "artifacts": [], "keep": [], "imports": [], "setup": []},
     **{"metrics": [], "unit": "step", "result": None, "exit_code_decides": False},
     **{"image": "i", "images": ["sha256:1", "sha256:1"]},
     **{"processes": [], "resume_processes": [], "collective": []},

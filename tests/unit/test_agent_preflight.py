@@ -192,3 +192,31 @@ def test_every_node_connects_to_the_first_ones_port_or_is_named(folder, run, way
     row = preflight.meeting(run())
     assert row["verdict"] == verdict
     assert found in row["found"]
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "found"),
+    [
+        ("mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/", "ok", "(Open MPI) 4.1.4"),
+        ("mpirun (Open MPI) 3.0", "ok", "(Open MPI) 3.0"),
+        ("mpirun (Open MPI) 2.1.1", "stop", "(Open MPI) 2.1.1"),
+        ("HYDRA build details:\n    Version: 3.3.2", "stop", "HYDRA build details:"),
+        ("", "stop", "exit code 0"),
+    ],
+)
+def test_an_mpirun_that_is_too_old_or_of_others_stops_the_run_with_its_version(folder, run, said, verdict, found):
+    tool = folder.parent.parent / "bin" / "mpirun"
+    tool.write_text(f"#!/bin/sh\necho '{said}'\n")
+    tool.chmod(0o755)
+    row = preflight.open_mpi(run())
+    assert (row["verdict"], row["found"]) == (verdict, found)
+    assert ("mpirun of gpu-0: " in preflight.sentence([row])) is (verdict == "stop")
+
+
+def test_the_version_of_mpirun_is_looked_at_before_it_starts_the_ranks(folder):
+    tool = folder.parent.parent / "bin" / "mpirun"
+    tool.write_text(f'#!/bin/sh\n[ "$1" = --version ] || touch {folder}/started\necho "mpirun (Open MPI) 1.10.2"\n')
+    tool.chmod(0o755)
+    found = carry_out(folder, preflight=["mpirun", "-np", "4"])
+    assert found.reason == "mpirun of gpu-0: (Open MPI) 1.10.2 instead of Open MPI 3.0.0 or newer in container.image"
+    assert not (folder / "started").exists()

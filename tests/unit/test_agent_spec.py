@@ -34,6 +34,14 @@ def test_a_document_of_another_version_is_a_sentence_with_the_next_step(document
         spec.parse(document, "job.json")
 
 
+def test_a_document_of_the_version_before_is_read_with_what_it_lacks():
+    earlier = {key: value for key, value in sample_spec.VALUES.items() if key not in spec.LACKING}
+    found = spec.parse({**earlier, "version": spec.EARLIER}, "job.json")
+    assert (found.setup, found.run) == ([], "abcdef012345")
+    with pytest.raises(spec.SpecError, match="setup: missing"):
+        spec.parse(earlier, "job.json")
+
+
 def test_a_supervisor_that_finds_another_version_says_so_and_does_not_start(tmp_path):
     (tmp_path / spec.FILE).write_text(json.dumps({"run": "a", "max_steps": 1}))
     argv = (sys.executable, str(AGENT), "supervise.supervisor", "start", str(tmp_path))

@@ -275,7 +275,15 @@ OF_ALARMS = (
 )
 OF_SUPERVISORS = (
     *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),
-    *("not-brought-back", health_rules.PREPARING_STALLED, "placing", "environment", "shared-folder", "preflight"),
+    *(
+        "not-brought-back",
+        health_rules.PREPARING_STALLED,
+        "placing",
+        "environment",
+        "setup",
+        "shared-folder",
+        "preflight",
+    ),
 )
 OF_QUEUES = (queue_job.QUEUE, queue_job.WALLTIME)
 

@@ -25,8 +25,8 @@ JOB = {
 }
 
 
-def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
-    return launching.launched(on_gpus(JOB | job, "torch"), on_machines=on_machines, first=9)
+def launched(*, on_machines: bool = False, nodes: int = 2, **job: object) -> RunFolder:
+    return launching.launched(on_gpus(JOB | job, "torch", nodes=nodes), on_machines=on_machines, first=9)
 
 
 def test_one_process_on_each_node_knows_its_place_and_goes_on_with_the_words_of_resume() -> None:
