@@ -10,7 +10,8 @@ import threading
 import time
 
 from agent import kill_run
-from agent.checkpoints import resume
+from agent.checkpoints import resume, rewritten
+from agent.checkpoints.checkpoint_watch import copy_state
 from agent.data import ensure_data
 from agent.launch import script_imports
 from agent.machine import parallel
@@ -37,6 +38,8 @@ def prepare(run):
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
+    if run.checkpoints.is_rewritten:  # What was not copied before the end; without a copy the program's own files have to do.
+        copy_state(run, {}, rewritten.OVER)
     if not run.spec.shared:
         resume.bring_back(run)
         resume.gather(run)
