@@ -170,7 +170,7 @@ def copy_state(run, late, over):
         if address == first or address in late:
             argv = LIMITED + run.program("checkpoints.rewritten", run.folder, over, late.get(address, ""))
             code, output = run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, address, marked=False)
-            state = output.rpartition(rewritten.MARK)[2]
+            state = output.rpartition(rewritten.MARK)[2].strip()
             if code:
                 failed.append("{}: {}".format(run.name_of(address), output[-300:]))
             elif address == first:

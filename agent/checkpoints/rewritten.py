@@ -28,11 +28,15 @@ from agent.records import event_summary
 FOLDER = "kept_states"
 STATE = re.compile(FOLDER + r"/(\d+)-(\d+)(?=/)")
 NEW = os.path.join(FOLDER, ".new")
-MARK, OVER = "microcluster-kept ", "over"
+MARK, OVER = "microcluster-kept", "over"
 FICLONE = 0x40049409
 """The request of Linux that lets two files share their blocks until one of them changes."""
-PROGRESS = ("train", "validation", "metric")
-"""Events of the lines in which a program says its step."""
+PROGRESS = ("train", "validation", "metric", "resuming")
+"""Events that say the step: those of the program's lines, and the one with which an attempt goes on."""
+WRITTEN_S = 5.0
+"""What a program writes is changed as a file when its content is; what another node has given has an older time."""
+ROUNDED_S = 0.001
+"""An event's time is written in whole milliseconds."""
 
 
 class Format(file_formats.Format):
@@ -82,6 +86,7 @@ class Format(file_formats.Format):
         self.steps = [(numbers(one)[0], name) for one, name in zip(ordered, names)]
         self.older = dict(zip(names, names[1:]))
         self.unkept = next((name for one, name in zip(ordered, names) if one == new), "")
+        self.older.pop(self.unkept, None)  # The parts of other nodes come with their copies.
         return list(self.steps)
 
     def is_copy(self, files):
@@ -128,7 +133,12 @@ class Format(file_formats.Format):
         return self.unkept in newest and not self.suspicion_of(self.unkept) and (is_quiet or not self.at_work)
 
     def copy(self, folder, keep=()):
-        """Copy what is there into a folder, the one that follows where none is named, and remove older copies; return its name."""
+        """Copy what is there into a folder, and remove older copies; return its name.
+
+        Args:
+            folder: the one that the first node has made, for what another one has written itself.
+        """
+        is_other = bool(folder)
         self.found()
         if not (self.live if folder else self.is_due()):
             return ""
@@ -140,12 +150,14 @@ class Format(file_formats.Format):
         if not folder or os.path.exists(self.path(folder)):
             return folder
         own = dict(self.live)
+        if is_other:
+            own = dict((file, one) for file, one in own.items() if abs(one.st_ctime - one.st_mtime) < WRITTEN_S)
         copies = [file for _, name in reversed(self.steps) for file in self.names[name] if STATE.match(file)]
         earlier = dict((self.within(file), self.path(file)) for file in copies)
         size = sum(known.st_size for known in own.values())
         if shutil.disk_usage(self.logdir).free < 2 * size:
             raise OSError(errno.ENOSPC, "no room for a copy of {} bytes beside the program's own".format(size))
-        for file in set(own).union(filter(is_best, earlier)):
+        for file in set(own).union(() if is_other else filter(is_best, earlier)):
             known, before, target = own.get(file), earlier.get(file), self.path(os.path.join(NEW, file))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if before and (not known or same_state(os.stat(before), known)):
@@ -153,10 +165,10 @@ class Format(file_formats.Format):
             else:
                 copy_file(self.path(file), target, known)
         self.found()
-        if self.live.keys() != own.keys() or not all(same_state(self.live[file], own[file]) for file in own):
+        if not all(file in self.live and same_state(self.live[file], own[file]) for file in own):
             raise OSError(errno.EBUSY, "the program has written to it meanwhile")
-        if being_written(self.live):
-            raise OSError(errno.EBUSY, being_written(self.live)[0] + " is being written")
+        if self.at_work and being_written(own):
+            raise OSError(errno.EBUSY, being_written(own)[0] + " is being written")
         os.rename(self.path(NEW), self.path(folder))
         self.prune(keep=keep)
         return folder
@@ -238,7 +250,7 @@ def step_at(folder, moment):
         for length in (event_summary.EVERY_BYTES, size):  # Mostly it is one of the last lines.
             file.seek(max(0, size - length))
             for event in map(event_summary.value_of, reversed(file.read().split(b"\n"))):
-                if isinstance(event, dict) and event.get("event") in PROGRESS and event_summary.time_of(event) <= moment:
+                if isinstance(event, dict) and event.get("event") in PROGRESS and event_summary.time_of(event) - ROUNDED_S <= moment:
                     if type(event.get("step")) is int:
                         return event["step"]
     return 0
@@ -248,7 +260,7 @@ def main(folder, over, state=""):
     checkpoints = checkpoints_in(folder)
     checkpoints.at_work = over != OVER
     try:
-        print(MARK + checkpoints.copy(state, spec.read(os.path.join(folder, spec.FILE)).keep))
+        print(MARK, checkpoints.copy(state, spec.read(os.path.join(folder, spec.FILE)).keep))
     except (OSError, spec.SpecError) as error:
         sys.exit("copying what the program has saved: {}".format(error))
     finally:

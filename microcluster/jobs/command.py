@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agent import spec
-from microcluster.jobs.own_program import OwnProgram, Words
+from microcluster.jobs.own_program import IN_FOLDER, OwnProgram, Words
 from microcluster.jobs.ranks import commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
@@ -39,7 +39,7 @@ class Job(OwnProgram):
         plan, program = self.decided(world, self.command, self.command, places)
         meeting = {"MASTER_ADDR": first, "MASTER_PORT": spec.PORT, "WORLD_SIZE": nodes}
         common = {**environment(world), **meeting}
-        start = ("sh", "-c", 'cd "$0" && exec "$@"', plan.program_folder)  # By ssh it would start in a home.
+        start = (*IN_FOLDER, plan.program_folder)  # By ssh it would start in a home.
         started = {}
         for name, command in commands(world, program, "node").items():
             started[name] = []

@@ -171,7 +171,7 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     identity = {
         "config": plan.files[plan.config_file],
         "image": container.tag if container else None,
-        "world": [len(facts.hosts), facts.slots],
+        "world": None if plan.any_world else [len(facts.hosts), facts.slots],
     }
     if plan.data:
         identity["data"] = plan.data.id
