@@ -90,10 +90,10 @@ class Format(file_formats.Format):
         return list(self.steps)
 
     def is_copy(self, files):
-        """Return whether these are a copy of the state that is there; a best model may stay when the program has removed its own."""
+        """Return whether these are a copy of the state that is there; the parts of other nodes lie in it too."""
         copies = dict((self.within(file), stat_of(self.path(file))) for file in files)
-        same = all(copies.get(file) and same_state(copies[file], known) for file, known in self.live.items())
-        return bool(self.live) and same and all(file in self.live or is_best(file) for file in copies)
+        same = (copies.get(file) and same_state(copies[file], known) for file, known in self.live.items())
+        return bool(self.live) and all(same)
 
     def folder_of_own(self, states):
         """Return the folder for a copy of what is there, with the step of the last progress line before it was written."""
@@ -172,6 +172,11 @@ class Format(file_formats.Format):
         os.rename(self.path(NEW), self.path(folder))
         self.prune(keep=keep)
         return folder
+
+    def put_aside(self, files, why):
+        """Move files out of the log folder; of the copy of what is there also that, which would be a state without a copy."""
+        is_there = self.twin and any(file.startswith(self.twin + os.sep) for file in files)
+        return super().put_aside(set(files).union(self.live if is_there else ()), why)
 
     def remove(self, files):
         """Remove copies; what the program has under its own names stays."""
