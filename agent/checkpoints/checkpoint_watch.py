@@ -57,7 +57,9 @@ class CheckpointWatch:
                 self._announce_and_copy(newest, best, last)
             if last:
                 self._name_suspected()
-            if self.not_gathered or self.no_copy:  # What is here is copied all the same, and copied again once all of it is.
+            if (
+                self.not_gathered or self.no_copy
+            ):  # What is here is copied all the same, and copied again once all of it is.
                 self.kept = None
                 raise CopyFailed(self.no_copy or self.not_gathered)
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same

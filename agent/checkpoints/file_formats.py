@@ -220,6 +220,8 @@ def fewer(files, files_before, worlds=()):
     now, before = (Counter(re.sub(r"\d+", "#", name) for name in names) for names in (files, files_before))
     of_ranks = set(re.sub(r"\d+", "#", name) for name in files_before if OF_RANK.search(name))
     for kind, count in sorted(before.items()):
-        if (kind in of_ranks and 0 < now[kind] < count and now[kind] not in worlds) or (not now[kind] and os.path.basename(kind) in LAST):
+        if (kind in of_ranks and 0 < now[kind] < count and now[kind] not in worlds) or (
+            not now[kind] and os.path.basename(kind) in LAST
+        ):
             return " has {} of the {} files {} that the checkpoint before has".format(now[kind], count, kind)
     return ""

@@ -72,9 +72,11 @@ class Format(file_formats.Format):
         own = ((file, stat_of(self.path(file))) for file in self.matching)
         others = [file for file in self.matching if not is_best(file)]
         # A best model that is torn is none, and the state is what else there is.
-        self.live = dict((file, known) for file, known in own if known and not (others and is_best(file) and self.flaw_in(file)))
+        self.live = dict(
+            (file, known) for file, known in own if known and not (others and is_best(file) and self.flaw_in(file))
+        )
         states = {}
-        for file, part in self.entries.parts().items():
+        for file in self.entries.parts():
             states.setdefault(STATE.match(file).group(), []).append(file)
         self.twin = next((one for one in sorted(states) if self.is_copy(states[one])), "")
         new = "" if self.twin or not self.live else self.folder_of_own(states)
@@ -98,9 +100,9 @@ class Format(file_formats.Format):
     def folder_of_own(self, states):
         """Return the folder for a copy of what is there, with the step of the last progress line before it was written."""
         written_ns = max(known.st_mtime_ns for known in self.live.values())
-        before = [step for step, at in map(numbers, states) if at <= written_ns // 10 ** 6]
+        before = [step for step, at in map(numbers, states) if at <= written_ns // 10**6]
         step = max([step_at(self.records, written_ns / 1e9 - self.off_s)] + before)
-        times = range(written_ns // 10 ** 6, sys.maxsize)
+        times = range(written_ns // 10**6, sys.maxsize)
         folders = (os.path.join(FOLDER, "{}-{}".format(step, at)) for at in times)
         return next(one for one in folders if one not in states)
 
@@ -254,10 +256,12 @@ def step_at(folder, moment):
         size = file.seek(0, os.SEEK_END)
         for length in (event_summary.EVERY_BYTES, size):  # Mostly it is one of the last lines.
             file.seek(max(0, size - length))
-            for event in map(event_summary.value_of, reversed(file.read().split(b"\n"))):
-                if isinstance(event, dict) and event.get("event") in PROGRESS and event_summary.time_of(event) - ROUNDED_S <= moment:
-                    if type(event.get("step")) is int:
-                        return event["step"]
+            events = map(event_summary.value_of, reversed(file.read().split(b"\n")))
+            said = (one for one in events if isinstance(one, dict) and one.get("event") in PROGRESS)
+            steps = (one["step"] for one in said if event_summary.time_of(one) - ROUNDED_S <= moment and "step" in one)
+            step = next((one for one in steps if type(one) is int), None)
+            if step is not None:
+                return step
     return 0
 
 

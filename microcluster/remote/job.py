@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +20,10 @@ import agent
 from agent import IN_CONTAINER, spec
 from agent.batch import STOP
 from agent.batch.records import owner_of
+from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S
+from agent.checkpoints.parts import OVER
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
-from core.plain_text import count, note
+from core.plain_text import count, note, printable
 from core.polling import NotReadyError, wait_until
 from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
@@ -75,6 +78,24 @@ class Killed(TypedDict):
 KILLED = TypeAdapter(Killed)
 
 
+class Worlds(TypedDict, total=False):
+    """Options of a run's checkpoints, of which one says how many files of one kind they may have."""
+
+    worlds: Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]
+
+
+class LastAttempt(TypedDict, total=False):
+    """What the specification of a run's last attempt says of its nodes."""
+
+    names: Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
+    addresses: Annotated[list[IPv4Address], FailFast(), Field(max_length=10_000)]
+    checkpoint_options: Worlds
+
+
+LAST = TypeAdapter(LastAttempt)
+READ_JOB = f"""[ -e "$0/{spec.FILE}" ] && exec cat "$0/{spec.FILE}" || echo '{{}}'"""
+
+
 def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
     """Let the run be carried out; return "started", "running" or "finished".
 
@@ -84,12 +105,15 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
+    last: LastAttempt = _last_attempt(hosts[0], cluster) if RunFolder(cluster).plan.any_world else {}
+    _gather_from_leaving(hosts[0], cluster, last)
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
-    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster))
+    worlds = tuple(last.get("checkpoint_options", {}).get("worlds", ()))
+    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), worlds)
     _ensure_secrets(launcher, folder, secrets)
     texts = folder.texts()
     place(launcher, folder.path, texts)
@@ -104,6 +128,38 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
         place(launcher, folder.path, texts, _inside(cluster))
     argv = ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path)
     return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
+
+
+def _last_attempt(launcher: Host, cluster: ClusterFacts) -> "LastAttempt":
+    """Return what the launcher knows of the run's last attempt; nothing for a run that has not begun there."""
+    wait_for_ssh(launcher)
+    argv = ("sh", "-c", READ_JOB, RunFolder(cluster).path)
+    answer = launcher.run(argv, answer_bytes=SNAPSHOT_BYTES).stdout
+    return read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
+
+
+def _gather_from_leaving(launcher: Host, cluster: ClusterFacts, last: "LastAttempt") -> None:
+    """Bring the parts of checkpoints of the nodes that go away, before fewer ones go on.
+
+    Raises:
+        RemoteError: a node has parts that nobody can read, and would be cancelled with them.
+    """
+    path, staying = RunFolder(cluster).path, {host.name for host in cluster.hosts}
+    pairs = zip(last.get("names", ()), last.get("addresses", ()), strict=False)
+    leaving = {printable(name): str(address) for name, address in pairs if name not in staying}
+    if not leaving or cluster.shared_mount:
+        return
+    parts = f"what {' and '.join(leaving)} have of its checkpoints"
+    note(f"run {cluster.run}: bringing {parts}")
+    gather = ("python3", f"{path}/agent", "checkpoints.parts", path, "gather", OVER)
+    try:
+        launcher.run((*_inside(cluster), *gather, *leaving.values()), timeout_s=COPY_TIMEOUT_S)
+    except RemoteError as error:
+        raise RemoteError(
+            f"going on with run {cluster.run} on {count(len(staying), 'node')}: {parts} could not be brought to {launcher}: "
+            f"{str(error).rstrip('.')}. Nothing was removed; try again: make up. To go on without it: "
+            f"fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{spec.FILE}"
+        ) from error
 
 
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
