@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +47,7 @@ LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" records.run
 READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
-WORD = re.compile(r"[0-9a-f]{6}")
+WORD, ADDRESS = re.compile(r"[0-9a-f]{6}"), re.compile(r"\d+(\.\d+){3}")
 SNAPSHOT_BYTES = 2 << 20
 SEPARATE_RUN = f"""set -eu; run=${{1##*/}}; new=${{1%/*}}/.$run; [ -e "$3" ] || ln -sfn "$2/${{3##*/}}" "$3"; [ ! -L "$1/{IN_CONTAINER}" ] || exit 0
 rm -rf "$new"; mkdir -p "$new" "$2/runs"; ln -s "$2/runs/$run" "$new/{IN_CONTAINER}"
@@ -88,7 +87,7 @@ class LastAttempt(TypedDict, total=False):
     """What the specification of a run's last attempt says of its nodes."""
 
     names: Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
-    addresses: Annotated[list[IPv4Address], FailFast(), Field(max_length=10_000)]
+    addresses: Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
     checkpoint_options: Worlds
 
 
@@ -105,15 +104,14 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
-    last: LastAttempt = _last_attempt(hosts[0], cluster) if RunFolder(cluster).plan.any_world else {}
+    last = _last_attempt(hosts[0], cluster)
     _gather_from_leaving(hosts[0], cluster, last)
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
-    worlds = tuple(last.get("checkpoint_options", {}).get("worlds", ()))
-    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), worlds)
+    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), _worlds(last))
     _ensure_secrets(launcher, folder, secrets)
     texts = folder.texts()
     place(launcher, folder.path, texts)
@@ -131,11 +129,17 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
 
 
 def _last_attempt(launcher: Host, cluster: ClusterFacts) -> "LastAttempt":
-    """Return what the launcher knows of the run's last attempt; nothing for a run that has not begun there."""
+    """Return what the launcher knows of the last attempt of a run that goes on with any nodes; nothing where none has begun there."""
+    if not RunFolder(cluster).plan.any_world:
+        return {}
     wait_for_ssh(launcher)
     argv = ("sh", "-c", READ_JOB, RunFolder(cluster).path)
     answer = launcher.run(argv, answer_bytes=SNAPSHOT_BYTES).stdout
     return read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
+
+
+def _worlds(last: "LastAttempt") -> tuple[int, ...]:
+    return tuple(last.get("checkpoint_options", {}).get("worlds", ()))
 
 
 def _gather_from_leaving(launcher: Host, cluster: ClusterFacts, last: "LastAttempt") -> None:
@@ -146,7 +150,7 @@ def _gather_from_leaving(launcher: Host, cluster: ClusterFacts, last: "LastAttem
     """
     path, staying = RunFolder(cluster).path, {host.name for host in cluster.hosts}
     pairs = zip(last.get("names", ()), last.get("addresses", ()), strict=False)
-    leaving = {printable(name): str(address) for name, address in pairs if name not in staying}
+    leaving = {printable(name): address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)}
     if not leaving or cluster.shared_mount:
         return
     parts = f"what {' and '.join(leaving)} have of its checkpoints"
@@ -174,7 +178,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
-    folder = RunFolder(cluster, word=_ensure_word([login], cluster))
+    folder = RunFolder(cluster, word=_ensure_word([login], cluster), worlds=_worlds(_last_attempt(login, cluster)))
     place(login, folder.path, folder.texts())
     before = observe(login, cluster)
     if before.state == "finished":
