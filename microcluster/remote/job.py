@@ -150,7 +150,9 @@ def _gather_from_leaving(launcher: Host, cluster: ClusterFacts, last: "LastAttem
     """
     path, staying = RunFolder(cluster).path, {host.name for host in cluster.hosts}
     pairs = zip(last.get("names", ()), last.get("addresses", ()), strict=False)
-    leaving = {printable(name): address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)}
+    leaving = {
+        printable(name): address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)
+    }
     if not leaving or cluster.shared_mount:
         return
     parts = f"what {' and '.join(leaving)} have of its checkpoints"

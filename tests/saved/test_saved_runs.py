@@ -1,5 +1,6 @@
 """Runs of strangers' programs of which no byte may get lost; more of them: `python -m tests.saved --cases 500`."""
 
+import json
 import secrets
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from microcluster.remote.file_transfer import fetch_files
 from microcluster.remote.inventory import inventory
 from tests.saved.case import FINISHED, FORMS, Attempt, Case, case_of, play
 from tests.saved.machines import STACK, Forked, Machines, Node
+from tests.saved.program import npz
 
 SEED, CASES = secrets.randbelow(10**6), 24
 
@@ -63,6 +65,32 @@ def test_a_finished_run_whose_newest_checkpoint_is_torn_says_so_at_once(tmp_path
     said = run_text.remark(played.outcome, STACK)
     assert said.startswith("the newest checkpoint, of step 400, is suspected: ckpt-400/model.npz is torn")
     assert said.endswith("fab fetch --everything --stack saved")
+
+
+def test_a_program_finds_the_state_before_a_torn_one_under_its_own_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", Forked)
+    machines = Machines(tmp_path / "machines", 2, shared=False, pattern=r"ckpt\.npz", keep=())
+    run = machines.opened()
+    prepare(run)
+    run.emit({"event": "train", "step": 100, "loss": 2.0})
+    file = machines.logdir(0) / "ckpt.npz"
+    file.write_bytes(npz(b"first"))
+    whole = file.read_bytes()
+    watch = CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event())
+    watch.look()
+    run.emit({"event": "train", "step": 200, "loss": 1.0})
+    file.write_bytes(whole[:50])
+    run = machines.opened()
+    prepare(run)
+    assert (run.resumed, run.resumed_from) == (100, str(file))
+    assert file.read_bytes() == whole == (machines.logdir(1) / "ckpt.npz").read_bytes()
+    told = [json.loads(line) for line in (machines.run_folder(0) / "progress.jsonl").read_text().splitlines()]
+    assert [event["step"] for event in told if event["event"] in ("checkpoint", "copied", "resuming")] == [
+        100,
+        100,
+        100,
+    ]
+    assert "ckpt.npz is torn" in next(event["text"] for event in told if event["event"] == "passed_over")
 
 
 def save_parts(machines, run, step, nodes):
