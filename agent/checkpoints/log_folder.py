@@ -73,9 +73,6 @@ class Checkpoints:
     is_read_back = False
     """Whether ``python agent checkpoints.FORMAT PATH`` reads one back as its program would, and ends with UNREADABLE when that fails."""
 
-    is_rewritten = False
-    """Whether the program writes the same files over and over, so that each state has to be copied before it is torn."""
-
     any_node_writes = False
     """Whether any node may write a part of a checkpoint, so that all of one step are one."""
 

@@ -4,8 +4,8 @@ All files that the pattern matches are one state of the program. The next writin
 is seen, into a folder of its own in the log folder: ``kept_states/STEP-TIME``, with the milliseconds of its last write. These copies are the
 checkpoints, and the state that is there now is one until it has its copy. No copy is a link to a file of the program, which may truncate it.
 
-Arguments: the run's folder, OVER or nothing while ranks may write, and for another node than the first the name of the state's folder.
-Prints that name, where a copy was made.
+Arguments: the run's folder, OVER or nothing while ranks may write, and for another node than the first the folder of the state.
+Prints that folder, where a copy was made.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ import shutil
 import sys
 import time
 
-from agent import spec
 from agent.checkpoints import file_formats
 from agent.checkpoints.being_written import STABLE_S, being_written
 from agent.checkpoints.entries import files_below, leads_into, prefixes, stat_of
@@ -26,7 +25,7 @@ from agent.checkpoints.log_folder import KEPT, TORN, checkpoints_in
 from agent.records import event_summary
 
 FOLDER = "kept_states"
-STATE = re.compile(FOLDER + r"/(\d+)-(\d+)(?=/)")
+STATE = re.compile("^" + FOLDER + r"/(\d+)-(\d+)(?=/)")
 NEW = os.path.join(FOLDER, ".new")
 MARK, OVER = "microcluster-kept", "over"
 FICLONE = 0x40049409
@@ -40,18 +39,13 @@ ROUNDED_S = 0.001
 
 
 class Format(file_formats.Format):
-    """The states in a log folder.
+    """The states in a log folder."""
 
-    ``live`` are the program's files by their stats, ``twin`` the folder with a copy of them, ``unkept`` the name of their state without one.
-    """
+    live, at, twin, unkept = (), 0, "", ""
+    """The program's own files, the time of their last write, the folder with their copy, and the name of their state where it has none."""
 
-    is_rewritten = True
     off_s = 0.0
     """How far the clock of the disk is before this machine's."""
-
-    def __init__(self, logdir, options=None):
-        super().__init__(logdir, options)
-        self.live, self.matching, self.twin, self.unkept = {}, [], "", ""
 
     def part_of(self, file):
         """Return (step, the path that matches) of the copy that a file belongs to, or None."""
@@ -59,7 +53,7 @@ class Format(file_formats.Format):
         return (int(state.group(1)), os.path.join(state.group(), own)) if state and own else None
 
     def within(self, name):
-        return name[STATE.match(name).end() + 1 :] if STATE.match(name) else name
+        return STATE.sub("", name).lstrip(os.sep)
 
     def matched(self, file):
         """Return the path of the file or folder that the pattern matches, or None."""
@@ -68,178 +62,112 @@ class Format(file_formats.Format):
 
     def found(self):
         if self.entries.look():
-            self.matching = [one for one in self.entries.files() if self.matched(one) and prefixes(one)[0] != FOLDER]
-        own = ((file, stat_of(self.path(file))) for file in self.matching)
-        others = [file for file in self.matching if not is_best(file)]
-        # A best model that is torn is none, and the state is what else there is.
-        self.live = dict(
-            (file, known) for file, known in own if known and not (others and is_best(file) and self.flaw_in(file))
-        )
-        states = {}
+            self.live = [one for one in self.entries.files() if self.matched(one) and prefixes(one)[0] != FOLDER]
+        times, states = [one.st_mtime_ns for one in map(stat_of, map(self.path, self.live)) if one], {}
         for file in self.entries.parts():
-            states.setdefault(STATE.match(file).group(), []).append(file)
-        self.twin = next((one for one in sorted(states) if self.is_copy(states[one])), "")
-        new = "" if self.twin or not self.live else self.folder_of_own(states)
-        if new:
-            states[new] = list(self.live)
-        ordered = sorted(states, key=numbers, reverse=True)
-        names = [os.path.join(one, self.matched(min(map(self.within, states[one]), key=order))) for one in ordered]
-        self.names = dict((name, sorted(states[one])) for one, name in zip(ordered, names))
-        self.steps = [(numbers(one)[0], name) for one, name in zip(ordered, names)]
-        self.older = dict(zip(names, names[1:]))
-        self.unkept = next((name for one, name in zip(ordered, names) if one == new), "")
-        self.older.pop(self.unkept, None)  # The parts of other nodes come with their copies.
+            states.setdefault(tuple(map(int, STATE.match(file).groups())), []).append(file)
+        self.at = max(times or [0]) // 10**6
+        self.twin, new = next((folder_of(one) for one in states if one[1] == self.at), ""), None
+        if times and not self.twin:
+            said = step_at(self.records, self.at / 1e3 - self.off_s)
+            new = max([said] + [step for step, at in states if at < self.at]), self.at
+            states[new] = self.live
+        named = [
+            (one, self.matched(min(map(self.within, states[one]), key=order))) for one in sorted(states, reverse=True)
+        ]
+        self.steps = [(one[0], os.path.join(folder_of(one), path)) for one, path in named]
+        self.names = dict((name, sorted(states[one])) for (one, _), (_, name) in zip(named, self.steps))
+        self.unkept = next((name for (one, _), (_, name) in zip(named, self.steps) if one == new), "")
+        # The parts of other nodes come with their copies.
+        self.older = dict((one[1], older[1]) for one, older in zip(self.steps, self.steps[1:]) if one[1] != self.unkept)
         return list(self.steps)
 
-    def is_copy(self, files):
-        """Return whether these are a copy of the state that is there; the parts of other nodes lie in it too."""
-        copies = dict((self.within(file), stat_of(self.path(file))) for file in files)
-        same = (copies.get(file) and same_state(copies[file], known) for file, known in self.live.items())
-        return bool(self.live) and all(same)
-
-    def folder_of_own(self, states):
-        """Return the folder for a copy of what is there, with the step of the last progress line before it was written."""
-        written_ns = max(known.st_mtime_ns for known in self.live.values())
-        before = [step for step, at in map(numbers, states) if at <= written_ns // 10**6]
-        step = max([step_at(self.records, written_ns / 1e9 - self.off_s)] + before)
-        times = range(written_ns // 10**6, sys.maxsize)
-        folders = (os.path.join(FOLDER, "{}-{}".format(step, at)) for at in times)
-        return next(one for one in folders if one not in states)
-
     def flaw_in(self, file):
-        own = self.within(file)
-        return file_formats.flaw(self.path(file), own == self.matched(own))
-
-    def called_best(self):
-        """Return nothing: each copy has the best model of its time."""
-        return set()
-
-    def shared_files(self, name):
-        """Return the pointers, which say the same of every state."""
-        names = ((os.path.basename(file), file) for file in self.entries.files() if file not in self.live)
-        return [file for word, file in names if word in file_formats.POINTERS and prefixes(file)[0] != FOLDER]
+        return file_formats.flaw(self.path(file), self.within(file) == self.matched(self.within(file)))
 
     def pointers_elsewhere(self, name):
         return []
 
     def twins(self):
-        """Return {file of the program: its copy}, of files that are there twice."""
-        return dict((file, os.path.join(self.twin, file)) for file in self.live if self.twin)
+        copies = dict((file, os.path.join(self.twin, file)) for file in self.live)
+        return dict(pair for pair in copies.items() if pair[1] in self.entries.parts())
 
     def is_due(self):
-        """Return whether what is there has no copy, is whole and will stay for a moment: a program may be about to write its next file."""
         self.found()
-        newest = [name for _, name in self.steps[:KEPT]]
-        files = [file for file in self.live if not is_best(file)]
-        is_quiet = len(files) < 2 or all(time.time() - self.live[file].st_mtime >= STABLE_S for file in files)
-        return self.unkept in newest and not self.suspicion_of(self.unkept) and (is_quiet or not self.at_work)
+        may_grow = self.at_work and sum(not order(file)[0] for file in self.live) > 1
+        is_quiet = not may_grow or time.time() - self.at / 1e3 >= STABLE_S
+        return bool(self.unkept) and is_quiet and not self.suspicion_of(self.unkept)
 
-    def copy(self, folder, keep=()):
-        """Copy what is there into a folder, and remove older copies; return its name.
+    def copy(self, folder=""):
+        """Copy what is there into the folder of its state, and remove older copies; return the folder, or nothing where there was none to copy.
 
         Args:
-            folder: the one that the first node has made, for what another one has written itself.
+            folder: on another node that of the first one's state, for what this node has written itself.
         """
-        is_other = bool(folder)
-        self.found()
-        if not (self.live if folder else self.is_due()):
+        if not (self.is_due() or (folder and self.live)):
             return ""
-        shutil.rmtree(self.path(NEW), ignore_errors=True)
         os.makedirs(self.path(NEW))
         self.off_s = os.stat(self.path(NEW)).st_mtime - time.time()
         self.found()
-        folder = folder or (self.unkept and STATE.match(self.unkept).group())
-        if not folder or os.path.exists(self.path(folder)):
-            return folder
-        own = dict(self.live)
-        if is_other:
-            own = dict((file, one) for file, one in own.items() if abs(one.st_ctime - one.st_mtime) < WRITTEN_S)
-        copies = [file for _, name in reversed(self.steps) for file in self.names[name] if STATE.match(file)]
-        earlier = dict((self.within(file), self.path(file)) for file in copies)
-        size = sum(known.st_size for known in own.values())
+        own, at, state = self.stats_of_live(folder), self.at, folder or self.twin or STATE.match(self.unkept).group()
+        size = sum(one.st_size for one in own.values())
         if shutil.disk_usage(self.logdir).free < 2 * size:
             raise OSError(errno.ENOSPC, "no room for a copy of {} bytes beside the program's own".format(size))
-        for file in set(own).union(() if is_other else filter(is_best, earlier)):
-            known, before, target = own.get(file), earlier.get(file), self.path(os.path.join(NEW, file))
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            if before and (not known or same_state(os.stat(before), known)):
-                link_file(before, target)
-            else:
-                copy_file(self.path(file), target, known)
+        for file in own:
+            copy_file(self.path(file), self.path(os.path.join(NEW, file)), own[file].st_mtime_ns)
         self.found()
-        if not all(file in self.live and same_state(self.live[file], own[file]) for file in own):
+        if self.at != at or (self.at_work and being_written(own)):
             raise OSError(errno.EBUSY, "the program has written to it meanwhile")
-        if self.at_work and being_written(own):
-            raise OSError(errno.EBUSY, being_written(own)[0] + " is being written")
-        os.rename(self.path(NEW), self.path(folder))
-        self.prune(keep=keep)
-        return folder
+        if own and not os.path.exists(self.path(state)):
+            os.rename(self.path(NEW), self.path(state))
+        self.prune()
+        return state
+
+    def stats_of_live(self, is_other):
+        """Return {file: stat} of the program's own files, on another node than the first of those that it has not been given."""
+        found = ((file, os.stat(self.path(file))) for file in self.live)
+        return dict((file, one) for file, one in found if not is_other or abs(one.st_ctime - one.st_mtime) < WRITTEN_S)
+
+    def prune(self, stays=None, keep=()):
+        """Remove all whole copies but the newest ones; each has the best model of its time."""
+        whole = [name for _, name in self.found() if name != self.unkept and not self.suspicion_of(name)]
+        self.remove([file for name in whole[KEPT:] if name != stays for file in self.names[name]])
 
     def put_aside(self, files, why):
         """Move files out of the log folder; of the copy of what is there also that, which would be a state without a copy."""
         is_there = self.twin and any(file.startswith(self.twin + os.sep) for file in files)
         return super().put_aside(set(files).union(self.live if is_there else ()), why)
 
-    def remove(self, files):
-        """Remove copies; what the program has under its own names stays."""
-        super().remove([file for file in files if STATE.match(file)])
-
     def prepare(self, name):
-        """Let the program find a state under its own names, on every node that which it has written itself; return the names."""
-        self.found()
-        folder, own = STATE.match(name).group(), sorted(map(self.within, self.files_of(name)))
-        self.place(folder)
-        for logdir in glob.glob(os.path.join(glob.escape(os.path.dirname(self.logdir)), "nodes", "*", "logdir")):
-            node = Format(logdir, self.options)
-            node.found()
-            for file in node.matching:
-                os.remove(node.path(file))
-            node.place(folder)
-        home = os.path.realpath(self.logdir)
-        targets = [os.path.realpath(self.path(file)) for file in own if leads_into(self.path(file), self.logdir)]
+        """Let the program find a state under its own names, on each node what that has written itself; return the names."""
+        nodes = glob.glob(os.path.join(glob.escape(os.path.dirname(self.logdir)), "nodes", "*", "logdir"))
+        for one in [self] + [Format(logdir, self.options) for logdir in nodes]:
+            one.place(STATE.match(name))
+        own, home = [self.within(file) for file in self.files_of(name)], os.path.realpath(self.logdir)
+        targets = [os.path.realpath(self.path(file)) for file in own if leads_into(self.path(file), home)]
         return sorted(set(own + [os.path.relpath(one, home) for one in targets])) + self.shared_files(name)
 
-    def place(self, folder):
-        """Put a copy where the program looks for its files; other ones are put aside."""
-        for file in files_below(self.path(folder)):
-            copy, own = self.path(os.path.join(folder, file)), self.path(file)
-            there = stat_of(own)
-            if there and not same_state(there, os.stat(copy)):
-                self.put_aside([file], TORN)
-            if not there or not os.path.lexists(own):
-                os.makedirs(os.path.dirname(own), exist_ok=True)
-                copy_file(copy, own, os.stat(copy))
+    def place(self, state):
+        """Put a copy where the program looks for its files; what lies there is put aside."""
+        self.found()
+        if self.at != int(state.group(2)):
+            self.put_aside(self.live, TORN)
+            for file in files_below(self.path(state.group())):
+                copy_file(self.path(os.path.join(state.group(), file)), self.path(file), int(state.group(2)) * 10**6)
 
 
-def numbers(folder):
-    """Return the step and the time in the name of a copy's folder."""
-    return tuple(map(int, os.path.basename(folder).split("-")))
-
-
-def is_best(file):
-    """Return whether a file is the best model beside the newest one, by its name."""
-    return "best" in file.lower()
+def folder_of(state):
+    return os.path.join(FOLDER, "{}-{}".format(*state))
 
 
 def order(file):
-    """Return what sorts the file first that a program goes on from."""
-    return is_best(file), file
+    """Return what sorts the file first that a program goes on from: the best model is not, beside the newest one."""
+    return "best" in file.lower(), file
 
 
-def same_state(one, other):
-    return (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
-
-
-def link_file(copy, target):
-    """Let a copy, to which nobody writes, be in a second place."""
-    try:
-        os.link(copy, target)
-    except OSError:  # Not every drive has links.
-        copy_file(copy, target, os.stat(copy))
-
-
-def copy_file(source, target, known):
-    """Copy a file with its time, without its blocks where the file system can share them."""
+def copy_file(source, target, time_ns):
+    """Copy a file and give it a time, without its blocks where the file system can share them."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(source, "rb") as file, open(target, "wb") as copy:
         try:
             fcntl.ioctl(copy.fileno(), FICLONE, file.fileno())
@@ -247,7 +175,7 @@ def copy_file(source, target, known):
             shutil.copyfileobj(file, copy, 1 << 20)
         copy.flush()
         os.fsync(copy.fileno())
-    os.utime(target, ns=(known.st_mtime_ns, known.st_mtime_ns))
+    os.utime(target, ns=(time_ns, time_ns))
 
 
 def step_at(folder, moment):
@@ -258,7 +186,7 @@ def step_at(folder, moment):
             file.seek(max(0, size - length))
             events = map(event_summary.value_of, reversed(file.read().split(b"\n")))
             said = (one for one in events if isinstance(one, dict) and one.get("event") in PROGRESS)
-            steps = (one["step"] for one in said if event_summary.time_of(one) - ROUNDED_S <= moment and "step" in one)
+            steps = (one.get("step") for one in said if event_summary.time_of(one) - ROUNDED_S <= moment)
             step = next((one for one in steps if type(one) is int), None)
             if step is not None:
                 return step
@@ -269,8 +197,9 @@ def main(folder, over, state=""):
     checkpoints = checkpoints_in(folder)
     checkpoints.at_work = over != OVER
     try:
-        print(MARK, checkpoints.copy(state, spec.read(os.path.join(folder, spec.FILE)).keep))
-    except (OSError, spec.SpecError) as error:
+        shutil.rmtree(checkpoints.path(NEW), ignore_errors=True)
+        print(MARK, checkpoints.copy(state))
+    except OSError as error:
         sys.exit("copying what the program has saved: {}".format(error))
     finally:
         shutil.rmtree(checkpoints.path(NEW), ignore_errors=True)
