@@ -49,8 +49,7 @@ class CheckpointWatch:
             self.checkpoints = self.run.checkpoints
             self.checkpoints.at_work = False
         try:
-            if self.late or self.checkpoints.is_due():
-                self.no_copy = copy_state(self.run, self.late, rewritten.OVER if last else "")
+            self.no_copy = copy_state(self.run, self.late, rewritten.OVER if last else "", self.checkpoints)
             self._gather(last)
             newest, best = self.checkpoints.newest(), self.checkpoints.best_whole()
             if newest:
@@ -160,23 +159,25 @@ class CheckpointWatch:
         return [one and (one.st_size, one.st_mtime) for one in found]
 
 
-def copy_state(run, late, over):
+def copy_state(run, late, over, checkpoints=None):
     """Let every node copy what its program will write over, once the first one does; return why one has not, or an empty text.
 
     Args:
-        late: {address: the state of which another node has no copy yet}, which is kept up to date.
+        late: {address: the folder of the state of which another node has no copy yet}, which is kept up to date.
     """
-    run.hand_in(event_summary.EVENTS)
-    first, others, failed = run.spec.addresses[0], [] if run.spec.shared else run.spec.addresses[1:], []
-    for address in [first] + others:
-        if address == first or address in late:
+    checkpoints, others, failed = checkpoints or run.checkpoints, [] if run.spec.shared else run.spec.addresses[1:], []
+    checkpoints.at_work = not over
+    due = run.spec.addresses[:1] if checkpoints.is_due() else []
+    if due:
+        run.hand_in(event_summary.EVENTS)
+    for address in due + others:
+        if address in due or address in late:
             argv = LIMITED + run.program("checkpoints.rewritten", run.folder, over, late.get(address, ""))
             code, output = run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, address, marked=False)
-            state = output.rpartition(rewritten.MARK)[2].strip()
             if code:
                 failed.append("{}: {}".format(run.name_of(address), output[-300:]))
-            elif address == first:
-                late.update(dict.fromkeys(others if state else (), state))
+            elif address in due:
+                late.update(dict.fromkeys(others, output.rpartition(rewritten.MARK)[2].strip()))
             else:
                 del late[address]
     return "; ".join(failed)

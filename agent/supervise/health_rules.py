@@ -92,8 +92,7 @@ class HealthRules:
     def observe(self, event, now, speaker=None):
         """Record one event of the log; ``speaker`` is the rank or process of its line, where that is known."""
         kind = event["event"]
-        if kind in ("train", "validation"):
-            self.first.setdefault(kind, now)
+        self.first.setdefault(kind, now)
         if kind in PROGRESS:
             if self.step is not None:  # Start-up takes longer than anything that follows.
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
@@ -237,14 +236,12 @@ class HealthRules:
 
     def _unsaved(self, now):
         """Return the sentence on a program of which no checkpoint was seen yet: what names them may match nothing that it writes."""
-        limits = {"train": UNSAVED_S, "validation": EVALUATED_S}
-        late = [kind for kind, at in sorted(self.first.items()) if now - at > limits[kind]]
+        limits = (("validation", EVALUATED_S, "evaluation"), ("train", UNSAVED_S, "step"))
+        late = [(self.first[kind], what) for kind, limit_s, what in limits if now - self.first.get(kind, now) > limit_s]
         if not (self.saves and late) or self.newest:
             return ""
-        since = _seconds(now - self.first[late[-1]])
-        after = {"train": "step", "validation": "evaluation"}[late[-1]]
         text = "no checkpoint was seen in {} since the first {}; a run that ends now starts over. If the program has saved, see job.checkpoints"
-        return text.format(since, after)
+        return text.format(_seconds(now - late[0][0]), late[0][1])
 
     def _all_worked(self):
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.

@@ -38,10 +38,7 @@ def prepare(run):
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
-    if (
-        run.checkpoints.is_rewritten
-    ):  # What was not copied before the end; without a copy the program's own files have to do.
-        copy_state(run, {}, rewritten.OVER)
+    copy_state(run, {}, rewritten.OVER)  # Without a copy the program's own files have to do.
     if not run.spec.shared:
         resume.bring_back(run)
         resume.gather(run)

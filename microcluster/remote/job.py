@@ -77,21 +77,13 @@ class Killed(TypedDict):
 KILLED = TypeAdapter(Killed)
 
 
-class Worlds(TypedDict, total=False):
-    """Options of a run's checkpoints, of which one says how many files of one kind they may have."""
-
-    worlds: Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]
-
-
-class LastAttempt(TypedDict, total=False):
-    """What the specification of a run's last attempt says of its nodes."""
-
-    names: Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
-    addresses: Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
-    checkpoint_options: Worlds
-
-
-LAST = TypeAdapter(LastAttempt)
+Texts = Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
+Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]
+Options = TypedDict("Options", {"worlds": Numbers}, total=False)
+LAST = TypeAdapter(
+    TypedDict("LastAttempt", {"names": Texts, "addresses": Texts, "checkpoint_options": Options}, total=False)
+)
+"""What the specification of a run's last attempt says of its nodes."""
 READ_JOB = f"""[ -e "$0/{spec.FILE}" ] && exec cat "$0/{spec.FILE}" || echo '{{}}'"""
 
 
@@ -104,14 +96,13 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
-    last = _last_attempt(hosts[0], cluster)
-    _gather_from_leaving(hosts[0], cluster, last)
+    worlds = _go_on(hosts[0], cluster) if RunFolder(cluster).plan.any_world else ()
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
-    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), _worlds(last))
+    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), worlds)
     _ensure_secrets(launcher, folder, secrets)
     texts = folder.texts()
     place(launcher, folder.path, texts)
@@ -128,44 +119,29 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
 
 
-def _last_attempt(launcher: Host, cluster: ClusterFacts) -> "LastAttempt":
-    """Return what the launcher knows of the last attempt of a run that goes on with any nodes; nothing where none has begun there."""
-    if not RunFolder(cluster).plan.any_world:
-        return {}
-    wait_for_ssh(launcher)
-    argv = ("sh", "-c", READ_JOB, RunFolder(cluster).path)
-    answer = launcher.run(argv, answer_bytes=SNAPSHOT_BYTES).stdout
-    return read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
-
-
-def _worlds(last: "LastAttempt") -> tuple[int, ...]:
-    return tuple(last.get("checkpoint_options", {}).get("worlds", ()))
-
-
-def _gather_from_leaving(launcher: Host, cluster: ClusterFacts, last: "LastAttempt") -> None:
-    """Bring the parts of checkpoints of the nodes that go away, before fewer ones go on.
+def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
+    """Bring the parts of checkpoints of nodes that go away, before fewer ones go on; return how many files of one kind a checkpoint may have.
 
     Raises:
         RemoteError: a node has parts that nobody can read, and would be cancelled with them.
     """
     path, staying = RunFolder(cluster).path, {host.name for host in cluster.hosts}
+    wait_for_ssh(launcher)
+    answer = launcher.run(("sh", "-c", READ_JOB, path), answer_bytes=SNAPSHOT_BYTES).stdout
+    last = read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
     pairs = zip(last.get("names", ()), last.get("addresses", ()), strict=False)
-    leaving = {
-        printable(name): address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)
-    }
-    if not leaving or cluster.shared_mount:
-        return
-    parts = f"what {' and '.join(leaving)} have of its checkpoints"
-    note(f"run {cluster.run}: bringing {parts}")
-    gather = ("python3", f"{path}/agent", "checkpoints.parts", path, "gather", OVER)
-    try:
-        launcher.run((*_inside(cluster), *gather, *leaving.values()), timeout_s=COPY_TIMEOUT_S)
-    except RemoteError as error:
-        raise RemoteError(
-            f"going on with run {cluster.run} on {count(len(staying), 'node')}: {parts} could not be brought to {launcher}: "
-            f"{str(error).rstrip('.')}. Nothing was removed; try again: make up. To go on without it: "
-            f"fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{spec.FILE}"
-        ) from error
+    leaving = {name: address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)}
+    if leaving and not cluster.shared_mount:
+        gather = ("python3", f"{path}/agent", "checkpoints.parts", path, "gather", OVER, *leaving.values())
+        try:
+            launcher.run((*_inside(cluster), *gather), timeout_s=COPY_TIMEOUT_S)
+        except RemoteError as error:
+            raise RemoteError(
+                f"going on with run {cluster.run} on {count(len(staying), 'node')}: what {printable(' and '.join(leaving))} have of its "
+                f"checkpoints could not be brought to {launcher}: {str(error).rstrip('.')}. Nothing was removed; try again: make up. To go "
+                f"on without it: fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{spec.FILE}"
+            ) from error
+    return tuple(last.get("checkpoint_options", {}).get("worlds", ()))
 
 
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
@@ -180,7 +156,8 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
-    folder = RunFolder(cluster, word=_ensure_word([login], cluster), worlds=_worlds(_last_attempt(login, cluster)))
+    worlds = _go_on(login, cluster) if RunFolder(cluster).plan.any_world else ()
+    folder = RunFolder(cluster, word=_ensure_word([login], cluster), worlds=worlds)
     place(login, folder.path, folder.texts())
     before = observe(login, cluster)
     if before.state == "finished":

@@ -114,13 +114,12 @@ def test_a_run_goes_on_with_fewer_nodes_and_with_more_again(tmp_path, monkeypatc
     CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event()).look(True)
     save_parts(machines, run, 200, 3)  # Parts that nobody has gathered when the machines are to go.
     fewer = replace(machines.facts, hosts=machines.facts.hosts[:2])
-    last = job._last_attempt(machines.hosts()[0], fewer)
-    job._gather_from_leaving(machines.hosts()[0], fewer, last)
+    worlds = job._go_on(machines.hosts()[0], fewer)
     shutil.rmtree(machines.disks[2])
     machines.use(2, (3, 6))
     run = machines.opened()
     prepare(run)
-    assert (run.resumed, last["checkpoint_options"]["worlds"]) == (200, [3, 6])
+    assert (run.resumed, worlds) == (200, (3, 6))
     assert {path.name for path in machines.logdir(1).glob("step-200/*")} == {f"rank_{rank}.pt" for rank in range(6)}
     save_parts(machines, run, 300, 2)
     CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event()).look(True)
@@ -140,9 +139,9 @@ def test_a_node_that_goes_away_with_parts_that_nobody_can_read_is_not_left(tmp_p
     fewer = replace(machines.facts, hosts=machines.facts.hosts[:1])
     launcher = machines.hosts()[0]
     with pytest.raises(RemoteError, match="going on with run 0123456789ab on 1 node: what gpu-1 have of its"):
-        job._gather_from_leaving(launcher, fewer, job._last_attempt(launcher, fewer))
+        job._go_on(launcher, fewer)
     machines.use(1)
-    job._gather_from_leaving(launcher, fewer, job._last_attempt(launcher, fewer))
+    assert job._go_on(launcher, fewer) == (1, 2)
 
 
 def test_names_of_any_length_come_by_one_command(tmp_path):
