@@ -152,7 +152,8 @@ class Format(file_formats.Format):
         self.found()
         if self.at != int(state.group(2)):
             self.put_aside(self.live, TORN)
-            for file in files_below(self.path(state.group())):
+        for file in files_below(self.path(state.group())):
+            if not os.path.lexists(self.path(file)):  # The first node has no part of another one.
                 copy_file(self.path(os.path.join(state.group(), file)), self.path(file), int(state.group(2)) * 10**6)
 
 

@@ -78,10 +78,13 @@ KILLED = TypeAdapter(Killed)
 
 
 Texts = Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
-Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]
-Options = TypedDict("Options", {"worlds": Numbers}, total=False)
+Options = {"worlds": Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]}
 LAST = TypeAdapter(
-    TypedDict("LastAttempt", {"names": Texts, "addresses": Texts, "checkpoint_options": Options}, total=False)
+    TypedDict(
+        "LastAttempt",
+        {"names": Texts, "addresses": Texts, "checkpoint_options": TypedDict("Options", Options, total=False)},
+        total=False,
+    )
 )
 """What the specification of a run's last attempt says of its nodes."""
 READ_JOB = f"""[ -e "$0/{spec.FILE}" ] && exec cat "$0/{spec.FILE}" || echo '{{}}'"""
