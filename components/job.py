@@ -8,6 +8,7 @@ from components.cluster import TrainingCluster, TrainingClusterArgs, completed, 
 from microcluster.config.forecast import NO_FORECAST
 from microcluster.jobs.run_plan import NO_CHECKPOINTS
 
+ON_ANY = "another number of nodes goes on with this run from its newest checkpoint (job.resumeOn: any)"
 STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"
 
 
@@ -42,7 +43,8 @@ class TrainingJob(pulumi.ComponentResource):
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
-        self.plan = "; ".join((expected.summary if expected else NO_FORECAST, *plan.not_shown, *args.of.stack.notes))
+        said = (*plan.not_shown, *((ON_ANY,) if plan.any_world else ()), *args.of.stack.notes)
+        self.plan = "; ".join((expected.summary if expected else NO_FORECAST, *said))
         self.at_risk = expected.stake if expected else NO_FORECAST
         if plan.checkpoints == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER

@@ -8,9 +8,10 @@ checkpoint, since a mount may take a file and write it to the drive later, or ne
 import os
 import time
 
-from agent.checkpoints import parts
+from agent.checkpoints import parts, rewritten
 from agent.checkpoints.entries import stat_of
 from agent.checkpoints.replica import RECORDS, CopyFailed
+from agent.records import event_summary
 from agent.supervise import shared_folder
 
 COPY_TIMEOUT_S = 1800
@@ -33,6 +34,7 @@ class CheckpointWatch:
         self.announced = self.kept = None
         self.failed_at = None
         self.gathered_at, self.not_gathered = float("-inf"), ""
+        self.late, self.no_copy = {}, ""
 
     def keep(self):
         last = False
@@ -47,15 +49,18 @@ class CheckpointWatch:
             self.checkpoints = self.run.checkpoints
             self.checkpoints.at_work = False
         try:
+            self.no_copy = copy_state(self.run, self.late, rewritten.OVER if last else "", self.checkpoints)
             self._gather(last)
             newest, best = self.checkpoints.newest(), self.checkpoints.best_whole()
             if newest:
                 self._announce_and_copy(newest, best, last)
             if last:
                 self._name_suspected()
-            if self.not_gathered:  # What is here is copied all the same, and copied again once all of it is.
+            if (
+                self.not_gathered or self.no_copy
+            ):  # What is here is copied all the same, and copied again once all of it is.
                 self.kept = None
-                raise CopyFailed(self.not_gathered)
+                raise CopyFailed(self.no_copy or self.not_gathered)
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
             self.failed_at = time.monotonic()
             self.rules.not_copied = "the newest checkpoint could not be copied: {}".format(error)
@@ -152,6 +157,30 @@ class CheckpointWatch:
         """Return what changes when a file is written again or removed."""
         found = [stat_of(self.run.inside(file)) for file in files]
         return [one and (one.st_size, one.st_mtime) for one in found]
+
+
+def copy_state(run, late, over, checkpoints=None):
+    """Let every node copy what its program will write over, once the first one does; return why one has not, or an empty text.
+
+    Args:
+        late: {address: the folder of the state of which another node has no copy yet}, which is kept up to date.
+    """
+    checkpoints, others, failed = checkpoints or run.checkpoints, [] if run.spec.shared else run.spec.addresses[1:], []
+    checkpoints.at_work = not over
+    due = run.spec.addresses[:1] if checkpoints.is_due() else []
+    if due:
+        run.hand_in(event_summary.EVENTS)
+    for address in due + others:
+        if address in due or address in late:
+            argv = LIMITED + run.program("checkpoints.rewritten", run.folder, over, late.get(address, ""))
+            code, output = run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, address, marked=False)
+            if code:
+                failed.append("{}: {}".format(run.name_of(address), output[-300:]))
+            elif address in due:
+                late.update(dict.fromkeys(others, output.rpartition(rewritten.MARK)[2].strip()))
+            else:
+                del late[address]
+    return "; ".join(failed)
 
 
 def last_write(paths):

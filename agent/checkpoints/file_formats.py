@@ -71,12 +71,16 @@ class Format(Checkpoints):
     def flaw_of(self, name):
         files = self.names[name]
         for file in files:
-            why = flaw(self.path(file), file == self.part_of(file)[1])
+            why = self.flaw_in(file)
             if why:
                 return "{} {}".format(file, why)
-        before = self.older.get(name)
-        why = lack(self.logdir, files) or (fewer(files, self.files_of(before)) if before else "")
+        before, worlds = map(self.within, self.files_of(self.older.get(name))), self.options.get("worlds", ())
+        why = lack(self.logdir, files) or fewer(list(map(self.within, files)), list(before), worlds)
         return why and name + why
+
+    def flaw_in(self, file):
+        """Return what is wrong with one of the files, or an empty text."""
+        return flaw(self.path(file), file == self.part_of(file)[1])
 
     def called_best(self):
         """Return the steps of what has "best" in its name, what a link or a text with such a name says, and what Hugging Face's Trainer names."""
@@ -207,11 +211,17 @@ def lack(logdir, files):
     return ""
 
 
-def fewer(files, files_before):
-    """Return what the checkpoint before has more of, or an empty text: the files of some ranks, or what is written last."""
+def fewer(files, files_before, worlds=()):
+    """Return what the checkpoint before has more of, or an empty text: the files of some ranks, or what is written last.
+
+    Args:
+        worlds: how many files of one kind make a whole checkpoint where the checkpoint before may be of another number of ranks.
+    """
     now, before = (Counter(re.sub(r"\d+", "#", name) for name in names) for names in (files, files_before))
     of_ranks = set(re.sub(r"\d+", "#", name) for name in files_before if OF_RANK.search(name))
     for kind, count in sorted(before.items()):
-        if (kind in of_ranks and 0 < now[kind] < count) or (not now[kind] and os.path.basename(kind) in LAST):
+        if (kind in of_ranks and 0 < now[kind] < count and now[kind] not in worlds) or (
+            not now[kind] and os.path.basename(kind) in LAST
+        ):
             return " has {} of the {} files {} that the checkpoint before has".format(now[kind], count, kind)
     return ""

@@ -19,7 +19,7 @@ def listed(folder):
     here, run = checkpoints_in(folder), spec.read(os.path.join(folder, spec.FILE))
     here.at_work = is_locked(os.path.join(folder, RUN_LOCK))
     found = []
-    for place in [here] + [checkpoints_of(run, aside) for aside in put_aside_beside(here.logdir)]:
+    for place in [here] + [checkpoints_of(run, aside, folder) for aside in put_aside_beside(here.logdir)]:
         for step, name in place.found():
             stats, best, sizes = place.stats_of(name), place.is_best(name), {}
             for file, known in stats.items():

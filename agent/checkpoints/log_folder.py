@@ -25,18 +25,19 @@ KEPT = 2
 """Number of whole checkpoints that a resume keeps: the newest one, and the one before in case that it is bad."""
 
 
-def checkpoints_of(run, logdir):
-    """Return the checkpoints in a log folder, in the format that a run's specification names."""
+def checkpoints_of(run, logdir, folder=""):
+    """Return the checkpoints in a log folder, in the format that a run's specification names; ``folder`` has the run's records."""
     if run.checkpoints == NO_CHECKPOINTS:
         return Checkpoints(logdir)
-    return importlib.import_module("agent.checkpoints." + run.checkpoints).Format(logdir, run.checkpoint_options)
+    found = importlib.import_module("agent.checkpoints." + run.checkpoints).Format(logdir, run.checkpoint_options)
+    found.records = folder
+    return found
 
 
 def checkpoints_in(folder, *below):
     """Return the checkpoints of the run in a folder; ``below`` leads to another log folder in it."""
-    return checkpoints_of(
-        spec.read(os.path.join(folder, spec.FILE)), os.path.join(inside(folder), *(below or ["logdir"]))
-    )
+    logdir = os.path.join(inside(folder), *(below or ["logdir"]))
+    return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), logdir, folder)
 
 
 def why_checkpoints_silent(folder):
@@ -75,6 +76,9 @@ class Checkpoints:
     any_node_writes = False
     """Whether any node may write a part of a checkpoint, so that all of one step are one."""
 
+    records = ""
+    """The folder of the run's events, which say the step of a checkpoint that does not bear it in its name."""
+
     at_work = True
     """Whether processes of the run may still write: then what is open is not at its end. Whoever knows better says so."""
 
@@ -106,6 +110,18 @@ class Checkpoints:
         if not self.names:
             self.found()
         return self.names.get(name, [])
+
+    def within(self, name):
+        """Return the path of a checkpoint or of its file as its program knows it."""
+        return name
+
+    def is_due(self):
+        """Return whether there is a state that the program will write over, and that is to be copied before."""
+        return False
+
+    def twins(self):
+        """Return {file of the program: its copy} of what is there twice."""
+        return {}
 
     def kind_of(self, name, file):
         """Return what kind of file one of a checkpoint's is, as the report names it."""

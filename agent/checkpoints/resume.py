@@ -119,7 +119,8 @@ def latest_checkpoint(run):
         chosen, needed = choose(run, refused, final=True)
     if chosen:
         step, name, suspicion = chosen
-        run.resumed, run.resumed_from = int(step), run.path("logdir", name)
+        run.resumed, run.checkpoint = int(step), name
+        run.resumed_from = run.path("logdir", run.checkpoints.within(name))
         run.emit({"event": "resuming", "step": run.resumed, "from": name})
         if suspicion:
             run.emit({"event": "suspected", "step": run.resumed, "text": suspicion})
@@ -144,7 +145,7 @@ def blame(run, lines):
 
     A program that says why it ended, and nothing of loading, has loaded it; while a file of its own names another one, it never tried this.
     """
-    name, checkpoints, said = os.path.relpath(run.resumed_from, run.path("logdir")), run.checkpoints, "\n".join(lines)
+    name, checkpoints, said = run.checkpoint, run.checkpoints, "\n".join(lines)
     others = checkpoints.pointers_elsewhere(name)
     if others:
         return "; it was to go on from {}, but {} names another checkpoint".format(

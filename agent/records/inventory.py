@@ -79,9 +79,9 @@ def gather(folder):
             print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
 
-def below_logdir(run, logdir, asked, at_work):
+def below_logdir(run, logdir, asked, at_work, folder):
     """Return {name: (what it is, its step, the suspicion)} of the log folder, the step of the newest checkpoint, and the links."""
-    checkpoints, links = checkpoints_of(run, logdir), []
+    checkpoints, links = checkpoints_of(run, logdir, folder), []
     checkpoints.at_work = at_work
     newest = checkpoints.newest_whole() or next(iter(checkpoints.regular()), None)
     best, regular, half = checkpoints.best(), checkpoints.regular(), checkpoints.half_written()
@@ -91,10 +91,14 @@ def below_logdir(run, logdir, asked, at_work):
     facts = dict.fromkeys(checkpoints.entries.files(), (SMALL, None, ""))
     facts.update(dict.fromkeys(half, (HALF, None, "")))
     for step, name in checkpoints.steps:
-        is_newer = newest and step > newest[0] and (step, name) == regular[0]
+        is_newer = newest and (step, name) == regular[0] != newest
         what = BEST if name == best else NEWEST if (step, name) == newest else SUSPECTED if is_newer else CHECKPOINT
         names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
         facts.update(dict.fromkeys(names, (what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
+    for name, twin in checkpoints.twins().items():  # Of what the program may write over, its copy.
+        facts[twin if at_work or os.path.islink(checkpoints.path(name)) else name] = (facts.pop(name), facts.pop(twin))[
+            1
+        ]
     for name, (what, step, why) in facts.items():
         if what == SMALL and name.rpartition(os.sep)[2].startswith("events."):
             facts[name] = (EVENTS, step, why)
@@ -130,7 +134,7 @@ def places(run, folder, asked):
         )
     if asked["first"] or not run.shared:  # On a drive every node would list the same.
         logdir = os.path.join(within, "logdir")
-        facts, step, links = below_logdir(run, logdir, asked, is_alive(folder))
+        facts, step, links = below_logdir(run, logdir, asked, is_alive(folder), folder)
         found.append((logdir, "logdir", facts))
         for inner in folders(within)[1:]:
             names = files_below(os.path.join(within, inner))
@@ -139,7 +143,7 @@ def places(run, folder, asked):
         home = home_of(logdir)
         for aside in put_aside_beside(logdir):
             below = "logdir" + aside[len(home) :] if aside.startswith(home) else TORN
-            told = below_logdir(run, aside, asked, at_work=False)[0]
+            told = below_logdir(run, aside, asked, False, folder)[0]
             found.append((aside, below, dict((name, (PUT_ASIDE,) + told[name][1:]) for name in told)))
     return found, step, links
 

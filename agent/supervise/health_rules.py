@@ -23,7 +23,7 @@ NOT_FINITE, RANK_DIED, NODE_LOST, STALLED = "nan", "rank-died", "node-lost", "st
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
 PREPARING_STALLED, SETUP = "preparing-stalled", "setup"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
-HUNG, GPUS_UNREAD = "hung", "gpus-unread"
+HUNG, GPUS_UNREAD, NOT_SAVED = "hung", "gpus-unread", "not-saved"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
 SAID = [cause for cause in SENTENCES if cause != LAUNCHER_LOST]
@@ -47,6 +47,10 @@ HUNG_S, HUNG_GAPS, HUNG_LONGEST = 300.0, 3.0, 1.5
 that never ends; without their work the run stalls. No program has to say that it evaluates, which it does again and again."""
 REST_S = UNREAD_S = 600.0
 REST_PERCENT = 5
+EVALUATED_S, UNSAVED_S = 600.0, 3600.0
+"""Time after the first evaluation, and after the first step, in which a program that saves has saved; most save at an evaluation."""
+BY_PATTERN = ("file_formats", "rewritten")
+"""Formats of checkpoints that a person has named by a pattern."""
 SLOW_FACTOR = 1.3
 CULPRITS = 4
 """Most ranks that a stall names; where more are waited for, it is none of them alone."""
@@ -83,11 +87,12 @@ class HealthRules:
         self.said, self.died, self.died_at = {}, {}, now
         self.answered, self.heard, self.worked, self.free, self.read = {}, {}, {}, {}, {}
         self.drive_silent = {}
-        self.not_copied = ""
+        self.not_copied, self.saves, self.first = "", spec.checkpoints in BY_PATTERN, {}
 
     def observe(self, event, now, speaker=None):
         """Record one event of the log; ``speaker`` is the rank or process of its line, where that is known."""
         kind = event["event"]
+        self.first.setdefault(kind, now)
         if kind in PROGRESS:
             if self.step is not None:  # Start-up takes longer than anything that follows.
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
@@ -185,6 +190,7 @@ class HealthRules:
             DISK_LOW: self._low(),
             SLOW: self._slow() or self._overdue(now - self.progressed),
             NOT_COPIED: self.not_copied,
+            NOT_SAVED: self._unsaved(now),
         }
         found = self._said(now) if ended else {}
         found.update((cause, text) for cause, text in rules.items() if text)
@@ -227,6 +233,15 @@ class HealthRules:
             if unread
             else ""
         )
+
+    def _unsaved(self, now):
+        """Return the sentence on a program of which no checkpoint was seen yet: what names them may match nothing that it writes."""
+        limits = (("validation", EVALUATED_S, "evaluation"), ("train", UNSAVED_S, "step"))
+        late = [(self.first[kind], what) for kind, limit_s, what in limits if now - self.first.get(kind, now) > limit_s]
+        if not (self.saves and late) or self.newest:
+            return ""
+        text = "no checkpoint was seen in {} since the first {}; a run that ends now starts over. If the program has saved, see job.checkpoints"
+        return text.format(_seconds(now - late[0][0]), late[0][1])
 
     def _all_worked(self):
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.

@@ -10,7 +10,8 @@ import threading
 import time
 
 from agent import kill_run
-from agent.checkpoints import resume
+from agent.checkpoints import resume, rewritten
+from agent.checkpoints.checkpoint_watch import copy_state
 from agent.data import ensure_data
 from agent.data.progress import SAY_EVERY_S
 from agent.launch import script_imports
@@ -40,6 +41,7 @@ def prepare(run):
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
+    copy_state(run, {}, rewritten.OVER)  # Without a copy the program's own files have to do.
     if not run.spec.shared:
         resume.bring_back(run)
         resume.gather(run)

@@ -44,13 +44,13 @@ class Run:
                 file.write("\n")
         self.writing, self.not_summed = threading.Lock(), 0
         self.doing, self.stuck = "preparing", None
-        self.resumed = self.resumed_from = self.port = None
+        self.resumed = self.resumed_from = self.checkpoint = self.port = None
         self.notes = []  # Of the preparation, for the preflight's table: what was looked at, where, what was found, and what was wanted.
         self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
 
     @property
     def checkpoints(self):
-        return checkpoints_of(self.spec, self.inside("logdir"))
+        return checkpoints_of(self.spec, self.inside("logdir"), self.folder)
 
     @property
     def is_shared(self):

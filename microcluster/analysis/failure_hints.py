@@ -37,6 +37,8 @@ NEXT = {
     "idle": "See why nothing happened: {look}. Bring the run home and stop the bill: make down STACK={stack} FETCH=1; or {go_on}",
     "slow": "See where the time goes: fab report --stack {stack}; stop paying for it: make down STACK={stack} FETCH=1",
     "not-copied": "If the first machine is lost now, the run is lost; see whether the other one, or the drive, is full: fab ssh gpu-1 --stack {stack}",
+    "not-saved": "See what the program has written: fab ssh gpu-0 --stack {stack} -- ls -R /data/container/runs; then correct job.checkpoints, or let the "
+    "program save in {{logdir}}: make up STACK={stack} begins again with it",
     "supervisor-gone": "{go_on}, and first ends the processes of the old attempt",
     "supervisor-silent": "fab stop --stack {stack}, then {go_on}",
     "not-brought-back": "fab resume --stack {stack} gives every machine the ranks' keys again and asks once more; make up STACK={stack} replaces a lost machine",

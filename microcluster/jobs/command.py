@@ -9,16 +9,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agent import spec
-from microcluster.jobs.own_program import OwnProgram, Words
+from microcluster.jobs.own_program import IN_FOLDER, OwnProgram, Words
 from microcluster.jobs.ranks import commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 
 ROLE = "rank"
 NODE = "{microcluster:node}"
-START = 'cd "$0" && exec "$@"'
-"""Starts a command in the program's folder: by ssh it would start in a home."""
 WITH_HOSTS = 'cd "$0" && for host in $1; do echo "$host slots=$2"; done >"$3" && shift 3 && exec "$@"'
-"""The same beside a new file of the nodes, in their order, as DeepSpeed and mpirun read it; a queue's are not known earlier."""
+"""Starts a command in a folder beside a new file of the nodes, in their order, as DeepSpeed and mpirun read it; a queue's are not known earlier."""
 
 
 class Job(OwnProgram):
@@ -46,7 +44,7 @@ class Job(OwnProgram):
         plan, program = self.decided(world, self.command, self.command, places)
         meeting = {"MASTER_ADDR": first, "MASTER_PORT": spec.PORT, "WORLD_SIZE": nodes}
         common = {**environment(world), **meeting}
-        start = ("sh", "-c", START, plan.program_folder)
+        start = (*IN_FOLDER, plan.program_folder)  # By ssh it would start in a home.
         if "{hostfile}" in f"{self.command} {self.resume}":
             start = ("sh", "-c", WITH_HOSTS, plan.program_folder, *hosts)
         started = {}

@@ -47,6 +47,7 @@ class Job(OwnScript):
     """See `microcluster.jobs.job_section.Section`; a step is an epoch."""
 
     runtimes = ("container", "host")
+    goes_on_elsewhere = False
 
     kind: Literal["mxnet"]
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs", examples=["20"])]

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
@@ -25,10 +25,15 @@ PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
 NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret", "source_key_file"}
 """Keys that may change while a run stays the same one."""
+LATER = {"extra_index", "submodules", "setup", "working_folder", "resume_on"}
+"""Keys that are left out where they are not set: a run of before there were such keys keeps its id."""
+ANY = "any"
+IN_FOLDER = ("sh", "-c", 'cd "$0" && exec "$@"')
 LEFT_OUT = {
     "max_steps": "no progress bar and no time left; the program's own end is the run's",
     "checkpoints": "the program writes no checkpoints, and a run that dies starts again from the beginning",
     "python": "python in the image, or python3 on the machines",
+    "resume_on": "same: another number of nodes or GPUs is another run, which starts over",
 }
 PROGRAM_FOLDER = "/opt/program"
 """Of a program that the image brings; one that the stack sends lies in the run's folder."""
@@ -37,6 +42,8 @@ ENVIRONMENT = "environment"
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
+NUMBERED = re.compile(r"(?<!rank)(?<!rank[-_])(?<!shard)(?<!shard[-_])(\\d|\[0-9\])")
+"""Where a pattern takes numbers, but those of ranks and shards: without the group ``step`` it was forgotten."""
 LONGEST, LONGEST_WORDS = 1000, 8000
 SOURCE = re.compile(
     r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9_.~/][A-Za-z0-9_.~/-]*|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*"
@@ -112,8 +119,12 @@ def _path(value: str) -> str:
     return value
 
 
-def pattern_or(*words: str) -> AfterValidator:
-    """Accept one of some words, or a regular expression with the group ``step``."""
+def pattern_or(*words: str, rewritten: bool = False) -> AfterValidator:
+    """Accept one of some words, or a regular expression with the group ``step``.
+
+    Args:
+        rewritten: accept one without the group too, for files that are written over and over, whose names have no number.
+    """
 
     def check(value: str) -> str:
         if value in words:
@@ -127,7 +138,7 @@ def pattern_or(*words: str) -> AfterValidator:
             raise ValueError(
                 f"{value[:80]!r} repeats what is repeated already, which can take for ever: {twice.group()}"
             )
-        if "step" not in names:
+        if "step" not in names and (not rewritten or NUMBERED.search(value)):
             raise ValueError(f"{value[:80]!r} has no group of the name step: (?P<step>\\d+)")
         return value
 
@@ -192,6 +203,9 @@ Line = Annotated[
 class OwnProgram(Section):
     """One run of the user's own program; a kind adds how its ranks start."""
 
+    goes_on_elsewhere: ClassVar[bool] = True
+    """Whether another number of nodes may go on with a run, where its program can."""
+
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)] | None = None
     source: Annotated[
         StrictStr,
@@ -234,14 +248,21 @@ class OwnProgram(Section):
         pattern_or("json"),
     ] = "json"
     checkpoints: Annotated[
-        Annotated[StrictStr, Field(max_length=LONGEST), pattern_or()] | None,
+        Annotated[StrictStr, Field(max_length=LONGEST), pattern_or(rewritten=True)] | None,
         Field(
-            description="pattern of files or folders in `{logdir}`, their path or bare name, with the group `step`; all of one step is one checkpoint"
+            description="pattern of files or folders in `{logdir}`, their path or bare name, with the group `step`; all of one step is one "
+            "checkpoint. Without the group: files that are written over and over, as `ckpt\\.pt`"
         ),
     ] = None
     resume: Annotated[
         Words | None,
         Field(description="what is added to go on; `{checkpoint}` is the newest whole checkpoint, `{step}` its step"),
+    ] = None
+    resume_on: Annotated[
+        Literal["same", "any"] | None,
+        Field(
+            description="`any`: the program can go on with another number of nodes or GPUs, and the run stays the same one; with `resume` only"
+        ),
     ] = None
     python: Annotated[
         Annotated[StrictStr, matching(COMMAND, "a command or an absolute path; for example python3.9")] | None,
@@ -278,6 +299,9 @@ class OwnProgram(Section):
             found.append(
                 "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
             )
+        if job.get("resumeOn") == ANY and not (cls.goes_on_elsewhere and job.get("resume")):
+            why = "its words are missing in job.resume" if cls.goes_on_elsewhere else f"kind {job['kind']} cannot"
+            found.append(f"job/resumeOn: any: the program has to go on with another number of nodes, and {why}")
         # Here and not as types: a run of before these rules has to be read.
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
@@ -337,7 +361,7 @@ class OwnProgram(Section):
         return tuple(one for one in self.requirements if "==" not in one)
 
     def decided(
-        self, world: World, title: str, line: str, places: Mapping[str, str] | None = None
+        self, world: World, title: str, line: str, places: Mapping[str, str] | None = None, start: Argv = ()
     ) -> tuple[Plan, Program]:
         """Return the plan without what starts the ranks, and the program that they run.
 
@@ -345,6 +369,7 @@ class OwnProgram(Section):
             title: what is trained, in a few words.
             line: the program's words; a first word ``python`` is the interpreter that job.python names.
             places: what is filled in beside ``{logdir}`` and ``{maxSteps}``, by name.
+            start: words before those of the program.
         """
         # On a machine it is the one of the run's own environment.
         python = (world.image and self.python) or "python"
@@ -354,7 +379,7 @@ class OwnProgram(Section):
         if command[0] == "python":
             command = (python, *command[1:])
         tracks = any(map(WANDB.match, (*self.requirements, *(self.setup or ()))))
-        words = (*_tracked(world), *command) if tracks else command
+        words = (*start, *(_tracked(world) if tracks else ()), *command)
         program = Program(
             words,
             resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
@@ -370,8 +395,9 @@ class OwnProgram(Section):
             files={CONFIG_FILE: self._config(world), **{f"program/{file.name}": file.text for file in world.texts}},
             reader=READERS.get(self.progress, "pattern"),
             reader_options={} if self.progress in READERS else {"pattern": self.progress},
-            checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
-            checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
+            checkpoints=FORMATS.get(self.checkpoints) or format_of(self.checkpoints),
+            checkpoint_options=self._checkpoint_options(world),
+            any_world=self.resume_on == ANY,
             checkpoint_files="the files that job.checkpoints names",
             setup=self._setup(world, folders),
             imports=self._imports(world, program, command),
@@ -390,13 +416,18 @@ class OwnProgram(Section):
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file of a small folder by its hash, because the file lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
-        # A run of before there were such keys keeps its id.
-        left_out = {*left_out, *(name for name in ("extra_index", "submodules", "setup") if not getattr(self, name))}
+        left_out = {*left_out, *(name for name in LATER if getattr(self, name, None) in (None, False, "same"))}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         if world.tree:
             shown["files"] = dict(world.tree.hashes) or world.tree.id
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
+
+    def _checkpoint_options(self, world: World) -> Mapping[str, Any]:
+        """Return the pattern, and how many files of one kind a checkpoint has where that may have been another number before."""
+        nodes = len(world.addresses)
+        worlds = {"worlds": (nodes, nodes * world.slots)} if self.resume_on == ANY else {}
+        return {"pattern": self.checkpoints, **worlds} if self.checkpoints else {}
 
     def _environment_script(self, world: World) -> str:
         """Bring the same to a machine without containers."""
@@ -457,12 +488,24 @@ class OwnScript(OwnProgram):
     arguments: Annotated[
         Words, Field(description="`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in")
     ] = ""
+    working_folder: Annotated[
+        Literal["{logdir}"] | None,
+        Field(
+            description="`'{logdir}'`: the program starts there, for one that writes its checkpoints where it is; what it reads is named by whole paths then"
+        ),
+    ] = None
 
     def program(self, world: World, places: Mapping[str, str] | None = None) -> tuple[Plan, Program]:
         """Return the plan without what starts the ranks, and the script that they run; ``places`` are as in `decided`."""
         script = shlex.quote(f"{self.folder(world)}/{self.script}")
         title = f"{self.script} {self.arguments}".rstrip()
-        return self.decided(world, title, f"python {script} {self.arguments}", places)
+        start = (*IN_FOLDER, world.logdir) if self.working_folder else ()
+        return self.decided(world, title, f"python {script} {self.arguments}", places, start)
+
+
+def format_of(pattern: str) -> str:
+    """Return the agent's module for a pattern: the step is in the files' names, or they are written over and over."""
+    return "file_formats" if "step" in re.compile(pattern).groupindex else "rewritten"
 
 
 def _filled(text: str, places: Mapping[str, str]) -> Argv:

@@ -151,6 +151,7 @@ class Plan:
         data: None for a program that brings its own.
         unit: what one of the run's steps is: "step" (an update), or "epoch".
         result: the metric that a good run ends with; None where its last checkpoint is enough.
+        any_world: whether another number of nodes or slots goes on with the run, which then is the same one.
         exit_code_decides: whether a run that ended with exit code 0 has finished, whatever its log and its checkpoints say.
         stop_order: roles, first to last: those of one role are ended on all nodes before those of the next.
         stop_grace_s: how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other.
@@ -181,7 +182,7 @@ class Plan:
     ranks: Sequence[str] = ()
     reader_options: Mapping[str, str] = field(default_factory=dict)
     checkpoints: str = NO_CHECKPOINTS
-    checkpoint_options: Mapping[str, str] = field(default_factory=dict)
+    checkpoint_options: Mapping[str, Any] = field(default_factory=dict)
     make_environment: Sequence[str] | None = None
     setup: Sequence[tuple[str, str]] = ()
     imports: Sequence[str] = ()
@@ -189,6 +190,7 @@ class Plan:
     metrics: tuple[Metric, ...] = ()
     unit: str = "step"
     result: str | None = None
+    any_world: bool = False
     exit_code_decides: bool = False
     stop_order: tuple[str, ...] = ("rank",)
     stop_grace_s: int = 0

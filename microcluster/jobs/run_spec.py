@@ -39,11 +39,15 @@ NOT_PREDICTED = Prediction(None, None, 0)
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on its launcher; ``image_ids`` are those of all hosts, and ``word`` tells two trainings of one configuration apart."""
+    """One run on its launcher.
+
+    ``image_ids`` are those of all hosts, ``word`` tells two trainings of one configuration apart, ``worlds`` are those of earlier attempts.
+    """
 
     facts: ClusterFacts
     image_ids: tuple[str, ...] = ()
     word: str = ""
+    worlds: tuple[int, ...] = ()
 
     @property
     def path(self) -> str:
@@ -140,6 +144,11 @@ class RunFolder:
         if container:
             values |= {"runtime": "container", "environment": None, "image": container.image}
             values |= {"container": container.name, "probe_port": container.ssh_port - 1}
+        if self.worlds:
+            values["checkpoint_options"] = {
+                **plan.checkpoint_options,
+                "worlds": sorted({*plan.checkpoint_options["worlds"], *self.worlds}),
+            }
         if plan.data:
             values |= {"data": plan.data.folder, "stage": self._stage()}
         return to_jsonable_python(values)
@@ -181,7 +190,7 @@ def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
     identity = {
         "config": plan.files[plan.config_file],
         "image": container.tag if container else None,
-        "world": [len(facts.hosts), facts.slots],
+        "world": None if plan.any_world else [len(facts.hosts), facts.slots],
     }
     if plan.data:
         identity["data"] = plan.data.id

@@ -19,8 +19,10 @@ import agent
 from agent import IN_CONTAINER, spec
 from agent.batch import STOP
 from agent.batch.records import owner_of
+from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S
+from agent.checkpoints.parts import OVER
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
-from core.plain_text import count, note
+from core.plain_text import count, note, printable
 from core.polling import NotReadyError, wait_until
 from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
@@ -46,7 +48,7 @@ LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" records.run
 READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
-WORD = re.compile(r"[0-9a-f]{6}")
+WORD, ADDRESS = re.compile(r"[0-9a-f]{6}"), re.compile(r"\d+(\.\d+){3}")
 SNAPSHOT_BYTES = 2 << 20
 SEPARATE_RUN = f"""set -eu; run=${{1##*/}}; new=${{1%/*}}/.$run; [ -e "$3" ] || ln -sfn "$2/${{3##*/}}" "$3"; [ ! -L "$1/{IN_CONTAINER}" ] || exit 0
 rm -rf "$new"; mkdir -p "$new" "$2/runs"; ln -s "$2/runs/$run" "$new/{IN_CONTAINER}"
@@ -76,6 +78,19 @@ class Killed(TypedDict):
 KILLED = TypeAdapter(Killed)
 
 
+Texts = Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
+Options = {"worlds": Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]}
+LAST = TypeAdapter(
+    TypedDict(
+        "LastAttempt",
+        {"names": Texts, "addresses": Texts, "checkpoint_options": TypedDict("Options", Options, total=False)},
+        total=False,
+    )
+)
+"""What the specification of a run's last attempt says of its nodes."""
+READ_JOB = f"""[ -e "$0/{spec.FILE}" ] && exec cat "$0/{spec.FILE}" || echo '{{}}'"""
+
+
 def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
     """Let the run be carried out; return "started", "running" or "finished".
 
@@ -85,12 +100,13 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
+    worlds = _go_on(hosts[0], cluster) if RunFolder(cluster).plan.any_world else ()
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
-    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster))
+    folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), worlds)
     _ensure_secrets(launcher, folder, secrets)
     texts = folder.texts()
     place(launcher, folder.path, texts)
@@ -109,6 +125,31 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
 
 
+def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
+    """Bring the parts of checkpoints of nodes that go away, before fewer ones go on; return how many files of one kind a checkpoint may have.
+
+    Raises:
+        RemoteError: a node has parts that nobody can read, and would be cancelled with them.
+    """
+    path, staying = RunFolder(cluster).path, {host.name for host in cluster.hosts}
+    wait_for_ssh(launcher)
+    answer = launcher.run(("sh", "-c", READ_JOB, path), answer_bytes=SNAPSHOT_BYTES).stdout
+    last = read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
+    pairs = zip(last.get("names", ()), last.get("addresses", ()), strict=False)
+    leaving = {name: address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)}
+    if leaving and not cluster.shared_mount:
+        gather = ("python3", f"{path}/agent", "checkpoints.parts", path, "gather", OVER, *leaving.values())
+        try:
+            launcher.run((*_inside(cluster), *gather), timeout_s=COPY_TIMEOUT_S)
+        except RemoteError as error:
+            raise RemoteError(
+                f"going on with run {cluster.run} on {count(len(staying), 'node')}: what {printable(' and '.join(leaving))} have of its "
+                f"checkpoints could not be brought to {launcher}: {str(error).rstrip('.')}. Nothing was removed; try again: make up. To go "
+                f"on without it: fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{spec.FILE}"
+            ) from error
+    return tuple(last.get("checkpoint_options", {}).get("worlds", ()))
+
+
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     wait_for_ssh(login)
@@ -121,7 +162,8 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
-    folder = RunFolder(cluster, word=_ensure_word([login], cluster))
+    worlds = _go_on(login, cluster) if RunFolder(cluster).plan.any_world else ()
+    folder = RunFolder(cluster, word=_ensure_word([login], cluster), worlds=worlds)
     place(login, folder.path, folder.texts())
     before = observe(login, cluster)
     if before.state == "finished":

@@ -50,11 +50,22 @@ class Machines:
         drive: the folder of the drive that all of them mount, or None.
     """
 
-    def __init__(self, place: Path, nodes: int, *, shared: bool, pattern: str | None, keep: Sequence[str]) -> None:
+    def __init__(
+        self,
+        place: Path,
+        nodes: int,
+        *,
+        shared: bool,
+        pattern: str | None,
+        keep: Sequence[str],
+        resume_on: str | None = None,
+    ) -> None:
         self.place, self.addresses = place, [f"10.0.0.{number + 1}" for number in range(nodes)]
         self.disks = [place / address for address in self.addresses]
         names = [HostFacts(f"gpu-{n}", str(100 + n), "", address, "") for n, address in enumerate(self.addresses)]
-        self.facts = replace(facts(pattern, tuple(keep)), hosts=tuple(names), mount_point=str(self.disks[0]), run=RUN)
+        self.facts = replace(
+            facts(pattern, tuple(keep), resume_on), hosts=tuple(names), mount_point=str(self.disks[0]), run=RUN
+        )
         if shared:
             self.facts = replace(self.facts, shared_mount=str(place / "drive"))
         self.folder = RunFolder(self.facts, word=WORD)
@@ -63,6 +74,13 @@ class Machines:
         (place / "ssh").write_text(SSH.format(place=place))
         for number in range(nodes):
             self.replace(number)
+
+    def use(self, nodes: int, worlds: tuple[int, ...] = ()) -> None:
+        """Give the run the first machines only, or more of them again."""
+        known = [HostFacts(f"gpu-{n}", str(100 + n), "", f"10.0.0.{n + 1}", "") for n in range(nodes)]
+        self.facts = replace(self.facts, hosts=tuple(known))
+        self.folder = RunFolder(self.facts, word=WORD, worlds=worlds)
+        self.write()
 
     def run_folder(self, node: int) -> Path:
         """Return the run's folder on a machine."""
@@ -84,9 +102,13 @@ class Machines:
         (path / "agent").symlink_to(AGENT)
         (path / "word").write_text(WORD)
         if node == 0:
-            for name, text in self.folder.texts().items():
-                file = path / name
-                file.write_text(self._at_home(text) if name == "job.json" else text.replace(*self._ssh))
+            self.write()
+
+    def write(self) -> None:
+        """Write the run's files on the first machine, as a start does."""
+        for name, text in self.folder.texts().items():
+            file = self.run_folder(0) / name
+            file.write_text(self._at_home(text) if name == "job.json" else text.replace(*self._ssh))
 
     @property
     def _ssh(self) -> tuple[str, str]:
@@ -108,9 +130,10 @@ class Machines:
 
 
 @cache
-def facts(pattern: str | None, keep: tuple[str, ...]) -> ClusterFacts:
+def facts(pattern: str | None, keep: tuple[str, ...], resume_on: str | None = None) -> ClusterFacts:
     """Return the facts of a cluster without containers whose program saves by this pattern."""
     job = SECTIONS["job"] | ({"checkpoints": pattern} if pattern else {}) | ({"keep": list(keep)} if keep else {})
+    job |= {"resumeOn": resume_on, "resume": "--from {checkpoint}"} if resume_on else {}
     sections = {f"microcluster:{name}": section for name, section in (SECTIONS | {"job": job}).items()}
     owner = config.Owner(STACK, "1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
     found, _ = decided(facts_of(config.with_files(config.parse(STACK, sections)), owner))

@@ -62,6 +62,10 @@ FORMS = {
     "own": r"step-(?P<step>\d+)",
     "loop": r"ckpt-(?P<step>\d+)",
     "unmatched": r"snapshot-(?P<step>\d+)\.never",
+    "over": r"ckpt\.npz",
+    "over-best": r"(last|best)\.npz",
+    "over-ranks": r"last-rank\w+\.npz",
+    "over-link": r"latest\.npz",
 }
 """How programs save, with the pattern that their stack file gives."""
 
@@ -97,6 +101,23 @@ class Program:
     truth: dict[tuple[int, str], Saved] = field(default_factory=dict)
     aside: list[tuple[str, bytes]] = field(default_factory=list)
     sides: int = 0
+    seen: dict[tuple[int, str], Saved] = field(default_factory=dict)
+    torn: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it writes the same files over and over."""
+        return self.form.startswith("over")
+
+    def see(self) -> None:
+        """Take note that somebody has looked: of a whole state there is a copy from now on."""
+        if self.is_over and not self.torn:
+            self.seen = {key: one for key, one in self.truth.items() if key[1].endswith(".npz")}
+
+    def whole(self) -> dict[tuple[int, str], Saved]:
+        """Return what has to be somewhere: of a torn state nothing but the one that was seen before."""
+        others = {key: one for key, one in self.truth.items() if not (self.torn and key[1].endswith(".npz"))}
+        return {**others, **(self.seen if self.torn else {})}
 
     @property
     def nodes(self) -> list[int]:
@@ -155,6 +176,16 @@ class Program:
                 case "own":
                     yield node, f"step-{step}/{'model' if first else self.odd_name()}.pt", self.fresh()
                     yield node, f"step-{step}/loader.pt", self.fresh()
+                case "over" if first:
+                    yield node, "ckpt.npz", self.fresh(npz)
+                case "over-best" if first:
+                    yield node, "weights/last.npz", self.fresh(npz)
+                    if not self.steps() or self.seed.random() < 0.5:
+                        yield node, "weights/best.npz", self.fresh(npz)
+                case "over-ranks":
+                    yield node, f"last-rank{node}.npz", self.fresh(npz)
+                case "over-link" if first:
+                    yield node, f"epoch-{step}.npz", self.fresh(npz)
                 case "unmatched" if first:
                     yield node, f"result-{step}.pkl", self.fresh()
 
@@ -173,9 +204,10 @@ class Program:
         if file.is_symlink():
             file.unlink()
         file.write_bytes(content)
-        then = time.time() - HOUR_S + self.sides
-        self.sides += 1
-        os.utime(file, (then, then))
+        if not self.is_over:  # Their steps are those of the log at that time.
+            then = time.time() - HOUR_S + self.sides
+            self.sides += 1
+            os.utime(file, (then, then))
         self.truth[self.home(node), path] = Saved(content, step, pointer)
 
     def save(self, step: int, *, until: int | None = None) -> None:
@@ -186,6 +218,7 @@ class Program:
             matched = step if self.form != "unmatched" else None
             if number == until:
                 self.write(node, path, content[: len(content) // 2], matched)
+                self.torn = self.is_over
                 return
             self.write(node, path, content, matched)
         for node in sorted({node for node, _, _ in parts}):
@@ -198,12 +231,16 @@ class Program:
 
     def forget_partly(self, step: int) -> None:
         """Remove an earlier attempt's folder of the same step, as programs do that begin it afresh."""
-        if step in self.steps():
+        if step in self.steps() and not self.is_over:
             self.remove(step)
 
     def link(self, node: int, step: int, path: str) -> None:
         """Make links beside what was saved."""
         logdir, folder = self.logdirs[node], os.path.dirname(path)
+        if self.form == "over-link":
+            self._point(logdir / "latest.npz", path)
+        if self.is_over:
+            return
         if "in" in self.links:
             self._point(logdir / "last.pt", path)
         if not folder or self.form == "nested":
@@ -247,6 +284,8 @@ class Program:
 
     def rotate(self, keep: int) -> None:
         """Keep the newest checkpoints only."""
+        if self.is_over:
+            return
         for step in self.steps()[:-keep]:
             if not (self.best and step == min(self.steps())):
                 self.remove(step)

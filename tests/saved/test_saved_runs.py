@@ -1,15 +1,26 @@
 """Runs of strangers' programs of which no byte may get lost; more of them: `python -m tests.saved --cases 500`."""
 
+import json
 import secrets
+import shutil
+import subprocess
+import threading
 from dataclasses import replace
 
 import pytest
 
+from agent.checkpoints.checkpoint_watch import CheckpointWatch
+from agent.supervise.health_rules import HealthRules
+from agent.supervise.prepare import prepare
 from microcluster.display import run_text
+from microcluster.jobs.run_spec import decided
+from microcluster.remote import job
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.file_transfer import fetch_files
 from microcluster.remote.inventory import inventory
 from tests.saved.case import FINISHED, FORMS, Attempt, Case, case_of, play
-from tests.saved.machines import STACK, Machines, Node
+from tests.saved.machines import STACK, Forked, Machines, Node
+from tests.saved.program import npz
 
 SEED, CASES = secrets.randbelow(10**6), 24
 
@@ -54,6 +65,83 @@ def test_a_finished_run_whose_newest_checkpoint_is_torn_says_so_at_once(tmp_path
     said = run_text.remark(played.outcome, STACK)
     assert said.startswith("the newest checkpoint, of step 400, is suspected: ckpt-400/model.npz is torn")
     assert said.endswith("fab fetch --everything --stack saved")
+
+
+def test_a_program_finds_the_state_before_a_torn_one_under_its_own_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", Forked)
+    machines = Machines(tmp_path / "machines", 2, shared=False, pattern=r"ckpt\.npz", keep=())
+    run = machines.opened()
+    prepare(run)
+    run.emit({"event": "train", "step": 100, "loss": 2.0})
+    file = machines.logdir(0) / "ckpt.npz"
+    file.write_bytes(npz(b"first"))
+    whole = file.read_bytes()
+    watch = CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event())
+    watch.look()
+    run.emit({"event": "train", "step": 200, "loss": 1.0})
+    file.write_bytes(whole[:50])
+    run = machines.opened()
+    prepare(run)
+    assert (run.resumed, run.resumed_from) == (100, str(file))
+    assert file.read_bytes() == whole == (machines.logdir(1) / "ckpt.npz").read_bytes()
+    told = [json.loads(line) for line in (machines.run_folder(0) / "progress.jsonl").read_text().splitlines()]
+    assert [event["step"] for event in told if event["event"] in ("checkpoint", "copied", "resuming")] == [
+        100,
+        100,
+        100,
+    ]
+    assert "ckpt.npz is torn" in next(event["text"] for event in told if event["event"] == "passed_over")
+
+
+def save_parts(machines, run, step, nodes):
+    """Let two ranks of each node save their part."""
+    run.emit({"event": "train", "step": step, "loss": 2.0})
+    for rank in range(2 * nodes):
+        part = machines.logdir(rank // 2) / f"step-{step}" / f"rank_{rank}.pt"
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(f"{rank} of {2 * nodes} at {step}".encode())
+
+
+def test_a_run_goes_on_with_fewer_nodes_and_with_more_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", Forked)
+    pattern = FORMS["ranks"]
+    machines = Machines(tmp_path / "machines", 3, shared=False, pattern=pattern, keep=(), resume_on="any")
+    ids = {decided(replace(machines.facts, hosts=machines.facts.hosts[:n]))[0].run for n in (1, 2, 3)}
+    assert len(ids) == 1, "another number of nodes is the same run"
+    run = machines.opened()
+    prepare(run)
+    save_parts(machines, run, 100, 3)
+    CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event()).look(True)
+    save_parts(machines, run, 200, 3)  # Parts that nobody has gathered when the machines are to go.
+    fewer = replace(machines.facts, hosts=machines.facts.hosts[:2])
+    worlds = job._go_on(machines.hosts()[0], fewer)
+    shutil.rmtree(machines.disks[2])
+    machines.use(2, (3, 6))
+    run = machines.opened()
+    prepare(run)
+    assert (run.resumed, worlds) == (200, (3, 6))
+    assert {path.name for path in machines.logdir(1).glob("step-200/*")} == {f"rank_{rank}.pt" for rank in range(6)}
+    save_parts(machines, run, 300, 2)
+    CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event()).look(True)
+    assert run.checkpoints.newest_whole() == (300, "step-300"), "fewer ranks write fewer files"
+    machines.replace(2)
+    machines.use(3, (2, 3, 4, 6))
+    run = machines.opened()
+    prepare(run)
+    assert run.resumed == 300
+    assert {path.name for path in machines.logdir(2).glob("step-*/*")} == {f"rank_{rank}.pt" for rank in range(4)}
+
+
+def test_a_node_that_goes_away_with_parts_that_nobody_can_read_is_not_left(tmp_path):
+    machines = Machines(tmp_path / "machines", 2, shared=False, pattern=FORMS["ranks"], keep=(), resume_on="any")
+    shutil.rmtree(machines.disks[1])
+    (machines.disks[1]).write_text("no folder")
+    fewer = replace(machines.facts, hosts=machines.facts.hosts[:1])
+    launcher = machines.hosts()[0]
+    with pytest.raises(RemoteError, match="going on with run 0123456789ab on 1 node: what gpu-1 have of its"):
+        job._go_on(launcher, fewer)
+    machines.use(1)
+    assert job._go_on(launcher, fewer) == (1, 2)
 
 
 def test_names_of_any_length_come_by_one_command(tmp_path):

@@ -9,7 +9,7 @@ from agent.supervise.health_rules import HealthRules, ending
 
 
 def watched(expected=None, **settings):
-    usual = {"stall_s": 900, "mixed": False, "per_hour": None, "max_steps": 0, "print_steps": 0}
+    usual = {"stall_s": 900, "mixed": False, "per_hour": None, "max_steps": 0, "print_steps": 0, "checkpoints": "none"}
     return HealthRules(0.0, SimpleNamespace(**{**usual, **settings}), expected)
 
 
@@ -33,6 +33,19 @@ def test_a_run_that_goes_on_is_left_alone():
         rules.observe({"event": "train", "step": step, "loss": 2.0}, float(step))
         rules.observe_sample("gpu-0", fact(), float(step))
     assert rules.active(1000.0) == {}
+
+
+@pytest.mark.parametrize(("kind", "limit_s"), [("train", 3600.0), ("validation", 600.0)])
+def test_a_pattern_that_matches_nothing_is_an_alarm_until_a_checkpoint_comes(kind, limit_s):
+    rules, other = watched(checkpoints="rewritten", stall_s=10**5), watched(stall_s=10**5)
+    for each in (rules, other):
+        each.observe({"event": kind, "step": 10, "loss": 2.0}, 0.0)
+        each.show_life(limit_s + 1.0)
+    assert "not-saved" not in {**rules.active(limit_s), **other.active(limit_s + 1.0)}
+    assert "see job.checkpoints" in rules.active(limit_s + 1.0)["not-saved"]
+    assert ending(rules.active(limit_s + 1.0)) is None
+    rules.see_checkpoint((10, "ckpt.pt"), 10, limit_s + 2.0)
+    assert "not-saved" not in rules.active(limit_s + 2.0)
 
 
 def losses(rules, *pairs):

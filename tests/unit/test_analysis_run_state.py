@@ -271,7 +271,7 @@ def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, fi
 OF_ALARMS = (
     *health_rules.ENDING,
     *(health_rules.TOLD_TO_END, health_rules.DISK_LOW, health_rules.GPUS_AT_REST, health_rules.HUNG),
-    *(health_rules.GPUS_UNREAD, json_lines.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED),
+    *(health_rules.GPUS_UNREAD, json_lines.UNREAD, health_rules.SLOW, health_rules.NOT_COPIED, health_rules.NOT_SAVED),
 )
 OF_SUPERVISORS = (
     *("supervisor-gone", "supervisor-silent", "supervisor-failed", "preparing", "training", "incomplete"),

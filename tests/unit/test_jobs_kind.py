@@ -153,7 +153,7 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
         ({"script": "../../etc/passwd.py"}, "job/script: '../../etc/passwd.py' is not the path of a Python script"),
         ({"requirements": ["numpy"]}, "job/requirements/0: 'numpy' is not a pinned requirement"),
         ({"requirements": ["numpy==1; rm -rf /"]}, "job/requirements/0: 'numpy==1; rm -rf /' is not a pinned"),
-        ({"checkpoints": "model.npz"}, "job/checkpoints: 'model.npz' has no group of the name step"),
+        ({"checkpoints": r"model-(\d+)\.npz"}, "has no group of the name step"),
         ({"progress": "("}, "job/progress: '(' is no regular expression"),
         ({"progress": "(" * 900}, f"job/progress: '{'(' * 80}' is no regular expression"),
         ({"progress": "(" * 5000}, "String should have at most 1000 characters"),
@@ -263,6 +263,66 @@ def test_an_index_is_an_https_address_without_a_login(index: str) -> None:
     with pytest.raises(config.ConfigError, match="job/extraIndex: is no https address without login") as refused:
         own_program(requirements=["torch==2.4.1+cu118"], extraIndex=index)
     assert index not in str(refused.value), "it may hold a password"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"ckpt\.pt",
+        r"(checkpoint|model_best)\.pth\.tar",
+        r"(last|best)\.pt",
+        r"last\.ckpt",
+        r"latest\.pth",
+        r"last-rank\d+\.pt",
+    ],
+)
+def test_files_that_are_written_over_are_named_without_a_step(pattern: str) -> None:
+    values = launched(own_program(checkpoints=pattern, resume="--resume {checkpoint}")).document()
+    assert (values["checkpoints"], values["checkpoint_options"]) == ("rewritten", {"pattern": pattern})
+
+
+def test_a_program_that_saves_where_it_is_starts_in_the_log_folder_of_the_same_run() -> None:
+    usual, known = launched(own_program()), launched(own_program(workingFolder="{logdir}"))
+    start = ("sh", "-c", 'cd "$0" && exec "$@"', f"{known.path}/logdir", "python", f"{known.path}/program/train.py")
+    for ranks in (known.plan.processes, known.plan.resume_processes):
+        assert ranks[0].argv[-6:] == start
+    assert "workingFolder" not in usual.texts()["program.json"], "a run of before there was the key keeps its id"
+    with pytest.raises(config.ConfigError, match="job/workingFolder"):
+        own_program(workingFolder="/tmp")
+
+
+RESUMES = {"resume": "--resume {checkpoint}"}
+
+
+def test_another_number_of_nodes_is_another_run_unless_the_program_can_go_on_with_it() -> None:
+    same, any_nodes = (
+        [launched(on_gpus(HOROVOD | RESUMES | more, "training", nodes=nodes, ordering=True)) for nodes in (2, 4)]
+        for more in ({}, {"resumeOn": "any"})
+    )
+    assert run_id(same[0]) != run_id(same[1])
+    assert run_id(any_nodes[0]) == run_id(any_nodes[1])
+    assert run_id(launched(own_program(**RESUMES, resumeOn="same"))) == run_id(launched(own_program(**RESUMES)))
+    assert [one.plan.any_world for one in (*same, *any_nodes)] == [False, False, True, True]
+    assert any_nodes[0].document()["checkpoint_options"]["worlds"] == [2, 4]
+    earlier = replace(any_nodes[1], worlds=(2, 4))
+    assert earlier.document()["checkpoint_options"]["worlds"] == [2, 4, 8]
+
+
+def test_what_another_number_of_nodes_means_is_explained() -> None:
+    because = {path: origin for path, _, origin in own_program().origins}
+    assert "is another run, which starts over" in because["job.resumeOn"]
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"resumeOn": "any"}, "its words are missing in job.resume"),
+        ({"resumeOn": "any", "kind": "mxnet", "maxSteps": 5, **RESUMES}, "kind mxnet cannot"),
+    ],
+)
+def test_what_cannot_go_on_with_other_nodes_is_refused(job: dict[str, object], why: str) -> None:
+    with pytest.raises(config.ConfigError, match=f"job/resumeOn: any: .*{why}"):
+        own_program(**job)
 
 
 def test_a_pattern_names_no_metric_that_is_too_long() -> None:
