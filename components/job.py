@@ -10,6 +10,9 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS
 
 STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"
 
+NO_GUARD = "none: nothing but fab down or pulumi destroy ends the rental"
+HELD = "held while `fab watch` runs; without it, every minute from now on: fab guard --install --stack {}"
+
 
 @dataclass(frozen=True)
 class TrainingJobArgs:
@@ -30,6 +33,8 @@ class TrainingJob(pulumi.ComponentResource):
     """Expected hours and dollars."""
     at_risk: str
     """What a crash may cost."""
+    guard: str
+    """Who holds the rental to its limits, after a command that does not."""
     facts: pulumi.Output[str]
     """JSON of the cluster facts for the operator's verbs."""
 
@@ -46,6 +51,7 @@ class TrainingJob(pulumi.ComponentResource):
         self.at_risk = expected.stake if expected else NO_FORECAST
         if plan.checkpoints == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER
+        self.guard = HELD.format(args.of.stack.name) if args.of.stack.guard else NO_GUARD
         if expected and expected.warning:
             pulumi.log.warn(expected.warning, self)
         # The old run must end before the new one starts: both need the same GPUs.
