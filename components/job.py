@@ -43,7 +43,10 @@ class TrainingJob(pulumi.ComponentResource):
         decided, plan = args.of.decided
         self.run = str(decided.run)
         per_hour = args.cluster.price_per_hour.apply(lambda price: float(price) if price else None)
-        known = args.cluster.facts.apply(lambda facts: replace(decided, hosts=facts.hosts, drive=facts.drive))
+        later = ("hosts", "drive", "interface")
+        known = args.cluster.facts.apply(
+            lambda facts: replace(decided, **{name: getattr(facts, name) for name in later})
+        )
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
