@@ -302,3 +302,13 @@ def test_a_program_of_this_computer_leaves_the_login_host_alone(tmp_path):
     run = queued(tmp_path)
     queue.make_environment(Here(tmp_path), run)
     assert not Path(run.path).exists()
+
+
+def test_seawulf_tests_every_card_by_an_environment_of_ones_own():
+    stack, text = config.read_file("seawulf"), config.path_of("seawulf").read_text()
+    folder = RunFolder(replace(facts_of(stack, Owner("seawulf", "1f3a9c42", "", "/k", "/r")), run="00e11aabbccd"))
+    assert folder.document()["preflight_skipped"] == "" and not any("python" in each for each in stack.cluster.modules)
+    made, python = stack.job.python.removesuffix("/bin/python"), f"mxnet-cu80=={stack.job.mxnet_version}"
+    assert f"python3 -m venv {made} && {made}/bin/pip install numpy==1.13.3 {python}\n" in text
+    (words,) = {one.argv[-5:] for one in folder.plan.collective if one.role == "worker"}
+    assert words[-2:] == ("parameter-server", str(stack.cluster.slots))
