@@ -43,9 +43,8 @@ class TrainingJob(pulumi.ComponentResource):
         decided, plan = args.of.decided
         self.run = str(decided.run)
         per_hour = args.cluster.price_per_hour.apply(lambda price: float(price) if price else None)
-        later = ("hosts", "drive", "interface")
         known = args.cluster.facts.apply(
-            lambda facts: replace(decided, **{name: getattr(facts, name) for name in later})
+            lambda facts: replace(decided, hosts=facts.hosts, drive=facts.drive, interface=facts.interface)
         )
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())

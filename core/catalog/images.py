@@ -2,31 +2,34 @@
 
 Sources: NVIDIA's release notes of its images, which bring a package for older drivers of Tesla cards (release 22.02 still names branch 418,
 22.05 excludes it, 24.05 everything below 470, 25.08 every card before Turing; 22.03 and 22.04 were not read), its page on minor version
-compatibility, the release notes of CUDA 9 to 10.2, and PyTorch's matrix of releases (its issues 172352 and 190385).
+compatibility, the release notes of CUDA 9 to 10.2, and PyTorch's matrix of releases (its issues 172352 and 190385). Read in November 2026.
 """
 
 import re
-from collections.abc import Mapping
 
 from core.catalog.gpus import Gpu
 
-AS_OF = "2026-11"
-Version = tuple[int, ...]
 IMAGE = re.compile(
     r"nvcr\.io/nvidia/[a-z0-9_-]+:(?P<release>\d\d\.\d\d)\b.*|"
     r"docker\.io/pytorch/pytorch:(?P<torch>\d+\.\d+)[0-9.]*-cuda(?P<cuda>\d+\.\d+)\b.*"
 )
-NVIDIAS_DRIVERS: Mapping[Version, int] = {(22, 5): 450, (24, 5): 470}
-"""The oldest driver branch from a release of NVIDIA's images on, for a card of a data center."""
-NVIDIAS_CARDS: Mapping[Version, float] = {(25, 8): 7.5}
-"""The least compute capability from a release on."""
-CUDA_DRIVERS: Mapping[Version, int] = {
-    **{(9, 0): 384, (9, 2): 396, (10, 0): 410, (10, 1): 418, (10, 2): 440},
-    **{(11, 0): 450, (12, 0): 525, (13, 0): 580},
-}
-"""The oldest driver branch from a version of CUDA on, in an image without that package."""
-PYTORCHS_CARDS = (((12, 8), (2, 7), 7.5), ((12, 8), (2, 8), 7.0), ((12, 8), (2, 11), 7.5), ((13, 0), (2, 9), 7.5))
-"""The least compute capability from a version of CUDA and of PyTorch on; a later row before an earlier."""
+NEEDS = (
+    ({"release": (25, 8)}, 470, 7.5),
+    ({"release": (24, 5)}, 470, 0),
+    ({"release": (22, 5)}, 450, 0),
+    ({"cuda": (13, 0)}, 580, 7.5),
+    ({"cuda": (12, 8), "torch": (2, 11)}, 525, 7.5),
+    ({"cuda": (12, 8), "torch": (2, 8)}, 525, 7.0),
+    ({"cuda": (12, 8), "torch": (2, 7)}, 525, 7.5),
+    ({"cuda": (12, 0)}, 525, 0),
+    ({"cuda": (11, 0)}, 450, 0),
+    ({"cuda": (10, 2)}, 440, 0),
+    ({"cuda": (10, 1)}, 418, 0),
+    ({"cuda": (10, 0)}, 410, 0),
+    ({"cuda": (9, 2)}, 396, 0),
+    ({"cuda": (9, 0)}, 384, 0),
+)
+"""From these versions on: the oldest driver branch, and the least compute capability of a card, 0 for any. The first row that fits holds."""
 
 
 def why_unusable(image: str, gpu: Gpu, driver: int | None) -> str:
@@ -35,32 +38,12 @@ def why_unusable(image: str, gpu: Gpu, driver: int | None) -> str:
     Args:
         driver: its branch on the machine; None where that is not known.
     """
-    found, reasons = IMAGE.fullmatch(image), []
-    least_driver, least_card = (
-        _needs(**{name: _version(text) for name, text in found.groupdict().items()}) if found else (0, 0)
-    )
-    if least_card > gpu.capability:
-        reasons.append(
-            f"it is built for GPUs of compute capability {least_card} or more, and a {gpu.name} has {gpu.capability}"
-        )
-    if driver is not None and least_driver > driver:
-        reasons.append(
-            f"its CUDA needs an NVIDIA driver of branch {least_driver} or newer, and a {gpu.name} gets {driver} here"
-        )
-    return "; ".join(reasons)
-
-
-def _version(text: str | None) -> Version:
-    return tuple(map(int, text.split("."))) if text else ()
-
-
-def _needs(release: Version, torch: Version, cuda: Version) -> tuple[int, float]:
-    """Return the oldest driver branch and the least compute capability; 0 for none. A version that is not named is empty."""
-    cards = (card for since, torch_since, card in reversed(PYTORCHS_CARDS) if cuda >= since and torch >= torch_since)
-    drivers = _from(CUDA_DRIVERS, cuda) or _from(NVIDIAS_DRIVERS, release)
-    return int(drivers), next(cards, 0) or _from(NVIDIAS_CARDS, release)
-
-
-def _from(rows: Mapping[Version, float], version: Version) -> float:
-    """Return what the newest row says that is not newer than ``version``; 0 before the first."""
-    return next((needed for since, needed in reversed(rows.items()) if since <= version), 0)
+    found = IMAGE.fullmatch(image)
+    tags = found.groupdict() if found else {}
+    versions = {name: tuple(map(int, text.split("."))) for name, text in tags.items() if text}
+    fitting = (row for row in NEEDS if all(versions.get(name, ()) >= since for name, since in row[0].items()))
+    _, branch, capability = next(fitting, ({}, 0, 0))
+    card = f"it is built for GPUs of compute capability {capability} or more, and a {gpu.name} has {gpu.capability}"
+    old = f"its CUDA needs an NVIDIA driver of branch {branch} or newer, and a {gpu.name} gets {driver} here"
+    reasons = {card: capability > gpu.capability, old: driver is not None and branch > driver}
+    return "; ".join(reason for reason, holds in reasons.items() if holds)

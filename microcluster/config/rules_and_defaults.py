@@ -23,7 +23,6 @@ FIRST_TRAINING_H = 1
 """Hours of training that the smallest budget pays, after preparation and data."""
 USUAL_NODES = 2
 """Of a cluster that does not say how many it has."""
-OLDER_IMAGE = "take an older tag, or another flavor: docs/image-and-data.md has what runs where"
 HOST = "host"
 """The runtime of machines on which processes run without a container."""
 
@@ -91,7 +90,8 @@ def _problems_of_image(section: type[ClusterSection], cluster: Mapping[str, Any]
     hardware = section.size_of(cluster)
     gpu = GPUS.get(hardware.gpu) if hardware else None
     why = why_unusable(image, gpu, section.installed_driver(cluster)) if gpu else ""
-    return [f"container/image: {printable(image)} cannot compute on {gpu.name}: {why}; {OLDER_IMAGE}"] if why else []
+    advice = "take an older tag, or another flavor: docs/image-and-data.md has what runs where"
+    return [f"container/image: {printable(image)} cannot compute on {gpu.name}: {why}; {advice}"] if why else []
 
 
 def _problems_of_runtime(account: Account, kind: type[Section] | None, written: Mapping[str, Any]) -> list[str]:

@@ -70,8 +70,8 @@ WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/.microclust
 ASK_LIMIT_S = 90.0
 CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
+# Of what pip and git may take on the login host; and the lines of their output that an error repeats.
 MAKE_LIMIT_S, MOST_SAID = 3600.0, 3
-"""Limit of what pip and git may take on the login host, and the lines of their output that an error repeats."""
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
 STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](
@@ -120,8 +120,7 @@ def make_environment(host: Host, folder: RunFolder) -> None:
 
     The nodes of many sites reach no repository and no package index.
     """
-    job = folder.facts.job
-    if not (job.commit or job.requirements):
+    if not (folder.facts.job.commit or folder.facts.job.requirements):
         return
     doing = f"bringing the repository and the packages of run {folder.facts.run} on {host.facts.name}"
     note(f"{doing} ...")
