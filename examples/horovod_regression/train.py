@@ -26,15 +26,15 @@ def main():
     saved, begun = load(options.resume) if hvd.rank() == 0 else load(None)
     weights, step = tf.Variable(saved), tf.Variable(begun)
     hvd.broadcast_variables([weights, step], root_rank=0)  # 3
-    step = int(step)
-    rate = RATE * hvd.size()  # 4
+    step, rate = int(step), RATE * hvd.size()  # 4
     while step < options.steps:
         started = time.monotonic()
         with tf.GradientTape() as tape:
             scores = tf.linalg.matvec(samples, weights)
             loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, scores))
         tape = hvd.DistributedGradientTape(tape)  # 4
-        weights.assign_sub(rate * tape.gradient(loss, weights))
+        (gradient,) = tape.gradient(loss, [weights])
+        weights.assign_sub(rate * gradient)
         step += 1
         if step % options.every == 0 or step == options.steps:
             accuracy = tf.reduce_mean(tf.cast((scores > 0) == (labels > 0), tf.float32))
