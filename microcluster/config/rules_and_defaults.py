@@ -87,8 +87,7 @@ def problems_of_sections(written: Mapping[str, Any], completed: Mapping[str, Any
 
 def _problems_of_image(section: type[ClusterSection], cluster: Mapping[str, Any], image: str) -> list[str]:
     """Refuse an image that is known not to compute on the cluster's GPUs; of any other the preflight says whether it does."""
-    hardware = section.size_of(cluster)
-    gpu = GPUS.get(hardware.gpu) if hardware else None
+    gpu = GPUS.get(getattr(section.size_of(cluster), "gpu", ""))
     why = why_unusable(image, gpu, section.installed_driver(cluster)) if gpu else ""
     advice = "take an older tag, or another flavor: docs/image-and-data.md has what runs where"
     return [f"container/image: {printable(image)} cannot compute on {gpu.name}: {why}; {advice}"] if why else []
