@@ -24,7 +24,7 @@ def main():
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")  # 2
     samples, labels = data(hvd.rank(), hvd.size())
     saved, begun = load(options.resume) if hvd.rank() == 0 else load(None)
-    weights, step = tf.Variable(saved), tf.Variable(begun)
+    weights, step = tf.Variable(saved, name="weights"), tf.Variable(begun, name="step")
     hvd.broadcast_variables([weights, step], root_rank=0)  # 3
     step, rate = int(step), RATE * hvd.size()  # 4
     while step < options.steps:
