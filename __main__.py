@@ -25,6 +25,7 @@ def main() -> None:
     pulumi.export("costs", cluster.costs)
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)
+    pulumi.export("guard", job.guard)
     pulumi.export("run", job.run)
     pulumi.export("rental", cluster.rental)
     pulumi.export("microcluster", job.facts)

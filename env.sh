@@ -14,7 +14,19 @@ if [ -f ./microcluster/setup/environment.env ]; then
         *":$PWD/.venv/bin:"*) ;;
         *) export PATH="$PWD/.venv/bin:$PATH" ;;
     esac
-    [ -x ./.venv/bin/pulumi ] || echo "env.sh: nothing is installed in this folder yet. Run: make setup" >&2
+    if [ -x ./.venv/bin/pulumi ]; then
+        (
+            all=0 lacking=0
+            for file in ./stacks/Pulumi.*.yaml; do
+                name=${file#./stacks/Pulumi.} all=$((all + 1))
+                [ -e "$MICROCLUSTER_HOME/state/.pulumi/stacks/microcluster/${name%.yaml}.json" ] || lacking=$((lacking + 1))
+            done
+            [ $lacking -eq 0 ] || echo "env.sh: $lacking of $all stacks have no state yet; pulumi answers 'no stack named' or" \
+                "'unable to open state directory' for them. Run: make setup" >&2
+        )
+    else
+        echo "env.sh: nothing is installed in this folder yet. Run: make setup" >&2
+    fi
 else
     echo "env.sh: there is no project in $PWD. Change to the project folder, then repeat: . ./env.sh" >&2
 fi

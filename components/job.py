@@ -11,6 +11,9 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS
 ON_ANY = "another number of nodes goes on with this run from its newest checkpoint (job.resumeOn: any)"
 STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"
 
+NO_GUARD = "none: nothing but fab down or pulumi destroy ends the rental"
+HELD = "held while `fab watch` runs; without it, every minute from now on: fab guard --install --stack {}"
+
 
 @dataclass(frozen=True)
 class TrainingJobArgs:
@@ -31,6 +34,8 @@ class TrainingJob(pulumi.ComponentResource):
     """Expected hours and dollars."""
     at_risk: str
     """What a crash may cost."""
+    guard: str
+    """Who holds the rental to its limits, after a command that does not."""
     facts: pulumi.Output[str]
     """JSON of the cluster facts for the operator's verbs."""
 
@@ -39,7 +44,9 @@ class TrainingJob(pulumi.ComponentResource):
         decided, plan = args.of.decided
         self.run = str(decided.run)
         per_hour = args.cluster.price_per_hour.apply(lambda price: float(price) if price else None)
-        known = args.cluster.facts.apply(lambda facts: replace(decided, hosts=facts.hosts, drive=facts.drive))
+        known = args.cluster.facts.apply(
+            lambda facts: replace(decided, hosts=facts.hosts, drive=facts.drive, interface=facts.interface)
+        )
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
@@ -48,6 +55,7 @@ class TrainingJob(pulumi.ComponentResource):
         self.at_risk = expected.stake if expected else NO_FORECAST
         if plan.checkpoints == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER
+        self.guard = HELD.format(args.of.stack.name) if args.of.stack.guard else NO_GUARD
         if expected and expected.warning:
             pulumi.log.warn(expected.warning, self)
         if args.of.stack.tree:

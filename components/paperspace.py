@@ -64,6 +64,8 @@ class Cluster(TrainingCluster):
             self.facts = completed(self.facts, drive=drive)
             own = pulumi.ResourceOptions(parent=self, depends_on=self.ready)
             self.ready = [step(f"{name}-compared", "compare-drive", self.facts, self.machine_ids, own)]
+        # Not before: the steps on a rented machine would run again for it, and none of them reads it.
+        self.facts = completed(self.facts, interface=network.subnet)
         self.register_outputs({"pricePerHour": self.price_per_hour})
 
 

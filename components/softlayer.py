@@ -35,6 +35,8 @@ class Cluster(TrainingCluster):
             held = completed(node.facts, container=container)
             node.ready = node.step("container-running", "start-container", held, container.tag, after=[brought])
         self.ready = [node.ready for node in nodes]
+        # Not before: the steps on a rented node would run again for it, and none of them reads it.
+        self.facts = completed(self.facts, interface=catalog.PRIVATE_NETWORK)
         self.register_outputs({"pricePerHour": self.price_per_hour})
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import socket
+import subprocess
 import sys
 import time
 
@@ -31,8 +32,8 @@ COMPARED_BYTES = 1 << 20
 """From both ends of a data file: a whole one may have hundreds of gigabytes."""
 # Of matrices of ones, whose product has this number everywhere; and how the line begins that says why a rank cannot have it.
 SIDE, UNUSABLE = 8, "microcluster-gpu "
-# Where TensorFlow says what it was built for, without an import that takes ten seconds.
-BUILD_FILE, CUDA_BUILD = "python/platform/build_info.py", r"is_cuda_build\W+True"
+# Where TensorFlow says what it was built for, without an import that takes ten seconds; what a library for GPUs names.
+BUILD_FILE, CUDA_BUILD, CUDA_LIBRARY = "python/platform/build_info.py", r"is_cuda_build\W+True", "libcublas.so"
 
 
 class World:
@@ -213,8 +214,12 @@ def product_of_torch(_):
 def product_of_mxnet(gpus):
     import mxnet  # noqa: PLC0415
 
-    # Before 1.5 it does not say what it is built for. The least counts, of all GPUs of a worker.
-    is_built = hasattr(mxnet, "runtime") and mxnet.runtime.Features().is_enabled("CUDA")
+    # Before 1.5 its library alone shows what it is built for. The least counts, of all GPUs of a worker.
+    is_built = (
+        mxnet.runtime.Features().is_enabled("CUDA")
+        if hasattr(mxnet, "runtime")
+        else not subprocess.call(["grep", "-qF", CUDA_LIBRARY, mxnet.libinfo.find_lib_path()[0]])
+    )
     ones = [mxnet.nd.ones((SIDE, SIDE), ctx=mxnet.gpu(number)) for number in range(gpus) if is_built]
     return min((float(mxnet.nd.dot(one, one)[0, 0].asscalar()) for one in ones), default=None)
 

@@ -18,6 +18,9 @@ DATACENTERS = ("dal10", "dal12", "dal13", "fra02", "lon04", "lon06", "syd04", "t
 
 PORT_SPEEDS_MBPS = (10, 100, 1000)
 
+PRIVATE_NETWORK = "10.0.0.0/8"
+"""The network of every guest's private card, whatever an image calls that card."""
+
 # IBM Cloud services network: DNS, time, provisioning, monitoring and storage of every datacenter. Without these on the private
 # interface, a guest stays in provisioning for ever. The 10.x blocks are those that the vendor's Direct Link and VPC pages
 # reserve for it; 161.26/16 and 166.8/14 carry its DNS, mirrors and cloud service endpoints.

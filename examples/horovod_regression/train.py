@@ -1,6 +1,7 @@
 """Logistic regression on made-up data with Horovod: an example of a program of one's own for the kind `horovod`.
 
-It prints its progress as JSON lines, saves under another name and renames, and goes on from a checkpoint that it is given.
+What differs from a program for one GPU has the numbers of docs/one-gpu-to-many.md. It prints its progress as JSON lines, saves under
+another name and renames, and goes on from a checkpoint that it is given.
 """
 
 import argparse
@@ -12,27 +13,35 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-FEATURES, SAMPLES, RATE = 32, 512, 0.5
+FEATURES, SAMPLES, RATE = 32, 2048, 0.125
 
 
 def main():
     options = parse()
-    hvd.init()
-    samples, labels = data(hvd.rank())
-    weights, step = load(options.resume) if hvd.rank() == 0 else (np.zeros(FEATURES, "float32"), 0)
-    weights, step = hvd.broadcast_object((weights, step), root_rank=0)
+    hvd.init()  # 1
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")  # 2
+    samples, labels = data(hvd.rank(), hvd.size())
+    saved, begun = load(options.resume) if hvd.rank() == 0 else load(None)
+    weights, step = tf.Variable(saved, name="weights"), tf.Variable(begun, name="step")
+    hvd.broadcast_variables([weights, step], root_rank=0)  # 3
+    step, rate = int(step), RATE * hvd.size()  # 4
     while step < options.steps:
         started = time.monotonic()
-        predicted = 1 / (1 + np.exp(-samples @ weights))
-        gradient = samples.T @ (predicted - labels) / len(labels)
-        loss = -np.mean(np.log(np.where(labels > 0, predicted, 1 - predicted) + 1e-7))
-        accuracy = np.mean((predicted > 0.5) == (labels > 0))
-        figures = np.concatenate([gradient, [loss, accuracy]]).astype("float32")
-        mean = hvd.allreduce(tf.constant(figures), name="figures").numpy()
-        weights, step = weights - RATE * mean[:FEATURES], step + 1
-        if hvd.rank() == 0 and (step % options.every == 0 or step == options.steps):
-            print(json.dumps({"step": step, "loss": float(mean[-2]), "accuracy": float(mean[-1])}), flush=True)
-            save(options.folder, weights, step)
+        with tf.GradientTape() as tape:
+            scores = tf.linalg.matvec(samples, weights)
+            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, scores))
+        tape = hvd.DistributedGradientTape(tape)  # 4
+        (gradient,) = tape.gradient(loss, [weights])
+        weights.assign_sub(rate * gradient)
+        step += 1
+        if step % options.every == 0 or step == options.steps:
+            accuracy = tf.reduce_mean(tf.cast((scores > 0) == (labels > 0), tf.float32))
+            mean = hvd.allreduce(tf.stack([loss, accuracy]), name="figures").numpy()
+            if hvd.rank() == 0:  # 5
+                print(json.dumps({"step": step, "loss": float(mean[0]), "accuracy": float(mean[1])}), flush=True)
+                save(options.folder, weights.numpy(), step)
         time.sleep(max(0.0, options.pace - (time.monotonic() - started)))
 
 
@@ -48,10 +57,10 @@ def parse():
     return parser.parse_args()
 
 
-def data(rank):
-    """Return the samples of one rank and their labels; the same weights have labeled all of them."""
+def data(rank, ranks):
+    """Return one rank's part of the samples and their labels: of all ranks' together no sample is missing or there twice."""
     truth = np.random.default_rng(0).normal(size=FEATURES)
-    samples = np.random.default_rng(1 + rank).normal(size=(SAMPLES, FEATURES)).astype("float32")
+    samples = np.random.default_rng(1).normal(size=(SAMPLES, FEATURES)).astype("float32")[rank::ranks]
     return samples, (samples @ truth > 0).astype("float32")
 
 

@@ -61,6 +61,11 @@ class ClusterSection(BaseModel, ABC):
         """Return the size of machine that a section names; None where the catalog has none."""
         return None
 
+    @classmethod
+    def installed_driver(cls, written: Mapping[str, Any]) -> int | None:
+        """Return the branch of the driver that we install; None where the machine brings its own."""
+        return None
+
     @property
     def hardware(self) -> Hardware:
         """The size of each machine."""

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from core.catalog import softlayer as catalog
 from core.catalog.billing_rules import Prices
+from core.catalog.gpus import GPUS
 from microcluster.accounts.cluster_section import (
     Account,
     AdminCidrs,
@@ -96,6 +97,12 @@ class Cluster(ClusterSection):
         """Return the flavor of a section."""
         flavor = _flavor(written)
         return Hardware(flavor.name, flavor.gpu, flavor.gpus) if flavor else None
+
+    @classmethod
+    def installed_driver(cls, written: Mapping[str, Any]) -> int | None:
+        """Return that of a flavor's GPU; an image of the account has its own."""
+        flavor = _flavor(written)
+        return int(GPUS[flavor.gpu].driver) if flavor and not written.get("image") else None
 
     @property
     def prices(self) -> Prices | None:

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.catalog.gpus import GPUS
+from core.catalog.images import why_unusable
 from core.home import problem_of_path
-from core.plain_text import shown
+from core.plain_text import printable, shown
 from microcluster.accounts.cluster_section import Account, ClusterSection
 from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.sections import StackFile
 from microcluster.config.validation_messages import unknown_key
+from microcluster.jobs.image import named_image
 from microcluster.jobs.job_section import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of
 from microcluster.planning.run_cost import budget_hours, smallest_budget
@@ -76,10 +78,19 @@ def problems_of_sections(written: Mapping[str, Any], completed: Mapping[str, Any
         account = account_of(named)
         if isinstance(cluster, Mapping):
             found += account.section.problems(cluster, ordering=ordering)
+            found += _problems_of_image(account.section, cluster, named_image(written))
         found += _problems_of_runtime(account, kind, written)
     if "guard" in written and written["guard"] is None:  # Whoever wrote it believes that it guards.
         found.append("guard: has no keys and would guard nothing; for example lease: 30")
     return found
+
+
+def _problems_of_image(section: type[ClusterSection], cluster: Mapping[str, Any], image: str) -> list[str]:
+    """Refuse an image that is known not to compute on the cluster's GPUs; of any other the preflight says whether it does."""
+    gpu = GPUS.get(getattr(section.size_of(cluster), "gpu", ""))
+    why = why_unusable(image, gpu, section.installed_driver(cluster)) if gpu else ""
+    advice = "take an older tag, or another flavor: docs/image-and-data.md has what runs where"
+    return [f"container/image: {printable(image)} cannot compute on {gpu.name}: {why}; {advice}"] if why else []
 
 
 def _problems_of_runtime(account: Account, kind: type[Section] | None, written: Mapping[str, Any]) -> list[str]:

@@ -150,6 +150,8 @@ class Job(OwnScript):
 
     def plan(self, world: World) -> Plan:
         """Decide everything about the run."""
+        if "{gpus}" in self.arguments:  # Of a queue's nodes no catalog says what they have.
+            world = replace(world, ordered_gpus=world.slots)
         plan, program = self.program(world, {"gpus": GPUS})
         ranks = commands(world, program, "parameter-server")
         started = {name: self._roles(world, command, program.variables) for name, command in ranks.items()}

@@ -33,7 +33,7 @@ CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
 HASH_DIGITS = 12
 """Of a run's id, and of the name of an image."""
-NO_GPU = Gpu("", memory_gb=0, driver="0", precision="fp32")
+NO_GPU = Gpu("", memory_gb=0, driver="0", precision="fp32", capability=0)
 NOT_PREDICTED = Prediction(None, None, 0)
 
 

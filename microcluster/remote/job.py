@@ -153,12 +153,14 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     wait_for_ssh(login)
-    request, earlier = queue.request_of(cluster), []
+    request, earlier, own = queue.request_of(cluster), [], []
     for job, record in queue.jobs_of(login):
         if owner_of(record) != owner_of(request):  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
         elif record["folder"] != request["folder"] or _was_asked_to_end(login, record):
             earlier.append(record)
+        else:
+            own.append(record)
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
@@ -169,6 +171,8 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     if before.state == "finished":
         note(_finished_before(cluster, before))
         return before.state
+    if not own:  # Its job may be making the same.
+        queue.make_environment(login, folder)
     _ensure_secrets(login, folder, secrets)
     if before.state not in ALIVE:
         _ensure_program(login, folder)

@@ -70,6 +70,8 @@ WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/.microclust
 ASK_LIMIT_S = 90.0
 CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
 """Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
+# Of what pip and git may take on the login host; and the lines of their output that an error repeats.
+MAKE_LIMIT_S, MOST_SAID = 3600.0, 3
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
 """A program, and its exit codes beside 0; a greater one is the shell's, which has not found the interpreter."""
 STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](
@@ -111,6 +113,24 @@ def check_interpreters(host: Host, cluster: ClusterFacts) -> None:
     modules = ", ".join(cluster.queue.modules) or "no module"
     asked = f"asking {host.facts.name} for Python with {modules} loaded"
     _refuse(asked, _lacks(host, cluster.job), "Change job.python or cluster.modules.")
+
+
+def make_environment(host: Host, folder: RunFolder) -> None:
+    """Bring the repository and the packages of a run on the login host, where they are of another computer; the job finds them made.
+
+    The nodes of many sites reach no repository and no package index.
+    """
+    if not (folder.facts.job.commit or folder.facts.job.requirements):
+        return
+    doing = f"bringing the repository and the packages of run {folder.facts.run} on {host.facts.name}"
+    note(f"{doing} ...")
+    done = inside(host, folder.plan.make_environment, timeout_s=MAKE_LIMIT_S, accept=range(256))
+    if done.exit_code:
+        said = "; ".join((done.stdout + done.stderr).strip().splitlines()[-MOST_SAID:])
+        raise RemoteError(
+            f"{doing}: {said or f'exit code {done.exit_code}'}. Nothing was submitted. Change job.source, job.commit, job.requirements or "
+            "job.python. Where the login host itself reaches no such place, clone the repository here and name that folder as job.source."
+        )
 
 
 def jobs_of(host: Host, owner: str = "") -> list[tuple[commands.Job, dict[str, Any]]]:

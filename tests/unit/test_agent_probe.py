@@ -120,3 +120,12 @@ def test_of_several_frameworks_one_that_computes_is_enough(installed):
 def test_a_worker_of_mxnet_multiplies_on_each_gpu(installed):
     installed("mxnet", {"__init__.py": MXNET.format(products=[8.0, 0.0])})
     assert refused(("mxnet",)) == "mxnet: a product is 0.0 and not 8"
+
+
+@pytest.mark.parametrize(("library", "on_gpu"), [("\0libcublas.so.8.0\0", True), ("\0libopenblas.so\0", False)])
+def test_an_mxnet_that_does_not_say_its_build_shows_it_by_its_library(installed, tmp_path, library, on_gpu):
+    (tmp_path / "libmxnet.so").write_text(library)
+    text = MXNET.format(products=[8.0, 8.0]).replace("runtime", "libinfo")
+    named = f"libinfo = Named(find_lib_path=lambda: [{str(tmp_path / 'libmxnet.so')!r}])"
+    installed("mxnet", {"__init__.py": f"{text}\n{named}\n"})
+    assert probe.multiplies(("mxnet",), 2) is on_gpu

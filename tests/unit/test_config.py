@@ -1,4 +1,5 @@
 import copy
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -240,18 +241,23 @@ def _items(section: Any) -> Iterable[tuple[str, Any]]:
     return section.items() if isinstance(section, dict) else [("", section)]
 
 
+GUARD = {"budget", "lease", "whenDone"}
+
+
 @pytest.mark.parametrize(
     ("one", "other", "keys"),
     [
-        ("p100", "v100", {"datacenter", "flavor"}),
+        ("p100", "v100", {"datacenter", "flavor", "budget"}),
         ("p100-local", "v100-local", {"datacenter", "flavor"}),
-        ("p100", "local", {"configFile", "image", "adminCidrs"}),
-        ("p100", "p100-local", {"configFile", "image", "adminCidrs"}),
-        ("v100", "v100-local", {"configFile", "image", "adminCidrs"}),
+        ("p100", "local", {"configFile", "image", "adminCidrs", *GUARD}),
+        ("p100", "p100-local", {"configFile", "image", "adminCidrs", *GUARD}),
+        ("v100", "v100-local", {"configFile", "image", "adminCidrs", *GUARD}),
         ("local", "p100-local", set()),
     ],
 )
-def test_another_gpu_is_two_keys_and_the_emulated_account_is_three(one: str, other: str, keys: set[str]) -> None:
+def test_another_gpu_is_three_keys_and_an_emulated_account_three_and_no_guard(
+    one: str, other: str, keys: set[str]
+) -> None:
     assert {key.strip(".").rpartition(".")[2].rpartition(":")[2] for key in different_keys(one, other)} == keys
 
 
@@ -290,3 +296,53 @@ def test_leaving_out_the_preflight_needs_a_reason() -> None:
     assert config.parse("dev", written(job__preflight=given)).job.preflight == given
     for careless in ("skip", "skip: ", "skip: no", "off", ""):
         assert "with a reason" in problems(written(job__preflight=careless))[0]
+
+
+UNUSABLE = {
+    "nvcr.io/nvidia/pytorch:22.05-py3": ("driver of branch 450", "driver of branch 450"),
+    "nvcr.io/nvidia/tensorflow:24.05-tf2-py3": ("driver of branch 470", "driver of branch 470"),
+    "nvcr.io/nvidia/pytorch:25.10-py3@sha256:" + "0" * 64: ("capability 7.5 or more, and a P100 has 6.0",) * 2,
+    "docker.io/pytorch/pytorch:1.9.0-cuda10.2-cudnn7-runtime": ("driver of branch 440", "driver of branch 440"),
+    "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime": ("capability 7.0 or more", "driver of branch 525"),
+    "docker.io/pytorch/pytorch:2.11.0-cuda12.8-cudnn9-devel": ("capability 7.5 or more",) * 2,
+    "docker.io/pytorch/pytorch:2.14.0-cuda13.2-cudnn9-devel": ("driver of branch 580",) * 2,
+}
+RUNS = (
+    "nvcr.io/nvidia/tensorflow:19.05-py3",
+    "nvcr.io/nvidia/pytorch:22.02-py3",
+    "docker.io/pytorch/pytorch:1.4-cuda10.1-cudnn7-runtime",
+)
+UNKNOWN = (
+    "docker.io/pytorch/pytorch:latest",
+    "nvcr.io/nvidia/cuda:12.2.0-base-ubuntu22.04",
+    "ghcr.io/me/torch:2.9-cuda12.8",
+)
+
+
+@pytest.mark.parametrize("named", UNUSABLE)
+@pytest.mark.parametrize(("number", "flavor"), [(0, "AC1_16X120X100"), (1, "AC2_16X120X100")])
+def test_an_image_that_card_or_driver_cannot_run_is_refused_by_name(named: str, number: int, flavor: str) -> None:
+    (found,) = problems(written(container__image=named, cluster__flavor=flavor))
+    assert found.startswith(f"container/image: {named[:60]}") and "docs/image-and-data.md" in found
+    assert UNUSABLE[named][number].replace("P100 has 6.0", ("P100 has 6.0", "V100 has 7.0")[number]) in found
+
+
+@pytest.mark.parametrize("named", [*RUNS, *UNKNOWN])
+def test_an_image_that_runs_or_is_unknown_is_left_to_the_preflight(named: str) -> None:
+    for flavor in ("AC1_16X120X100", "AC2_16X120X100"):
+        assert config.parse("dev", written(container__image=named, cluster__flavor=flavor)).container.image == named
+
+
+def test_a_machine_image_has_a_driver_of_its_own() -> None:
+    newer = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
+    own = {"container__image": newer, "cluster__image": "2263543"}
+    assert config.parse("dev", written(**own)).container.image == newer
+    (found,) = problems(written(**own, cluster__flavor="AC1_16X120X100"))
+    assert "driver" not in found and "capability 7.0 or more, and a P100 has 6.0" in found
+
+
+def test_every_stack_has_a_salt_of_its_own() -> None:
+    salts = [re.findall("^encryptionsalt: (.+)$", path.read_text(), re.MULTILINE) for path in config.STACKS.iterdir()]
+    assert all(len(each) == 1 for each in salts)
+    keys = {salt.split(":")[1] for (salt,) in salts}
+    assert len(keys) == len(salts) == len(config.stacks())

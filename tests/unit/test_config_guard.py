@@ -1,3 +1,6 @@
+import math
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -5,6 +8,8 @@ from test_config import V100
 
 from microcluster.commands.guard import say_limits
 from microcluster.config import stack as config
+from microcluster.planning.prediction import ALONE
+from microcluster.planning.run_cost import GUARD_RESERVE_H, smallest_budget
 
 QUEUE = {
     "microcluster:cluster": {
@@ -88,7 +93,47 @@ def test_before_the_order_the_guard_says_when_it_ends_at_the_latest(capsys) -> N
 
 
 def test_a_real_account_without_a_guard_is_warned_of_with_the_price_of_a_weekend(capsys) -> None:
-    say_limits(config.read_file("v100"))
+    say_limits(config.parse("v100", V100))
     assert "No guard: forgotten from Friday evening to Monday morning this costs $819." in capsys.readouterr().out
     say_limits(config.read_file("local"))
     assert not capsys.readouterr().out
+
+
+SOLD = [name for name in config.stacks() if not name.endswith("local") and config.read_file(name).cluster.prices]
+"""Stacks that cost money."""
+
+
+def least_budget(hours: float, cluster: Any) -> int:
+    """Return the whole dollars that let a guard hold so many hours, its quarter of an hour among them."""
+    prices = cluster.prices
+    return math.ceil(smallest_budget(prices.per_hour, hours - GUARD_RESERVE_H, by_month=prices.by_month))
+
+
+@pytest.mark.parametrize("name", SOLD)
+def test_every_stack_that_costs_money_has_a_budget_for_its_lease(name: str) -> None:
+    stack = config.read_file(name)
+    assert stack.guard.budget == least_budget(stack.guard.lease, stack.cluster)
+    assert (stack.guard.when_done, stack.guard.keep_failed) == ("cancel", 30)
+
+
+@pytest.mark.parametrize(("name", "link"), [("p100", "2 Gb/s"), ("v100", "2 Gb/s"), ("v100-night", ALONE)])
+def test_the_lease_is_the_upper_end_of_the_forecast_on_the_usual_link(name: str, link: str) -> None:
+    stack = config.read_file(name)
+    (usual, step_s), *_ = stack.forecast.prediction.links.items()
+    most = stack.forecast.hours(step_s)
+    assert usual == link and most.high > stack.forecast.preparation.high
+    assert stack.guard.lease == math.ceil(most.high + GUARD_RESERVE_H)
+
+
+def test_the_night_says_what_it_takes_and_costs_at_worst() -> None:
+    stack, text = config.read_file("v100-night"), config.path_of("v100-night").read_text()
+    assert (stack.cluster.nodes, stack.cluster.hardware.gpus, stack.cluster.hardware.gpu) == (1, 2, "V100")
+    price = stack.cluster.prices.per_hour
+    hours = stack.guard.lease + 1
+    assert f"the budget, ${stack.guard.budget:g}: {hours:g} started hours at ${price:.2f}." in text
+    assert f"it is ${24 * price:.0f} a day" in text and Decimal(stack.guard.budget) == price * int(hours)
+    low, high = re.search(r"# ([\d.]+) to ([\d.]+) h, up to 6 of them for the data", text).groups()
+    assert stack.forecast.hours().text("{:.1f}") == f"{low} to {high}"
+    own = config.read_values(config.path_of("v100-night"))
+    own["microcluster:job"] |= {"data": "/data/wmt16.tar", "maxSteps": 50000}
+    assert config.parse("night", own).forecast.hours().high < stack.guard.lease - GUARD_RESERVE_H

@@ -133,3 +133,13 @@ def test_the_page_of_the_emulator_names_only_settings_that_there_are() -> None:
     named = {setting for row in rows for setting in re.findall(r"`\[?(\w+)\]?`", row)}
     assert named - {each.name for each in dataclasses.fields(Settings)} == set()
     assert len(named) > 15
+
+
+def test_the_example_has_each_change_of_the_guide_at_its_number() -> None:
+    rows = re.findall(
+        r"^\| (\d) \| [^|]+\| `([^`(]+)", (ROOT / "docs" / "one-gpu-to-many.md").read_text(), re.MULTILINE
+    )
+    example = (ROOT / "examples" / "horovod_regression" / "train.py").read_text()
+    assert [number for number, _ in rows] == list("12345")
+    for number, call in rows:
+        assert re.search(rf"{re.escape(call)}\b.*# {number}$", example, re.MULTILINE), call

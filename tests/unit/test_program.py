@@ -210,3 +210,19 @@ def test_the_preview_says_that_a_program_saves_nothing_and_that_no_bar_and_no_lo
     declared(config.with_files(config.parse("dev", written() | {"microcluster:job": job})), jobs := [], preview=True)
     assert "starts over" in jobs[0].at_risk
     assert "no progress bar" in jobs[0].plan and "no loss" in jobs[0].plan and len(jobs[0].plan) <= SHOWN
+
+
+def test_an_output_says_who_holds_the_guard_and_that_there_is_none() -> None:
+    jobs: list[TrainingJob] = []
+    for guard in ({"microcluster:guard": {"lease": 30}}, {}):
+        declared(config.parse("v100", {**written(), **guard}), jobs)
+    held, none = (job.guard for job in jobs)
+    assert "fab watch" in held and held.endswith("fab guard --install --stack v100")
+    assert none.startswith("none: nothing but fab down") and len(held) + 40 <= 150
+
+
+def test_the_ranks_find_their_card_by_the_private_network() -> None:
+    made = declare()
+    facts = {name: json.loads(made[name].inputs["stdin"]) for name in ("job-run", "cluster-gpu-0-prepared")}
+    assert facts["job-run"]["interface"] == "10.0.0.0/8"
+    assert facts["cluster-gpu-0-prepared"]["interface"] == "eth0", "or a rented node's steps would run again"

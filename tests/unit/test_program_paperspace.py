@@ -48,6 +48,7 @@ def test_the_job_knows_its_user_its_drive_if_there_is_one_and_its_account_and_a_
     assert known == ["paperspace", "paperspace", "/mnt/training-data"]
     assert facts["drive"] == {"id": "cluster-drive-id", "address": "10.64.21.9", "share": "sdshare", "username": "u1"}
     assert "container" not in facts
+    assert facts["interface"] == "10.64.21.0/24"
     machine = facts_of(made, "cluster-gpu-0-prepared")
     assert (machine["admin_cidrs"], machine["private_subnet"]) == (["198.51.100.7/32"], "10.64.21.0/24")
     without = declare(driveGb=0)

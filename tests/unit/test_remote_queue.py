@@ -262,3 +262,53 @@ def test_an_interpreter_that_cannot_do_what_a_run_needs_is_a_sentence_before_it_
 
 def test_a_sites_python_2_is_accepted_without_requirements_and_without_the_preflight(tmp_path):
     queue.check_interpreters(Here(tmp_path, python2_7=OLD), of_python("python2.7", preflight="skip: Python 2"))
+
+
+def queued(folder: Path, **job: object) -> RunFolder:
+    known = parsed()
+    run = replace(facts_of(known, Owner("slurm", "1f3a9c42", "", "/key", "/rank")), run="00e11aabbccd")
+    return RunFolder(replace(run, job=known.job.model_copy(update=job), mount_point=str(folder)))
+
+
+COMMIT = {"source": "https://example.com/a/program", "commit": "0123456789abcdef0123456789abcdef01234567"}
+PYTHON = (
+    'case "$*" in *"-m venv"*) for folder; do :; done; mkdir -p "$folder/bin"; cp "$0" "$folder/bin/python" ;; esac'
+)
+GIT = 'echo "$@" >> "$HOME/asked"; [ "$1" != clone ] || { for folder; do :; done; mkdir -p "$folder"; echo > "$folder/train.py"; }'
+
+
+def test_a_repository_comes_on_the_login_host_and_the_job_finds_it(tmp_path):
+    run = queued(tmp_path, **COMMIT)
+    login = Here(tmp_path, python3=PYTHON, git=GIT)
+    queue.make_environment(login, run)
+    assert (Path(run.path) / "program" / "train.py").exists()
+    asked = (tmp_path / "asked").read_text()
+    assert f"clone --quiet --no-checkout {COMMIT['source']}" in asked and COMMIT["commit"] in asked
+    login.run(run.plan.make_environment)  # As the job does, on a node without a network.
+    assert (tmp_path / "asked").read_text() == asked
+
+
+def test_a_repository_that_the_login_host_cannot_have_is_a_sentence_before_the_queue(tmp_path):
+    login = Here(
+        tmp_path, python3=PYTHON, git="echo 'fatal: unable to access it: Could not resolve host' >&2; exit 128"
+    )
+    with pytest.raises(
+        RemoteError, match=r"run 00e11aabbccd on login: fatal: .*Could not resolve host\. Nothing was submitted"
+    ):
+        queue.make_environment(login, queued(tmp_path, **COMMIT))
+
+
+def test_a_program_of_this_computer_leaves_the_login_host_alone(tmp_path):
+    run = queued(tmp_path)
+    queue.make_environment(Here(tmp_path), run)
+    assert not Path(run.path).exists()
+
+
+def test_seawulf_tests_every_card_by_an_environment_of_ones_own():
+    stack, text = config.read_file("seawulf"), config.path_of("seawulf").read_text()
+    folder = RunFolder(replace(facts_of(stack, Owner("seawulf", "1f3a9c42", "", "/k", "/r")), run="00e11aabbccd"))
+    assert folder.document()["preflight_skipped"] == "" and not any("python" in each for each in stack.cluster.modules)
+    made, python = stack.job.python.removesuffix("/bin/python"), f"mxnet-cu80=={stack.job.mxnet_version}"
+    assert f"python3 -m venv {made} && {made}/bin/pip install numpy==1.13.3 {python}\n" in text
+    (words,) = {one.argv[-5:] for one in folder.plan.collective if one.role == "worker"}
+    assert words[-2:] == ("parameter-server", str(stack.cluster.slots))

@@ -52,6 +52,34 @@ def test_sourced_elsewhere_it_says_where_to_go_and_changes_nothing(tmp_path: Pat
     assert "PULUMI" not in answer.stdout
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_stacks_without_a_state_are_said_with_what_makes_it(shell: str, tmp_path: Path) -> None:
+    clone, home = tmp_path / "clone", tmp_path / "a home"
+    for name in ("env.sh", "microcluster/setup/environment.env"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PROJECT / name, clone / name)
+    (clone / ".venv" / "bin").mkdir(parents=True)
+    (clone / "stacks").mkdir()
+    states = home / "state" / ".pulumi" / "stacks" / "microcluster"
+    states.mkdir(parents=True)
+
+    def said() -> str:
+        words = [shell, "-c", ". ./env.sh; echo ${lacking-unset}"]
+        environment = PLAIN | {"MICROCLUSTER_HOME": str(home)}
+        done = subprocess.run(words, cwd=clone, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == "unset\n", "it leaves nothing in a person's shell"
+        return done.stderr.strip()
+
+    assert said() == "env.sh: nothing is installed in this folder yet. Run: make setup"
+    (clone / ".venv" / "bin" / "pulumi").touch(0o755)
+    for stack in ("p100", "new"):
+        (clone / "stacks" / f"Pulumi.{stack}.yaml").touch()
+    (states / "p100.json").touch()
+    assert said().startswith("env.sh: 1 of 2 stacks") and said().endswith("Run: make setup")
+    (states / "new.json").touch()
+    assert said() == ""
+
+
 def test_a_new_home_is_its_owners_alone_and_several_may_share_one_cache(tmp_path: Path) -> None:
     home = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "new")})
     home.make()
