@@ -37,6 +37,7 @@ def prepare(run):
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
+    ensure_data.measure(run)
     if not run.spec.shared:
         resume.bring_back(run)
         resume.gather(run)

@@ -8,7 +8,9 @@ from agent.step_time_model import TCP_SHARE
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.samples import MEGABIT_BYTES, Traffic
 
-QUESTION = "Was the network the bottleneck, and how does a step relate to it?"
+QUESTION = "Was the network the bottleneck?"
+RELATION = "How does a step relate to the network between the nodes?"
+ONE_MACHINE, UNKNOWN = "all ranks share one machine.", "Unknown: neither a step time nor the traffic of a step is known."
 MEASURED, DERIVED, EXPECTED = "measured", "derived", "expected"
 BOTTLENECK_SHARE, SLIGHT_SHARE = 0.3, 0.1
 """Shares of a step that wait for the network: from the first on it is the bottleneck, below the second it does not matter."""
@@ -60,10 +62,9 @@ class Exposed:
 
 def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
     """Derive the exposed communication of a step; None where it is unknown."""
-    volume = traffic.usual.bytes_per_step if traffic else link.ring_bytes
-    if link.nodes < 2 or not link.step_s or not volume or not link.carries_mbps:
+    on_link = _on_link(traffic, link)
+    if on_link is None or not link.step_s:
         return None
-    on_link = volume / (link.carries_mbps * MEGABIT_BYTES)
     if link.compute_s is not None:
         over = [link.step_s - link.compute_s * (1 + band) for band in (COMPUTE_BAND, 0, -COMPUTE_BAND)]
         least, likely, most = (min(max(seconds, 0.0), on_link) for seconds in over)
@@ -74,6 +75,14 @@ def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
     most = min(on_link, link.step_s)
     how = f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as possible or not at all"
     return Exposed(min(hidden_best, most), most, how)
+
+
+def _on_link(traffic: Traffic | None, link: Link) -> float | None:
+    """Return the seconds that the bytes of a step take on the link; None where there is none, or they are unknown."""
+    volume = traffic.usual.bytes_per_step if traffic else link.ring_bytes
+    if link.nodes < 2 or not volume or not link.carries_mbps:
+        return None
+    return volume / (link.carries_mbps * MEGABIT_BYTES)
 
 
 def by_cause(link: Link) -> dict[str, tuple[float, float]]:
@@ -95,27 +104,37 @@ def by_cause(link: Link) -> dict[str, tuple[float, float]]:
 def answer(traffic: Traffic | None, link: Link) -> Answer:
     """Say whether the network was the bottleneck, and from which figures."""
     if link.nodes < 2:
-        return Answer(QUESTION, "No: all ranks share one machine.")
+        return Answer(QUESTION, f"No: {ONE_MACHINE}")
     found = exposed(traffic, link)
     if found is None or not link.step_s:
-        return Answer(QUESTION, "Unknown: neither a step time nor the traffic of a step is known.")
+        return Answer(QUESTION, UNKNOWN)
     least, most = found.least / link.step_s, found.most / link.step_s
     verdict = "In part" if least > 0 else "At most in part"
     if least > BOTTLENECK_SHARE:
         verdict = "Yes"
     elif most < SLIGHT_SHARE:
         verdict = "No"
-    known = figures(traffic, link)
     text = (
         f"{verdict}: {_seconds((found.least, found.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) are exposed "
-        f"communication (derived: {found.how}). {_moved(known)}"
+        f"communication (derived: {found.how})."
     )
     if found.rest > SLIGHT_SHARE * link.step_s:
         text += (
             f" Another {found.rest:.2f} s are neither this computing nor what the network needs: slower GPUs, waiting for data, "
             "or a network that has become slower since the preflight."
         )
-    return Answer(QUESTION, text, known)
+    return Answer(QUESTION, text, figures(traffic, link))
+
+
+def relation(traffic: Traffic | None, link: Link) -> Answer:
+    """Say what a step moves over the network, and how much of it that takes."""
+    if link.nodes < 2:
+        return Answer(RELATION, f"It does not: {ONE_MACHINE}")
+    on_link = _on_link(traffic, link)
+    if on_link is None or not link.step_s:
+        return Answer(RELATION, UNKNOWN)
+    takes = f"On the link alone these bytes take {on_link:.2f} s of the {link.step_s:.2f} s of a step."
+    return Answer(RELATION, f"{_moved(figures(traffic, link))} {takes}")
 
 
 def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:

@@ -24,8 +24,10 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "average_objects_per_second": ("value",),
     "average_seconds_per_step": ("value",),
     "checkpoint": ("step",),
+    "batch": ("step", "value"),
     "cleared": ("cause",),
     "copied": ("step", "to", "best", "lag_s"),
+    "data": ("megabytes", "files"),
     "end": ("t",),
     "metric": ("name", "step", "value"),
     "parameters": ("value",),
@@ -40,6 +42,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "train": ("step",),
     "trainer": ("value",),
     "validation": ("loss",),
+    "wandb": ("text",),
 }
 """The keys that readers of each event need."""
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
@@ -49,12 +52,13 @@ Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
 TYPES: Mapping[str, Any] = {
     "t": Seconds,
     **dict.fromkeys(("seconds", "seconds_per_step", "lag_s", "score"), Number),
-    **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), Whole),
+    **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes", "megabytes"), Whole),
     **dict.fromkeys(("phase", "cause", "text", "source", "node"), str),
     "name": Annotated[str, Field(max_length=LONGEST_METRIC, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")],
     "loss": Number | Literal["nan", "inf", "-inf"],  # JSON has no number for the words.
     "gpus": list[Number] | None,
     "best": list[str],
+    "files": dict[str, Annotated[list[Whole], Field(min_length=2, max_length=2)]],
     "max_steps": Whole | None,
     "value": Number | str,
 }

@@ -16,16 +16,28 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from agent.records.inventory import BEST, CHECKPOINT, NEWEST, SUSPECTED
 from core.files import write_whole
 from core.plain_text import count, note, printable, say
-from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
+from microcluster.commands.command_line import (
+    FAILED,
+    STACK,
+    UserMistake,
+    command,
+    is_part,
+    print_json,
+    sentence,
+    suggest,
+)
+from microcluster.commands.report import write_report
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.file_transfer import Fetched, fetch_files
 from microcluster.remote.host import Host
 from microcluster.remote.inventory import Inventory, RemoteFile, by_want, inventory, results, runs_on
 from microcluster.remote.steps import open_hosts
 from microcluster.setup.environment import fetched_folder
+from providers.rental.errors import ProviderError
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
@@ -46,6 +58,8 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
     brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
+    if not is_part():  # `make up` reports next.
+        _leave_report(stack, cluster, hosts[0])
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
     else:
@@ -58,6 +72,15 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         f"All but these came, for the reasons above. Again: fab fetch{' --everything' if everything else ''} --stack {stack}"
     )
     return FAILED
+
+
+def _leave_report(stack: str, cluster: ClusterFacts, launcher: Host) -> None:
+    """Write the report beside what was fetched, so that `fab report` has it when the machines are gone; without it the files are here all the same."""
+    try:
+        path, _ = write_report(stack, cluster, launcher)
+        note(f"the report is in {path.parent} too; `fab report --stack {stack}` shows it, also when the machines are gone")
+    except (UserMistake, RemoteError, ProviderError) as error:
+        note(f"The report was not written ({sentence(str(error))}). Again, while the machines are there: fab report --stack {stack}")
 
 
 def unfetched_runs(stack: str) -> list[dict[str, Any]]:
