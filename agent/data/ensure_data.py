@@ -1,6 +1,5 @@
 """Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
 
-import re
 import shutil
 
 from agent import kill_run
@@ -12,8 +11,10 @@ from agent.supervise.health_rules import Failed, step_failed
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
 REMOVE_TIMEOUT_S = 60
-MEASURE, MEASURE_TIMEOUT_S = 'cd "$0" && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-', 300
-MEASURED = re.compile(r"\s*(\d{1,15})\s+(\d{1,15}) (.+)")
+MEASURE, MEASURE_TIMEOUT_S = (
+    'cd "$0" && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-',
+    300,
+)
 TRIES = 2
 WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""
@@ -34,17 +35,13 @@ def ensure(run):
 
 
 def measure(run):
-    """Record once how large the data are: the folder in MB, as `du -sm` counts it, and the lines and bytes of each file of the data set."""
-    known = [one for one in event_summary.read(run.folder)[1] if isinstance(one, dict) and one.get("event") == "data"]
-    if run.spec.data is None or known:
+    """Record once how large the data are: what `du -sm` says of the folder, and `wc` of each file of the data set."""
+    if run.spec.data is None or any(one and one.get("event") == "data" for one in event_summary.read(run.folder)[1]):
         return
     run.doing = "measuring the data"
     code, output = run.ask(["sh", "-c", MEASURE, run.spec.data], MEASURE_TIMEOUT_S)
-    size, _, rows = output.partition("\t")
-    if code == 0 and size.isdigit():
-        counted = filter(None, map(MEASURED.match, rows.splitlines()))
-        files = dict((one.group(3), [int(one.group(1)), int(one.group(2))]) for one in counted)
-        run.emit({"event": "data", "megabytes": int(size), "files": files})
+    if code == 0:
+        run.emit({"event": "data", "text": output})
 
 
 def is_whole(run):

@@ -27,7 +27,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "batch": ("step", "value"),
     "cleared": ("cause",),
     "copied": ("step", "to", "best", "lag_s"),
-    "data": ("megabytes", "files"),
+    "data": ("text",),
     "end": ("t",),
     "metric": ("name", "step", "value"),
     "parameters": ("value",),
@@ -52,13 +52,12 @@ Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
 TYPES: Mapping[str, Any] = {
     "t": Seconds,
     **dict.fromkeys(("seconds", "seconds_per_step", "lag_s", "score"), Number),
-    **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes", "megabytes"), Whole),
+    **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), Whole),
     **dict.fromkeys(("phase", "cause", "text", "source", "node"), str),
     "name": Annotated[str, Field(max_length=LONGEST_METRIC, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")],
     "loss": Number | Literal["nan", "inf", "-inf"],  # JSON has no number for the words.
     "gpus": list[Number] | None,
     "best": list[str],
-    "files": dict[str, Annotated[list[Whole], Field(min_length=2, max_length=2)]],
     "max_steps": Whole | None,
     "value": Number | str,
 }

@@ -19,8 +19,6 @@ OVERFIT_SHARE = 0.02
 """A validation loss this share above its lowest value means overfitting."""
 FULL_PERCENT = 90
 """A machine whose GPUs are used less on average is not fully used."""
-MOST_MACHINES = 16
-"""Machines named in an answer; of more than these the least used ones are."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,7 @@ def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
         return Answer(question, "Unknown: nothing sampled them.")
     values = [value for each in sampled.values() for value in each]
     figures = {"mean_percent": round(sum(values) / len(values), 1), "by_machine": used}
-    least = sorted(used, key=used.__getitem__)[:MOST_MACHINES]
-    more = f" (the least used of {len(used)})" if len(used) > MOST_MACHINES else ""
-    machines = ", ".join(f"{node} {used[node]:.0f} %" for node in used if node in least) + more
+    machines = ", ".join(f"{node} {percent:.0f} %" for node, percent in used.items())
     average = f"{machines} on average over {count(len(values), 'sample')}"
     if emulated:
         text = f"Unknown: these GPUs are emulated by processors. Their figures are {average}."

@@ -36,31 +36,14 @@ class Attempt:
 
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
-    """Return percent by step: the mean of all GPUs, and with several nodes that of the least used one."""
-    mean, least = [], []
-    nodes = set()
+    """Return percent by step for each machine, the mean of its GPUs."""
+    found: dict[str, list[Point]] = {}
     for attempt in map(Attempt, attempts(events)):
-        for one in _rounds(attempt.samples):
-            nodes |= {event["node"] for event in one}
-            used = [sum(event["gpus"]) / len(event["gpus"]) for event in one]
-            at = round(attempt.step_at(one[-1]["t"]))
-            mean.append((at, round(sum(used) / len(used), 1)))
-            least.append((at, round(min(used), 1)))
-    return {"mean of all GPUs": mean} | ({"node that is used least": least} if len(nodes) > 1 else {})
-
-
-def _rounds(samples: Sequence[Event]) -> Iterator[list[Event]]:
-    """Group samples by round: one of each node."""
-    current: dict[str, Event] = {}
-    for sample in samples:
-        if not sample.get("gpus"):
-            continue
-        if sample["node"] in current:
-            yield list(current.values())
-            current = {}
-        current[sample["node"]] = sample
-    if current:
-        yield list(current.values())
+        for one in attempt.samples:
+            if one.get("gpus"):
+                point = round(attempt.step_at(one["t"])), round(sum(one["gpus"]) / len(one["gpus"]), 1)
+                found.setdefault(one["node"], []).append(point)
+    return found
 
 
 @dataclass(frozen=True)

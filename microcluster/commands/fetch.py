@@ -59,7 +59,12 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         )
     brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
     if not is_part():  # `make up` reports next.
-        _leave_report(stack, cluster, hosts[0])
+        try:  # `fab report` has it when the machines are gone.
+            write_report(stack, cluster, hosts[0])
+        except (UserMistake, RemoteError, ProviderError) as error:
+            note(
+                f"The report was not written: {sentence(str(error))} Again, while the machines are there: fab report --stack {stack}"
+            )
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
     else:
@@ -72,15 +77,6 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
         f"All but these came, for the reasons above. Again: fab fetch{' --everything' if everything else ''} --stack {stack}"
     )
     return FAILED
-
-
-def _leave_report(stack: str, cluster: ClusterFacts, launcher: Host) -> None:
-    """Write the report beside what was fetched, so that `fab report` has it when the machines are gone; without it the files are here all the same."""
-    try:
-        path, _ = write_report(stack, cluster, launcher)
-        note(f"the report is in {path.parent} too; `fab report --stack {stack}` shows it, also when the machines are gone")
-    except (UserMistake, RemoteError, ProviderError) as error:
-        note(f"The report was not written ({sentence(str(error))}). Again, while the machines are there: fab report --stack {stack}")
 
 
 def unfetched_runs(stack: str) -> list[dict[str, Any]]:

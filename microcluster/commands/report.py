@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -11,7 +12,6 @@ from typing import Any
 from rich.filesize import decimal
 
 from core.files import write_whole
-from core.home import Home
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, latest, rewound
@@ -40,41 +40,42 @@ from microcluster.remote import job as remote_job
 from microcluster.remote import report_records
 from microcluster.remote.host import Host
 from microcluster.remote.report_records import Records
-from microcluster.setup.environment import ARTIFACTS, fetched_folder
+from microcluster.setup.environment import fetched_folder
 from providers.rental.errors import ProviderError
 from providers.rental.receipt import Charge
 
 PAGE, FACTS = "report.html", "report.json"
-RATE_NAMES = ("learning_rate", "lr")
-"""Metrics by which a program of one's own may print its learning rate."""
-MOST_EVENTS = 4
-"""Files of curves named in an answer; each attempt of a run begins another."""
+MEASURED = re.compile(r"^\s*(\d{1,15})\s+(\d{1,15}) (.{1,300})$", re.MULTILINE)
+"""A row of `wc -lc`: lines, bytes, name."""
 
 
 @command
 def report(stack: str = STACK, as_json: bool = False) -> int:
-    """Report machines, results and cost of the run, also as a page, where nothing is rented as it was fetched; exit code 1 unless finished."""
+    """Report machines, results and cost of the run, also as a page, of what was fetched where nothing is rented; exit code 1 unless finished."""
     cluster = find_cluster(stack)
     if cluster:
-        path, facts = write_report(stack, cluster, launcher_of(cluster))
-        next_command = f"`fab watch --stack {stack}` follows the run, which is {facts['state']}."
+        folder, facts = write_report(stack, cluster, launcher_of(cluster))
     else:
-        path, facts = _fetched_report(stack)
-        note(f"nothing of stack {stack} is rented; this was read from its machines at {facts.get('read', 'an unknown time')}")
-        next_command = f"`fab receipt --stack {stack}` has what the rental cost to its end."
+        folder, facts = _fetched_report(stack)
+        note(f"nothing of stack {stack} is rented; read from its machines at {facts.get('read', 'an unknown time')}")
     if as_json:
         print_json(facts)
     else:
-        _show(facts, path.with_name(PAGE))
-        if facts.get("trouble") and not is_part():  # `make up` has printed it.
-            say("\n".join(facts["trouble"]))
-        elif facts["state"] != "finished" or not cluster:
-            suggest(next_command)
+        say(run_text.report(facts.get("rows", ())))
+        for one in [one for one in facts["checkpoint_files"] if one["flaw"]][: run_text.MOST_STEPS]:
+            say(f"  {'suspected:':<17}{one['step']}: {one['flaw']}")
+        say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
+        for number, one in enumerate(() if is_part() else facts["answers"], start=1):
+            say(f"{number:>3}. {one['question']} {one['answer']}")
+        if facts["reason"] and not is_part():  # `make up` has printed it.
+            say("\n".join(facts.get("trouble", ())))
+        elif cluster and facts["state"] != "finished":
+            suggest(f"`fab watch --stack {stack}` follows the run, which is {facts['state']}.")
     return 0 if facts["state"] == "finished" else FAILED
 
 
 def write_report(stack: str, cluster: ClusterFacts, launcher: Host) -> tuple[Path, dict[str, Any]]:
-    """Write the report of the run into the folder of what is fetched of it; return its JSON file and what that holds."""
+    """Write the report of the run into the folder of what is fetched of it; return that, and what the report says."""
     from microcluster.display.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every command's start
 
     outcome = remote_job.observe(launcher, cluster)
@@ -98,7 +99,7 @@ def write_report(stack: str, cluster: ClusterFacts, launcher: Host) -> tuple[Pat
         "world_size": len(cluster.hosts) * cluster.slots,
         "image": cluster.container.image if cluster.container else None,
         "labels": {metric.name: metric.label for metric in plan.metrics},
-        "answers": [{"number": number, **asdict(answer)} for number, answer in enumerate(answers, start=1)],
+        "answers": [asdict(answer) for answer in answers],
         "curves": {"train": found.train, "validation": found.validation, "pace": found.pace, **found.metrics},
         "evaluations": found.evaluations,
         "learning_rate": rewound(records.learning_rate),
@@ -115,29 +116,20 @@ def write_report(stack: str, cluster: ClusterFacts, launcher: Host) -> tuple[Pat
     write_whole(folder / PAGE, page(cluster, outcome, records, found, answers, cost, bill))
     if records.malformed:
         note(run_text.left_out(records.malformed))
-    return folder / FACTS, facts
+    return folder, facts
 
 
 def _fetched_report(stack: str) -> tuple[Path, Mapping[str, Any]]:
-    """Return the newest report of a stack that lies on this computer."""
-    reports = reports_in(ARTIFACTS, Home.of().label_of(stack))
+    """Return the newest report of a stack on this computer."""
+    folder = fetched_folder(stack, None, None).parent
+    reports = reports_in(folder.parent, folder.name)
     if not reports:
         raise UserMistake(
-            f"Stack {stack} is not up, and no report of it lies in {ARTIFACTS}; `fab fetch` and `fab report` write it while the machines "
-            f"are there. Bring the stack up: make up STACK={stack}"
+            f"Stack {stack} is not up, and {folder} has no report of it, which `fab fetch` and `fab report` write while the machines are "
+            f"there. Bring the stack up: make up STACK={stack}"
         )
     path = max(reports, key=lambda path: path.stat().st_mtime)
-    return path, reports[path]
-
-
-def _show(facts: Mapping[str, Any], page: Path) -> None:
-    """Print a report: the rows, suspected checkpoints, the numbered answers."""
-    say(run_text.report(facts.get("rows", ())))
-    for one in [one for one in facts["checkpoint_files"] if one["flaw"]][: run_text.MOST_STEPS]:
-        say(f"  {'suspected:':<17}{one['step']}: {one['flaw']}")
-    say(f"  {'page:':<17}{os.path.relpath(page)}")
-    for one in () if is_part() else facts["answers"]:
-        say(f"{one.get('number', '-'):>3}. {one['question']} {one['answer']}")
+    return path.parent, reports[path]
 
 
 def reports_in(artifacts: Path, stack: str = "*") -> dict[Path, Mapping[str, Any]]:
@@ -162,9 +154,9 @@ def answers_of(
     plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the eleven questions of every report, in their order."""
-    traffic, rates = samples.traffic(records.events), rewound(records.learning_rate)
-    printed = next((found.metrics[name] for name in RATE_NAMES if name in found.metrics), ())
-    network = bottleneck.answer(traffic, outcome.link)
+    printed = found.metrics.get("learning_rate") or found.metrics.get("lr") or ()  # By a program of one's own.
+    rates = rewound(records.learning_rate) or printed
+    network, relation = bottleneck.answers(samples.traffic(records.events), outcome.link)
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
     return [
@@ -173,12 +165,11 @@ def answers_of(
         run_questions.overfitted(found),
         run_questions.gpus_used(records.events, emulated=emulated),
         network,
-        run_questions.rate(plan.learning_rate, plan.warmup_steps, outcome.step or 0, rates or printed, plan.schedule),
+        run_questions.rate(plan.learning_rate, plan.warmup_steps, outcome.step or 0, rates, plan.schedule),
         _data_answer(records, plan.data),
-        _files_answer(records, plan.checkpoint_files if outcome.saves else None),
-        _size_answer(records, saves=outcome.saves),
+        *_checkpoint_answers(records, plan.checkpoint_files if outcome.saves else None),
         _pace_answer(outcome),
-        bottleneck.relation(traffic, outcome.link),
+        relation,
     ]
 
 
@@ -208,34 +199,36 @@ def _utc(moment: datetime) -> str:
 
 
 def _data_answer(records: Records, data: DataPlan | None) -> Answer:
-    question, measured = "How large is the training set, in MB and lines?", latest(records.events, "data")
+    question, text = "How large is the training set, in MB and lines?", latest(records.events, "data").get("text", "")
     if data is None:
         return Answer(question, "Unknown: the program brings its own data.")
-    if not measured:
-        return Answer(question, "Unknown: nothing has measured them; a run records it when it has prepared its data.")
-    counted = {name: figures for name, figures in measured["files"].items() if name in data.files}
-    parts = "; ".join(f"{name}: {lines:,} lines, {decimal(size)}" for name, (lines, size) in counted.items())
-    figures = {"megabytes": measured["megabytes"], "lines_and_bytes": counted}
-    return Answer(question, f"{measured['megabytes']:,} MB in {data.folder} (du -sm). {parts}.", figures)
+    size, _, rows = text.partition("\t")
+    if not size.isdecimal():
+        return Answer(question, "Unknown: nothing has measured it; a run does when it has prepared its data.")
+    counted = [(name, int(lines), int(size)) for lines, size, name in MEASURED.findall(rows) if name in data.files]
+    parts = "; ".join(f"{name}: {lines:,} lines, {decimal(size)}" for name, lines, size in counted)
+    figures = {"megabytes": int(size), "files": counted}
+    return Answer(question, f"{int(size):,} MB in {data.folder}, by du -sm. {parts}.", figures)
 
 
-def _files_answer(records: Records, kinds: str | None) -> Answer:
-    question = "Which files make a checkpoint?"
+def _checkpoint_answers(records: Records, kinds: str | None) -> tuple[Answer, Answer]:
+    """Say which files make a checkpoint, and how large one is."""
+    question, how_large = "Which files make a checkpoint?", "How large is a checkpoint?"
     if kinds is None:
-        return Answer(question, "None: the program writes no checkpoints.")
+        none = "None: the program writes no checkpoints."
+        return Answer(question, none), Answer(how_large, none)
     events = [f"{path} ({decimal(size)})" for path, size in records.files if PurePath(path).name.startswith("events.")]
-    more = f", and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
-    beside = f" Beside it lie the curves for TensorBoard, not needed to restore: {', '.join(events[:MOST_EVENTS])}{more}."
-    return Answer(question, f"{kinds}.{beside if events else ''}")
-
-
-def _size_answer(records: Records, *, saves: bool) -> Answer:
-    question = "How large is a checkpoint?"
+    if events:
+        kinds += (
+            f". Not needed to restore: the events file{'s' * (len(events) > 1)} for TensorBoard, {', '.join(events)}"
+        )
     newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
     if newest is None:
-        return Answer(question, "There is no whole one yet." if saves else "There is none.")
+        return Answer(question, f"{kinds}."), Answer(how_large, "Unknown: there is no whole one yet.")
     parts = " + ".join(f"{kind} {decimal(size)}" for kind, size in newest.sizes.items())
-    return Answer(question, f"{parts} = {decimal(newest.size)}, that of step {newest.step}.", {"bytes": newest.sizes})
+    return Answer(question, f"{kinds}."), Answer(
+        how_large, f"{parts} = {decimal(newest.size)}, that of step {newest.step}.", {"bytes": newest.sizes}
+    )
 
 
 def _pace_answer(outcome: Outcome) -> Answer:

@@ -12,6 +12,10 @@ from microcluster.jobs.cluster_facts import Prediction
 from microcluster.planning.run_cost import Cost
 
 
+def report(*run) -> str:
+    return run_text.report(run_text.report_rows(*run))
+
+
 def test_the_facts_of_status_are_the_contract():
     facts = json.loads(json.dumps(status_facts("local", CLUSTER, RUNNING, COST)))
     unknown = ("word", "predicted_s", "predicted_source", "idle_s", "reason", "checkpoint", "cause", "phase")
