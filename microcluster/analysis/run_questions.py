@@ -7,6 +7,7 @@ from typing import Any
 
 from core.plain_text import count, duration
 from microcluster.analysis.records import Curves, Event, Point, attempts, named
+from microcluster.analysis.samples import MOST_NODES
 
 Policy = Callable[[int], float | None]
 """The planned learning rate by step, from 1; None where only the program knows it."""
@@ -87,8 +88,8 @@ def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
         return Answer(question, "Unknown: nothing sampled them.")
     values = [value for each in sampled.values() for value in each]
     figures = {"mean_percent": round(sum(values) / len(values), 1), "by_machine": used}
-    machines = ", ".join(f"{node} {percent:.0f} %" for node, percent in used.items())
-    average = f"{machines} on average over {count(len(values), 'sample')}"
+    told = ", ".join(f"{node} {used[node]:.0f} %" for node in sorted(used, key=used.__getitem__)[:MOST_NODES])
+    average = f"{told} on average over {count(len(values), 'sample')} of {count(len(used), 'machine')}"
     if emulated:
         text = f"Unknown: these GPUs are emulated by processors. Their figures are {average}."
         return Answer(question, text, figures | {"emulated": True})

@@ -9,6 +9,8 @@ from microcluster.analysis.records import Event, Point, attempts, named
 
 COUNTERS = {"in": "rx_bytes", "out": "tx_bytes"}
 MEGABIT_BYTES = 125_000.0
+MOST_NODES = 16
+"""Machines that are told apart in one chart or sentence."""
 
 
 class Attempt:
@@ -36,14 +38,15 @@ class Attempt:
 
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
-    """Return percent by step for each machine, the mean of its GPUs."""
+    """Return percent by step for each machine, the mean of its GPUs; of very many those that are used least."""
     found: dict[str, list[Point]] = {}
     for attempt in map(Attempt, attempts(events)):
         for one in attempt.samples:
             if one.get("gpus"):
                 point = round(attempt.step_at(one["t"])), round(sum(one["gpus"]) / len(one["gpus"]), 1)
                 found.setdefault(one["node"], []).append(point)
-    return found
+    least = sorted(found, key=lambda node: sum(percent for _, percent in found[node]) / len(found[node]))[:MOST_NODES]
+    return {node: points for node, points in found.items() if node in least}
 
 
 @dataclass(frozen=True)

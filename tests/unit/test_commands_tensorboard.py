@@ -64,7 +64,7 @@ def test_what_tensorboard_writes_is_shown_without_control_characters(
     host = FakeMachine()
     host.connect = lambda: None
     cluster = ClusterFacts("local", "1f3a9c42", run="0123456789ab")
-    monkeypatch.setattr(module, "cluster_of", lambda stack: cluster)
+    monkeypatch.setattr(module, "find_cluster", lambda stack: cluster)
     monkeypatch.setattr(module, "open_hosts", lambda cluster: [host])
     monkeypatch.setattr(module, "tunnel_argv", lambda *words: (sys.executable, "-c", NOISE))
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -18,11 +18,11 @@ def report(*run) -> str:
 
 def test_the_facts_of_status_are_the_contract():
     facts = json.loads(json.dumps(status_facts("local", CLUSTER, RUNNING, COST)))
-    unknown = ("word", "predicted_s", "predicted_source", "idle_s", "reason", "checkpoint", "cause", "phase")
+    unknown = ("word", "predicted_s", "predicted_source", "idle_s", "reason", "checkpoint", "cause", "phase", "batch")
     losses = {"train_loss": 5.5, "validation_loss": 6.5, "seconds_per_step": 0.5, "eta_s": 10.0}
     told = {"stack": "local", "run": "abcdef012345", "state": "running", "step": 10, "max_steps": 30}
     cost = {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False}
-    usual = {"causes": {}, "armed": False, "alarms": [], "nodes": [], "cost": cost}
+    usual = {"wandb_url": None, "causes": {}, "armed": False, "alarms": [], "nodes": [], "cost": cost}
     assert facts | {"nodes": [], "phase": None} == {**dict.fromkeys(unknown), **told, **losses, **usual}
     assert facts["nodes"][0]["name"] == "gpu-0"
     assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
