@@ -12,7 +12,7 @@ ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
 REMOVE_TIMEOUT_S = 60
 MEASURE, MEASURE_TIMEOUT_S = (
-    'cd "$0" && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-',
+    'cd "$0" && test -f SHA256SUMS && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-',
     300,
 )
 TRIES = 2

@@ -120,7 +120,7 @@ def answers(traffic: Traffic | None, link: Link) -> tuple[Answer, Answer]:
             f" Another {found.rest:.2f} s are neither this computing nor what the network needs: slower GPUs, waiting for data, "
             "or a network that has become slower since the preflight."
         )
-    takes = f"On the link alone these bytes take {found.on_link:.2f} s of the {link.step_s:.2f} s of a step."
+    takes = f"On the link alone these bytes take {found.on_link:.2f} s; a step takes {link.step_s:.2f} s."
     return Answer(QUESTION, text, known), Answer(RELATION, f"{_moved(known)} {takes}")
 
 
