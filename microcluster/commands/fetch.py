@@ -31,13 +31,11 @@ from microcluster.commands.stack_outputs import cluster_of
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.errors import RemoteError
 from microcluster.remote.file_transfer import Fetched, fetch_files
 from microcluster.remote.host import Host
 from microcluster.remote.inventory import Inventory, RemoteFile, by_want, inventory, results, runs_on
 from microcluster.remote.steps import open_hosts
 from microcluster.setup.environment import fetched_folder
-from providers.rental.errors import ProviderError
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
@@ -58,13 +56,12 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
     brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
-    if not is_part():  # `make up` reports next.
-        try:  # `fab report` has it when the machines are gone.
-            write_report(stack, cluster, hosts[0])
-        except (UserMistake, RemoteError, ProviderError) as error:
-            note(
-                f"The report was not written: {sentence(str(error))} Again, while the machines are there: fab report --stack {stack}"
-            )
+    try:  # `fab report` has it when the machines are gone.
+        write_report(stack, cluster, hosts[0])
+    except Exception as error:  # noqa: BLE001 - what was fetched is here all the same, and a guard may cancel
+        note(
+            f"The report was not written: {sentence(str(error))} While the machines are there: fab report --stack {stack}"
+        )
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
     else:

@@ -84,7 +84,8 @@ def checkpoint_at(path: Path, plan: Plan) -> tuple[Path, dict[str, object]]:
         path: a folder with one checkpoint, a file of one, or its name without an ending.
     """
     folder, translator = path if path.is_dir() else path.parent, plan.translator
-    there = sorted(one.name.removesuffix(translator.CHECKPOINT) for one in folder.glob(f"*{translator.CHECKPOINT}"))
+    indexes = (one.name for one in folder.glob(f"*{translator.CHECKPOINT}") if one.is_file())
+    there = sorted(one.removesuffix(translator.CHECKPOINT) for one in indexes)
     names = [name for name in there if path.is_dir() or f"{path.name}.".startswith(f"{name}.")]
     texts = [one for one in (translator.PIECES, translator.VOCABULARY) if (folder / one).is_file()]
     if len(names) != 1:

@@ -12,11 +12,14 @@ from command_samples import CLUSTER, COST
 from fake_machine import FakeMachine
 from sampled_run import SampledRun
 
+from microcluster.commands import command_line, fetch
 from microcluster.commands import report as module
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import Completed
+from microcluster.remote.inventory import Inventory
 from microcluster.remote.job import AGENT
 from microcluster.setup import environment
+from providers.rental.errors import ProviderError
 from tools.tiny_checkpoint import save
 
 QUESTIONS = (
@@ -109,6 +112,32 @@ def test_when_the_machines_are_gone_the_same_answers_come_from_what_was_fetched(
     said = capsys.readouterr()
     assert "nothing of stack local is rented; read from its machines at 20" in said.err
     assert "11. How does a step" in said.out
+
+
+@pytest.fixture
+def fetched(machine, monkeypatch):
+    """Return what fetches the run, whose files come."""
+    monkeypatch.setattr(fetch, "cluster_of", lambda stack: CLUSTER)
+    monkeypatch.setattr(fetch, "open_hosts", lambda cluster: [Launcher(machine)])
+    monkeypatch.setattr(fetch, "_inventories", lambda *hosts, **asked: [Inventory(CLUSTER.run, "0a1b2c")])
+    monkeypatch.setattr(fetch, "_fetch", lambda *run, **asked: {"failed": {}})
+    return lambda: command_line.run_part(fetch.fetch, stack="local")
+
+
+def test_a_fetch_leaves_the_report_for_when_the_machines_are_gone(machine, fetched, capsys):
+    assert fetched() == 0
+    shutil.rmtree(machine)
+    assert tuple(answers(capsys)) == QUESTIONS
+
+
+@pytest.mark.parametrize("error", [ProviderError("the account is silent."), ValueError("odd")])
+def test_a_report_that_fails_fails_no_fetch(machine, fetched, monkeypatch, capsys, error):
+    def fails(cluster):
+        raise error
+
+    monkeypatch.setattr(module, "cost_of", fails)
+    assert fetched() == 0, "a guard cancels nothing where a fetch has failed"
+    assert f"The report was not written: {str(error).capitalize()}" in capsys.readouterr().err
 
 
 def test_without_machines_and_a_fetched_run_the_next_command_is_said(machine, capsys):
