@@ -16,7 +16,7 @@ from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, latest, rewound
 from microcluster.analysis.run_questions import Answer
-from microcluster.analysis.run_state import Outcome
+from microcluster.analysis.run_state import LONGEST_TEXT, Outcome
 from microcluster.commands.account_charges import account_of, cost_of
 from microcluster.commands.command_line import (
     FAILED,
@@ -45,7 +45,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.receipt import Charge
 
 PAGE, FACTS = "report.html", "report.json"
-MEASURED = re.compile(r"^\s*(\d{1,15})\s+(\d{1,15}) (.{1,300})$", re.MULTILINE)
+MEASURED = re.compile(r"^ *(\d{1,15}) +(\d{1,15}) (.{1,300})$", re.MULTILINE)
 """A row of `wc -lc`: lines, bytes, name."""
 
 
@@ -202,7 +202,7 @@ def _data_answer(records: Records, data: DataPlan | None) -> Answer:
     question, text = "How large is the training set, in MB and lines?", latest(records.events, "data").get("text", "")
     if data is None:
         return Answer(question, "Unknown: the program brings its own data.")
-    size, _, rows = text.partition("\t")
+    size, _, rows = text[:LONGEST_TEXT].partition("\t")
     if not size.isdecimal():
         return Answer(question, "Unknown: nothing has measured it; a run does when it has prepared its data.")
     counted = [(name, int(lines), int(size)) for lines, size, name in MEASURED.findall(rows) if name in data.files]

@@ -104,6 +104,13 @@ def test_the_data_are_as_large_as_the_run_has_recorded(machine, capsys):
     assert "ID" not in answer and "total" not in answer
 
 
+@pytest.mark.parametrize("odd", ["9" * 6000, "\n" * 10**6, "x\t.", "٣\t.", ""])
+def test_what_is_no_measurement_of_the_data_ends_no_report(machine, capsys, odd):
+    with (machine / "progress.jsonl").open("a") as file:
+        file.write(json.dumps({"event": "data", "text": odd}) + "\n")
+    assert answers(capsys)[QUESTIONS[6]]
+
+
 def test_when_the_machines_are_gone_the_same_answers_come_from_what_was_fetched(machine, capsys):
     there = answers(capsys)
     shutil.rmtree(machine)

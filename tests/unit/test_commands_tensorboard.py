@@ -115,11 +115,17 @@ def test_where_nothing_is_rented_a_local_tensorboard_shows_what_was_fetched_last
         target=lambda: done.append(module.tensorboard.code(stack="local", port=port)), daemon=True
     )
     command.start()
-    said = wait_until("it is ready", lambda: (text := capsys.readouterr().out) and text, timeout_s=60)
-    assert f"TensorBoard: http://127.0.0.1:{port}/" in said
+    told = []
+
+    def is_ready() -> bool:
+        told.append("".join(capsys.readouterr()))
+        return f"TensorBoard: http://127.0.0.1:{port}/" in "".join(told)
+
+    wait_until("it is ready", is_ready, timeout_s=60)
     socket.create_connection(("127.0.0.1", int(port))).close()
     command.join(60)
     assert done == [1]
+    assert f"shows {nothing_rented}/bbbbbbbbbbbb-00/logdir" in "".join((*told, *capsys.readouterr()))
 
 
 def test_without_a_local_tensorboard_the_next_command_is_said(
