@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from agent.checkpoints import tensorflow
 from agent.machine import hash_of
 from agent.records.inventory import NEWEST, VOCABULARY
 from core.plain_text import count, note, one_line, say
@@ -92,10 +91,10 @@ def checkpoint_at(path: Path, plan: Plan) -> tuple[Path, dict[str, object]]:
         why = f"of checkpoints it has {', '.join(names[:4]) or 'none'}, and one is wanted"
     elif not names[0].isprintable() or set(names[0]) & set(QUOTES):
         why = "no framework reads the characters of its name"
-    elif not (why := tensorflow.flaw(f"{folder}/{names[0]}")):
+    elif not (why := translator.FORMAT.flaw(f"{folder}/{names[0]}")):
         parts = [
             f"{names[0]}{translator.CHECKPOINT}",
-            *(Path(one).name for one in tensorflow.data_sizes(f"{folder}/{names[0]}")),
+            *(Path(one).name for one in translator.FORMAT.data_sizes(f"{folder}/{names[0]}")),
         ]
         whats = dict.fromkeys(parts, NEWEST) | dict.fromkeys(texts, VOCABULARY)
         astray = [one for one in whats if not (folder / one).resolve().is_relative_to(folder.resolve())]
