@@ -33,11 +33,10 @@ class Reader(RankReader):
             events += self.speed() + [{"event": "batch", "step": epoch, "value": int(match.group(2))}]
             self.at = at
         self.speeds.append(number(match.group(3)))  # Two workers may have no names.
-        return events + (self.under_way(epoch + 1, match.group(4)) if self.speaker in FIRST else [])
-
-    def under_way(self, epoch, figures):
-        """Return the figures of an epoch so far, which those of its end replace; a loss so far is a metric of its own."""
-        return [metric(name.replace("-", "_"), epoch, number(value)) for name, value in FIGURE.findall(figures)]
+        if self.speaker in FIRST:  # Figures so far, which those of the epoch's end replace; a loss so far is a metric.
+            so_far = FIGURE.findall(match.group(4))
+            events += [metric(name.replace("-", "_"), epoch + 1, number(value)) for name, value in so_far]
+        return events
 
     def speed(self):
         """Return the sum of what the workers have told of a batch: they are in step, so all have when one tells of the next."""

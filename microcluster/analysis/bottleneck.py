@@ -98,8 +98,10 @@ def by_cause(link: Link) -> dict[str, tuple[float, float]]:
 def answers(traffic: Traffic | None, link: Link) -> tuple[Answer, Answer]:
     """Say whether the network was the bottleneck, and how a step relates to it, and from which figures."""
     if link.nodes < 2:
-        alone = "all ranks share one machine."
-        return Answer(QUESTION, f"No: {alone}"), Answer(RELATION, f"It does not: {alone}")
+        return (
+            Answer(QUESTION, "No: all ranks share one machine."),
+            Answer(RELATION, "It does not: all ranks share one machine."),
+        )
     found = exposed(traffic, link)
     if found is None or not link.step_s:
         unknown = "Unknown: neither a step time nor the traffic of a step is known."

@@ -112,5 +112,4 @@ def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point]
     elif recorded:
         (first, began), (at, highest) = recorded[0], max(recorded, key=itemgetter(1))
         text += f"; it was {began:.2e} at step {first} and at most {highest:.2e}, at step {at}"
-    why = why or "why is the program's own matter: its schedule is in no section of the stack file."
-    return Answer(question, f"{text}. {why[0].upper()}{why[1:]}", figures)
+    return Answer(question, f"{text}. {why}", figures)

@@ -61,7 +61,7 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     if as_json:
         print_json(facts)
     else:
-        say(run_text.report(facts.get("rows", ())))
+        say("\n".join(f"  {name + ':':<17}{value}" for name, value in facts.get("rows", ())))
         for one in [one for one in facts["checkpoint_files"] if one["flaw"]][: run_text.MOST_STEPS]:
             say(f"  {'suspected:':<17}{one['step']}: {one['flaw']}")
         say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
@@ -207,16 +207,15 @@ def _data_answer(records: Records, data: DataPlan | None) -> Answer:
         return Answer(question, "Unknown: nothing has measured it; a run does when it has prepared its data.")
     counted = [(name, int(lines), int(size)) for lines, size, name in MEASURED.findall(rows) if name in data.files]
     parts = "; ".join(f"{name}: {lines:,} lines, {decimal(size)}" for name, lines, size in counted)
-    figures = {"megabytes": int(size), "files": counted}
-    return Answer(question, f"{int(size):,} MB in {data.folder}, by du -sm. {parts}.", figures)
+    text = f"{int(size):,} MB in {data.folder}, by du -sm. {parts}."
+    return Answer(question, text, {"megabytes": int(size), "files": counted})
 
 
 def _checkpoint_answers(records: Records, kinds: str | None) -> tuple[Answer, Answer]:
     """Say which files make a checkpoint, and how large one is."""
     question, how_large = "Which files make a checkpoint?", "How large is a checkpoint?"
     if kinds is None:
-        none = "None: the program writes no checkpoints."
-        return Answer(question, none), Answer(how_large, none)
+        return Answer(question, "None: the program writes no checkpoints."), Answer(how_large, "There is none.")
     events = [f"{path} ({decimal(size)})" for path, size in records.files if PurePath(path).name.startswith("events.")]
     if events:
         kinds += (

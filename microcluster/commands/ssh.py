@@ -33,5 +33,5 @@ def line_inside(cluster: ClusterFacts, line: str, *, terminal: bool) -> str:
     """Return the line that runs ``line`` in the training container of a machine, or a shell there where it is empty."""
     if not cluster.container:
         raise UserMistake(f"The job of stack {cluster.stack} runs in no container. Leave out --container.")
-    command = ("-c", line) if line else ()
-    return shlex.join(("docker", "exec", "-it" if terminal else "-i", cluster.container.name, "bash", *command))
+    inside = ("docker", "exec", "-it" if terminal else "-i", cluster.container.name, "bash")
+    return shlex.join((*inside, "-c", line) if line else inside)

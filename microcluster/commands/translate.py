@@ -99,8 +99,8 @@ def checkpoint_at(path: Path, plan: Plan) -> tuple[Path, dict[str, object]]:
         whats = dict.fromkeys(parts, NEWEST) | dict.fromkeys(texts, VOCABULARY)
         astray = [one for one in whats if not (folder / one).resolve().is_relative_to(folder.resolve())]
         if not astray:
-            sizes = {one: (folder / one).stat().st_size for one in whats}
-            files = [asdict(RemoteFile("", one, sizes[one], hash_of(folder / one), whats[one])) for one in whats]
+            facts = ((one, (folder / one).stat().st_size, hash_of(folder / one), what) for one, what in whats.items())
+            files = [asdict(RemoteFile("", *each)) for each in facts]
             return folder, {"run": files[0]["sha256"][:12], "files": files}
         why = f"{', '.join(astray)}: a link leads out of the folder"
     raise UserMistake(

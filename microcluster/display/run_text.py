@@ -1,6 +1,6 @@
 """A run in lines of text, for status, watch, logs and report; pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -140,11 +140,6 @@ def copy(outcome: Outcome) -> str | None:
 def remark(outcome: Outcome, stack: str) -> str | None:
     """Return what a person has to know before the machines go, with the next command."""
     return outcome.remark and f"{outcome.remark}. Fetch all that it has saved: fab fetch --everything --stack {stack}"
-
-
-def report(rows: Iterable[tuple[str, str]]) -> str:
-    """Return the rows of a report as lines."""
-    return "\n".join(f"  {name + ':':<17}{value}" for name, value in rows)
 
 
 def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:

@@ -126,6 +126,6 @@ def test_the_configuration_says_why_the_learning_rate_rises_and_falls() -> None:
 
 def test_a_rate_that_a_program_printed_has_its_highest_value() -> None:
     printed = [(1, 0.001), (50, 0.1), (90, 0.01)]
-    answer = run_questions.rate(run_plan.unknown_rate, 0, 0, printed).answer
+    answer = run_questions.rate(run_plan.unknown_rate, 0, 0, printed, run_plan.Plan.schedule).answer
     assert "1.00e-02 at step 90" in answer and "at most 1.00e-01, at step 50" in answer
     assert "the program's own matter" in answer

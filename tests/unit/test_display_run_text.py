@@ -13,7 +13,7 @@ from microcluster.planning.run_cost import Cost
 
 
 def report(*run) -> str:
-    return run_text.report(run_text.report_rows(*run))
+    return "\n".join(map(" ".join, run_text.report_rows(*run)))
 
 
 def test_the_facts_of_status_are_the_contract():
