@@ -59,7 +59,7 @@ FETCHES = {
     "questions": 2,
     "both": True,
 }
-BRINGS = {**FETCHES, "questions": 13}
+BRINGS = {**FETCHES, "questions": 13, "kinds": (*FETCHES["kinds"], *OF_RECORDS, *OF_RECORDS)}
 """The report follows what is fetched."""
 STEP = {"given": True, "kinds": (), "weight": 1}
 COMMANDS: tuple[Command, ...] = (
