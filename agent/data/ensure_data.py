@@ -5,11 +5,16 @@ import shutil
 from agent import kill_run
 from agent.data.progress import MARK
 from agent.machine import parallel, read_json
+from agent.records import event_summary
 from agent.supervise.health_rules import Failed, step_failed
 
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
 REMOVE_TIMEOUT_S = 60
+MEASURE, MEASURE_TIMEOUT_S = (
+    'cd "$0" && test -f SHA256SUMS && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-',
+    300,
+)
 TRIES = 2
 WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""
@@ -27,6 +32,16 @@ def ensure(run):
     if not is_whole(run):
         raise step_failed("preparing", "comparing the data that were made with their sums", LACKING, lines)
     shutil.rmtree(read_json(run.path("staging.json")).get("arrived", ""), ignore_errors=True)
+
+
+def measure(run):
+    """Record once how large the data are: what `du -sm` says of the folder, and `wc` of each file of the data set."""
+    if run.spec.data is None or any(one and one.get("event") == "data" for one in event_summary.read(run.folder)[1]):
+        return
+    run.doing = "measuring the data"
+    code, output = run.ask(["sh", "-c", MEASURE, run.spec.data], MEASURE_TIMEOUT_S)
+    if code == 0:
+        run.emit({"event": "data", "text": output})
 
 
 def is_whole(run):

@@ -1,10 +1,12 @@
 """The log of MXNet's Module.fit and Speedometer, each line behind the name of the worker that wrote it.
 
-A step is an epoch. Up to 1.3 a line has ``Batch [40]``, from 1.4 on ``Batch [20-40]`` (python/mxnet/callback.py of apache/mxnet). Speeds
+A step is an epoch; the batch that it has come to, and its figures so far, show that a long one moves. Up to 1.3 a line has ``Batch [40]``, from 1.4 on ``Batch [20-40]`` (python/mxnet/callback.py of apache/mxnet). Speeds
 are added up over all workers; accuracies are the first worker's, which says them of its own share of the data.
 """
 
-from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns
+import re
+
+from agent.readers.ranks import NUMBER, PATTERNS, RankReader, event_with, metric, number, patterns
 
 FIRST = ("worker 0", None)
 """The first worker, or a line that bears no name."""
@@ -28,9 +30,12 @@ class Reader(RankReader):
         epoch, at = int(match.group(1)), match.group(1, 2)
         events = [self.trained(epoch)] if self.step is None or self.step < epoch else []
         if at != self.at:
-            events += self.speed()
+            events += self.speed() + [{"event": "batch", "step": epoch, "value": int(match.group(2))}]
             self.at = at
         self.speeds.append(number(match.group(3)))  # Two workers may have no names.
+        if self.speaker in FIRST:  # Figures so far, which those of the epoch's end replace; a loss so far is a metric.
+            so_far = FIGURE.findall(match.group(4))
+            events += [metric(name.replace("-", "_"), epoch + 1, number(value)) for name, value in so_far]
         return events
 
     def speed(self):
@@ -59,7 +64,9 @@ class Reader(RankReader):
         return events + [{"event": "average_seconds_per_step", "value": seconds}]
 
 
-SPEED = patterns([(EPOCH + r"Batch \[(?:\d{1,18}-)?COUNT\]\s+Speed: NUMBER samples/sec", Reader.batch)])
+FIGURE = re.compile(r"\s([\w-]{1,40})=" + NUMBER)
+BATCH = r"Batch \[(?:\d{1,18}-)?COUNT\]\s+Speed: NUMBER samples/sec((?:\s+[\w-]{1,40}=NUMBER)*)"
+SPEED = patterns([(EPOCH + BATCH, Reader.batch)])
 OF_FIRST = patterns(
     [
         (EPOCH + r"(Train|Validation)-([\w-]+)=NUMBER", Reader.figure),

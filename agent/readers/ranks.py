@@ -145,6 +145,8 @@ PATTERNS = patterns(
         (r"MPI_ABORT was invoked on rank COUNT", RankReader.failed),
         (r"(?:Exit code: +|Errorcode: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
         (r"Remote daemon: \[\S+\] on node (\S+)", event_with("node-lost", "node", str)),
+        # Weights & Biases, where it is online; since 0.16 with the run's name.
+        (r"View run (?:.{1,128} )?at:? (https://[!-~]{1,300})", event_with("wandb", "text", str)),
         # Horovod up to 0.16.3, of ranks that keep the others waiting.
         (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
     ]

@@ -1,6 +1,6 @@
 """Run TensorBoard as long as somebody reads it.
 
-Arguments: the log folder, the port on the loopback. It says ``ready`` once the port answers, and ends with its standard
+Arguments: the log folder, the port on the loopback, and the words of another TensorBoard than that of this Python. It says ``ready`` once the port answers, and ends with its standard
 input: with the connection of the person who looks, however that ends.
 """
 
@@ -38,13 +38,14 @@ def end_with_input(child):
     child.kill()
 
 
-def main(logdir, port):
+def main(logdir, port, *program):
     if answers(int(port)):
         print(
             "port " + port + " of the launcher is in use: another `fab tensorboard`, or a TensorBoard started by hand"
         )
         return 1
-    words = [sys.executable, "-m", "tensorboard.main", "--logdir", logdir, "--host", LOOPBACK, "--port", port]
+    words = list(program) or [sys.executable, "-m", "tensorboard.main"]
+    words += ["--logdir", logdir, "--host", LOOPBACK, "--port", port]
     child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno())
     threading.Thread(target=end_with_input, args=(child,), daemon=True).start()
     try:

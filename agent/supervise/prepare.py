@@ -41,6 +41,7 @@ def prepare(run):
     if run.spec.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
+    ensure_data.measure(run)
     copy_state(run, {}, rewritten.OVER)  # Without a copy the program's own files have to do.
     if not run.spec.shared:
         resume.bring_back(run)

@@ -8,7 +8,8 @@ from agent.step_time_model import TCP_SHARE
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.samples import MEGABIT_BYTES, Traffic
 
-QUESTION = "Was the network the bottleneck, and how does a step relate to it?"
+QUESTION = "Was the network the bottleneck?"
+RELATION = "How does a step relate to the network between the nodes?"
 MEASURED, DERIVED, EXPECTED = "measured", "derived", "expected"
 BOTTLENECK_SHARE, SLIGHT_SHARE = 0.3, 0.1
 """Shares of a step that wait for the network: from the first on it is the bottleneck, below the second it does not matter."""
@@ -49,12 +50,14 @@ class Exposed:
     """Seconds of a step that wait for the network, at least and at most, and how they were derived.
 
     Attributes:
+        on_link: seconds that the bytes of a step take on the link.
         rest: seconds that neither computing nor the network explains.
     """
 
     least: float
     most: float
     how: str
+    on_link: float
     rest: float = 0.0
 
 
@@ -68,12 +71,12 @@ def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
         over = [link.step_s - link.compute_s * (1 + band) for band in (COMPUTE_BAND, 0, -COMPUTE_BAND)]
         least, likely, most = (min(max(seconds, 0.0), on_link) for seconds in over)
         how = f"the measured step less the {link.compute_s:.2f} s (+-{COMPUTE_BAND:.0%}) that its GPUs should compute"
-        return Exposed(least, most, how, rest=max(over[1], 0.0) - likely)
+        return Exposed(least, most, how, on_link, rest=max(over[1], 0.0) - likely)
     # T = t/3 + max(2t/3, V/B) when everything hides that can, solved for T - t; V/B when nothing does.
     hidden_best = max((on_link - BACKWARD_SHARE * link.step_s) / (1 - BACKWARD_SHARE), 0.0)
     most = min(on_link, link.step_s)
     how = f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as possible or not at all"
-    return Exposed(min(hidden_best, most), most, how)
+    return Exposed(min(hidden_best, most), most, how, on_link)
 
 
 def by_cause(link: Link) -> dict[str, tuple[float, float]]:
@@ -92,13 +95,17 @@ def by_cause(link: Link) -> dict[str, tuple[float, float]]:
     return causes | {INPUT: (0.0, rest)}
 
 
-def answer(traffic: Traffic | None, link: Link) -> Answer:
-    """Say whether the network was the bottleneck, and from which figures."""
+def answers(traffic: Traffic | None, link: Link) -> tuple[Answer, Answer]:
+    """Say whether the network was the bottleneck, and how a step relates to it, and from which figures."""
     if link.nodes < 2:
-        return Answer(QUESTION, "No: all ranks share one machine.")
+        return (
+            Answer(QUESTION, "No: all ranks share one machine."),
+            Answer(RELATION, "It does not: all ranks share one machine."),
+        )
     found = exposed(traffic, link)
     if found is None or not link.step_s:
-        return Answer(QUESTION, "Unknown: neither a step time nor the traffic of a step is known.")
+        unknown = "Unknown: neither a step time nor the traffic of a step is known."
+        return Answer(QUESTION, unknown), Answer(RELATION, unknown)
     least, most = found.least / link.step_s, found.most / link.step_s
     verdict = "In part" if least > 0 else "At most in part"
     if least > BOTTLENECK_SHARE:
@@ -108,14 +115,15 @@ def answer(traffic: Traffic | None, link: Link) -> Answer:
     known = figures(traffic, link)
     text = (
         f"{verdict}: {_seconds((found.least, found.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) are exposed "
-        f"communication (derived: {found.how}). {_moved(known)}"
+        f"communication (derived: {found.how})."
     )
     if found.rest > SLIGHT_SHARE * link.step_s:
         text += (
             f" Another {found.rest:.2f} s are neither this computing nor what the network needs: slower GPUs, waiting for data, "
             "or a network that has become slower since the preflight."
         )
-    return Answer(QUESTION, text, known)
+    takes = f"On the link alone these bytes take {found.on_link:.2f} s; a step takes {link.step_s:.2f} s."
+    return Answer(QUESTION, text, known), Answer(RELATION, f"{_moved(known)} {takes}")
 
 
 def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:

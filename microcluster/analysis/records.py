@@ -24,8 +24,10 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "average_objects_per_second": ("value",),
     "average_seconds_per_step": ("value",),
     "checkpoint": ("step",),
+    "batch": ("step", "value"),
     "cleared": ("cause",),
     "copied": ("step", "to", "best", "lag_s"),
+    "data": ("text",),
     "end": ("t",),
     "metric": ("name", "step", "value"),
     "parameters": ("value",),
@@ -40,6 +42,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "train": ("step",),
     "trainer": ("value",),
     "validation": ("loss",),
+    "wandb": ("text",),
 }
 """The keys that readers of each event need."""
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from core.plain_text import count, duration
 from microcluster.analysis.records import Curves, Event, Point, attempts, named
+from microcluster.analysis.samples import MOST_NODES
 
 Policy = Callable[[int], float | None]
 """The planned learning rate by step, from 1; None where only the program knows it."""
@@ -17,6 +18,8 @@ RATE_POINTS = 200
 """Points of a learning rate drawn by its formula."""
 OVERFIT_SHARE = 0.02
 """A validation loss this share above its lowest value means overfitting."""
+FULL_PERCENT = 90
+"""A machine whose GPUs are used less on average is not fully used."""
 
 
 @dataclass(frozen=True)
@@ -76,33 +79,37 @@ def overfitted(found: Curves) -> Answer:
 
 
 def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
-    """Average the supervisor's samples."""
-    question = "Were the GPUs fully used?"
-    values = [percent for event in named(events, "sample") for percent in event.get("gpus") or []]
-    if not values:
+    """Average the supervisor's samples of each machine."""
+    question, sampled = "Were the GPUs fully used?", {}
+    for event in named(events, "sample"):
+        sampled.setdefault(event["node"], []).extend(event.get("gpus") or [])
+    used = {node: round(sum(values) / len(values), 1) for node, values in sampled.items() if values}
+    if not used:
         return Answer(question, "Unknown: nothing sampled them.")
-    mean = sum(values) / len(values)
-    figures: dict[str, Any] = {"mean_percent": round(mean, 1)}
-    average = f"{mean:.0f} % on average over {count(len(values), 'sample')}"
+    values = [value for each in sampled.values() for value in each]
+    figures = {"mean_percent": round(sum(values) / len(values), 1), "by_machine": used}
+    told = ", ".join(f"{node} {used[node]:.0f} %" for node in sorted(used, key=used.__getitem__)[:MOST_NODES])
+    average = f"{told} on average over {count(len(values), 'sample')} of {count(len(used), 'machine')}"
     if emulated:
-        text = f"Unknown: these GPUs are emulated by processors. Their figure is {average}."
+        text = f"Unknown: these GPUs are emulated by processors. Their figures are {average}."
         return Answer(question, text, figures | {"emulated": True})
-    caveat = "waiting for the network counts as use, see the exposed communication"
-    return Answer(question, f"{average}; {caveat}.", figures)
+    verdict = "Yes" if min(used.values()) >= FULL_PERCENT else "No"
+    return Answer(question, f"{verdict}: {average}. Waiting for the network counts as use, see question 5.", figures)
 
 
-def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point] = ()) -> Answer:
-    """Return the learning rate now, as recorded or by the formula, and at its peak."""
-    question, peak = "What is the learning rate?", policy(warmup_steps)
+def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point] = (), why: str = "") -> Answer:
+    """Return the learning rate now, as recorded or by the formula, its peak, and ``why`` it moves so by the configuration."""
+    question, peak = "How does the learning rate move, and why?", policy(warmup_steps)
     step, now = recorded[-1] if recorded else (step, policy(step))
     figures = {"now": now, "at_step": step}
     if now is None:
         return Answer(question, "Unknown: the program does not report it.", figures)
-    text = f"{now:.2e} at step {step}"
-    if peak is not None:
-        text += f" ({'recorded by the trainer' if recorded else 'derived from the formula'})"
+    text = f"{now:.2e} at step {step} ({'recorded by the trainer' if recorded else 'derived from the formula'})"
     if peak is not None and warmup_steps:
         figures |= {"peak": peak, "warmup_steps": warmup_steps}
         rises, falls = ("rises", "then falls") if step < warmup_steps else ("rose", "falls")
         text += f"; it {rises} to {peak:.2e} over {warmup_steps} steps of warm-up and {falls} with the root of the step"
-    return Answer(question, f"{text}.", figures)
+    elif recorded:
+        (first, began), (at, highest) = recorded[0], max(recorded, key=itemgetter(1))
+        text += f"; it was {began:.2e} at step {first} and at most {highest:.2e}, at step {at}"
+    return Answer(question, f"{text}. {why}", figures)

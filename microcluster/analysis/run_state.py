@@ -3,6 +3,7 @@
 Of a program of the user's own the exit code says whether it finished; of one that we know, neither that nor "Finished training" does.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -27,6 +28,8 @@ SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 
 
+WANDB_URL = re.compile(r"https://[\w.-]{1,200}(:\d{1,5})?(/[\w.~%/?=&+-]{0,300})?", re.ASCII)
+"""What a log gives as the page of a run, held to the plain characters of an address."""
 LONGEST_TEXT = 4000
 Text = Annotated[str, BeforeValidator(lambda value: value[:LONGEST_TEXT] if isinstance(value, str) else value)]
 """What a machine says, cut where nobody reads on."""
@@ -53,6 +56,8 @@ class Outcome:
         metrics: the latest value of each figure of the program itself.
         malformed: lines of its events that could not be read.
         unit: what a step is: an update, or an epoch.
+        batch: how far it is in the step under way, where that is an epoch and its log says so.
+        wandb_url: the run's page at Weights & Biases, where the program has named one.
         ended_at: when its program ended last, in seconds since 1970.
         saves: whether the program writes checkpoints; else a run that ends early starts over.
         word: tells this training from others of the same configuration.
@@ -72,6 +77,8 @@ class Outcome:
     step: int | None = None
     max_steps: int | None = None
     unit: str = "step"
+    batch: int | None = None
+    wandb_url: Text | None = None
     saves: bool = True
     word: Text | None = None
     ended_at: float | None = None
@@ -129,6 +136,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     link = _link(job, events, seen["preflight"], _seconds_per_step(attempt), expected["seconds"])
     settled = bool(link.step_s) and _steps_of(attempt) >= SETTLED_STEPS
     more = _activity(seen)
+    batch, page = latest(attempt, "batch"), str(latest(events, "wandb").get("text"))
     suspected = latest(since(events, "preparing"), "suspected")
     if suspected:
         more["remark"] = f"the newest checkpoint, of {job.unit} {suspected['step']}, is suspected: {suspected['text']}"
@@ -150,6 +158,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         step=step,
         max_steps=job.max_steps,
         unit=job.unit,
+        batch=batch["value"] if batch and batch["step"] == step else None,
+        wandb_url=page if WANDB_URL.fullmatch(page) else None,
         saves=saves,
         word=job.word,
         ended_at=latest(events, "end").get("t"),

@@ -9,6 +9,8 @@ from microcluster.analysis.records import Event, Point, attempts, named
 
 COUNTERS = {"in": "rx_bytes", "out": "tx_bytes"}
 MEGABIT_BYTES = 125_000.0
+MOST_NODES = 16
+"""Machines that are told apart in one chart or sentence."""
 
 
 class Attempt:
@@ -36,31 +38,15 @@ class Attempt:
 
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
-    """Return percent by step: the mean of all GPUs, and with several nodes that of the least used one."""
-    mean, least = [], []
-    nodes = set()
+    """Return percent by step for each machine, the mean of its GPUs; of very many those that are used least."""
+    found: dict[str, list[Point]] = {}
     for attempt in map(Attempt, attempts(events)):
-        for one in _rounds(attempt.samples):
-            nodes |= {event["node"] for event in one}
-            used = [sum(event["gpus"]) / len(event["gpus"]) for event in one]
-            at = round(attempt.step_at(one[-1]["t"]))
-            mean.append((at, round(sum(used) / len(used), 1)))
-            least.append((at, round(min(used), 1)))
-    return {"mean of all GPUs": mean} | ({"node that is used least": least} if len(nodes) > 1 else {})
-
-
-def _rounds(samples: Sequence[Event]) -> Iterator[list[Event]]:
-    """Group samples by round: one of each node."""
-    current: dict[str, Event] = {}
-    for sample in samples:
-        if not sample.get("gpus"):
-            continue
-        if sample["node"] in current:
-            yield list(current.values())
-            current = {}
-        current[sample["node"]] = sample
-    if current:
-        yield list(current.values())
+        for one in attempt.samples:
+            if one.get("gpus"):
+                point = round(attempt.step_at(one["t"])), round(sum(one["gpus"]) / len(one["gpus"]), 1)
+                found.setdefault(one["node"], []).append(point)
+    least = sorted(found, key=lambda node: sum(percent for _, percent in found[node]) / len(found[node]))[:MOST_NODES]
+    return {node: points for node, points in found.items() if node in least}
 
 
 @dataclass(frozen=True)

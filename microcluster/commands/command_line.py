@@ -66,6 +66,8 @@ HELP = {
     "node": "name of the machine, for example gpu-0",
     "lines": "number of last lines to print",
     "port": "port on this computer",
+    "container": "in the training container instead of on the machine",
+    "checkpoint": "folder or file of a checkpoint on this computer, such as a published one",
     "file": "text file on this computer, one sentence a line",
     "reference": "text file with correct translations, to compute a score",
     "model": "folder of a fetched run; default: the stack's own run",

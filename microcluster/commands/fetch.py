@@ -16,7 +16,17 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from agent.records.inventory import BEST, CHECKPOINT, NEWEST, SUSPECTED
 from core.files import write_whole
 from core.plain_text import count, note, printable, say
-from microcluster.commands.command_line import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
+from microcluster.commands.command_line import (
+    FAILED,
+    STACK,
+    UserMistake,
+    command,
+    is_part,
+    print_json,
+    sentence,
+    suggest,
+)
+from microcluster.commands.report import write_report
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -46,6 +56,12 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
     brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
+    try:  # `fab report` has it when the machines are gone.
+        write_report(stack, cluster, hosts[0])
+    except Exception as error:  # noqa: BLE001 - what was fetched is here all the same, and a guard may cancel
+        note(
+            f"The report was not written: {sentence(str(error))} While the machines are there: fab report --stack {stack}"
+        )
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
     else:

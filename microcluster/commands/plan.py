@@ -107,7 +107,8 @@ def measured_run(report: Mapping[str, Any]) -> MeasuredRun | None:
     if not report["seconds_per_step"]:
         return None
     nodes, ranks = len(report["nodes"]), report["world_size"]
-    figures = {answer["question"]: answer["figures"] for answer in report["answers"]}.get(bottleneck.QUESTION, {})
+    each = (answer["figures"] for answer in report["answers"])  # Earlier versions put the question in other words.
+    figures = next((one for one in each if bottleneck.MEASURED in one), {})
     measured, expected = figures.get(bottleneck.MEASURED, {}), figures.get(bottleneck.EXPECTED, {})
     moved = measured.get("bytes_per_step") or expected.get("bytes_per_step")
     return MeasuredRun(

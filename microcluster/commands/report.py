@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from rich.filesize import decimal
@@ -13,9 +14,9 @@ from rich.filesize import decimal
 from core.files import write_whole
 from core.plain_text import note, say
 from microcluster.analysis import bottleneck, run_questions, samples
-from microcluster.analysis.records import Curves, curves, rewound
+from microcluster.analysis.records import Curves, curves, latest, rewound
 from microcluster.analysis.run_questions import Answer
-from microcluster.analysis.run_state import Outcome
+from microcluster.analysis.run_state import LONGEST_TEXT, Outcome
 from microcluster.commands.account_charges import account_of, cost_of
 from microcluster.commands.command_line import (
     FAILED,
@@ -27,31 +28,56 @@ from microcluster.commands.command_line import (
     sentence,
     suggest,
 )
-from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.display import run_text
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_plan import Plan
+from microcluster.jobs.run_plan import DataPlan, Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.run_cost import CENT
 from microcluster.remote import job as remote_job
 from microcluster.remote import report_records
+from microcluster.remote.host import Host
 from microcluster.remote.report_records import Records
 from microcluster.setup.environment import fetched_folder
 from providers.rental.errors import ProviderError
 from providers.rental.receipt import Charge
 
 PAGE, FACTS = "report.html", "report.json"
+MEASURED = re.compile(r"^ *(\d{1,15}) +(\d{1,15}) (.{1,300})$", re.MULTILINE)
+"""A row of `wc -lc`: lines, bytes, name."""
 
 
 @command
 def report(stack: str = STACK, as_json: bool = False) -> int:
-    """Report machines, results and cost of the run, also as a page; exit code 1 unless the run is finished."""
+    """Report machines, results and cost of the run, also as a page, of what was fetched where nothing is rented; exit code 1 unless finished."""
+    cluster = find_cluster(stack)
+    if cluster:
+        folder, facts = write_report(stack, cluster, launcher_of(cluster))
+    else:
+        folder, facts = _fetched_report(stack)
+        note(f"nothing of stack {stack} is rented; read from its machines at {facts.get('read', 'an unknown time')}")
+    if as_json:
+        print_json(facts)
+    else:
+        say("\n".join(f"  {name + ':':<17}{value}" for name, value in facts.get("rows", ())))
+        for one in [one for one in facts["checkpoint_files"] if one["flaw"]][: run_text.MOST_STEPS]:
+            say(f"  {'suspected:':<17}{one['step']}: {one['flaw']}")
+        say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
+        for number, one in enumerate(() if is_part() else facts["answers"], start=1):
+            say(f"{number:>3}. {one['question']} {one['answer']}")
+        if facts["reason"] and not is_part():  # `make up` has printed it.
+            say("\n".join(facts.get("trouble", ())))
+        elif cluster and facts["state"] != "finished":
+            suggest(f"`fab watch --stack {stack}` follows the run, which is {facts['state']}.")
+    return 0 if facts["state"] == "finished" else FAILED
+
+
+def write_report(stack: str, cluster: ClusterFacts, launcher: Host) -> tuple[Path, dict[str, Any]]:
+    """Write the report of the run into the folder of what is fetched of it; return that, and what the report says."""
     from microcluster.display.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every command's start
 
-    cluster = cluster_of(stack)
-    launcher = launcher_of(cluster)
     outcome = remote_job.observe(launcher, cluster)
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
@@ -62,6 +88,9 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     facts = {
         **asdict(outcome),
         **status_facts(stack, cluster, outcome, cost),
+        "read": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "rows": run_text.report_rows(cluster, outcome, cost),
+        "trouble": run_text.trouble(outcome, stack) if outcome.reason else [],
         "flavor": cluster.flavor,
         "gpu": cluster.gpu,
         "model": getattr(cluster.job, "model", None),
@@ -78,7 +107,6 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
         "emulated": cost.emulated,
         "checkpoint_files": [asdict(one) for one in records.checkpoints],
         "files": dict(records.files),
-        "data": [asdict(file) for file in records.data],
         "bill": bill,
         "malformed": records.malformed,
     }
@@ -88,18 +116,20 @@ def report(stack: str = STACK, as_json: bool = False) -> int:
     write_whole(folder / PAGE, page(cluster, outcome, records, found, answers, cost, bill))
     if records.malformed:
         note(run_text.left_out(records.malformed))
-    if as_json:
-        print_json(facts)
-    else:
-        say(run_text.report(cluster, outcome, cost))
-        for one in [one for one in records.checkpoints if one.flaw][: run_text.MOST_STEPS]:
-            say(f"  {'suspected:':<17}{one.step}: {one.flaw}")
-        say(f"  {'page:':<17}{os.path.relpath(folder / PAGE)}")
-        if outcome.reason and not is_part():  # `make up` has printed it.
-            say("\n".join(run_text.trouble(outcome, stack)))
-        elif outcome.state != "finished":
-            suggest(f"`fab watch --stack {stack}` follows the run, which is {outcome.state}.")
-    return 0 if outcome.state == "finished" else FAILED
+    return folder, facts
+
+
+def _fetched_report(stack: str) -> tuple[Path, Mapping[str, Any]]:
+    """Return the newest report of a stack on this computer."""
+    folder = fetched_folder(stack, None, None).parent
+    reports = reports_in(folder.parent, folder.name)
+    if not reports:
+        raise UserMistake(
+            f"Stack {stack} is not up, and {folder} has no report of it, which `fab fetch` and `fab report` write while the machines are "
+            f"there. Bring the stack up: make up STACK={stack}"
+        )
+    path = max(reports, key=lambda path: path.stat().st_mtime)
+    return path.parent, reports[path]
 
 
 def reports_in(artifacts: Path, stack: str = "*") -> dict[Path, Mapping[str, Any]]:
@@ -123,8 +153,10 @@ def reports_in(artifacts: Path, stack: str = "*") -> dict[Path, Mapping[str, Any
 def answers_of(
     plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
-    """Answer the questions of every report."""
-    network = bottleneck.answer(samples.traffic(records.events), outcome.link)
+    """Answer the eleven questions of every report, in their order."""
+    printed = found.metrics.get("learning_rate") or found.metrics.get("lr") or ()  # By a program of one's own.
+    rates = rewound(records.learning_rate) or printed
+    network, relation = bottleneck.answers(samples.traffic(records.events), outcome.link)
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
     return [
@@ -133,10 +165,11 @@ def answers_of(
         run_questions.overfitted(found),
         run_questions.gpus_used(records.events, emulated=emulated),
         network,
-        run_questions.rate(plan.learning_rate, plan.warmup_steps, outcome.step or 0, records.learning_rate),
-        _data_answer(records),
-        _checkpoint_answer(records, plan.checkpoint_files if outcome.saves else None),
+        run_questions.rate(plan.learning_rate, plan.warmup_steps, outcome.step or 0, rates, plan.schedule),
+        _data_answer(records, plan.data),
+        *_checkpoint_answers(records, plan.checkpoint_files if outcome.saves else None),
         _pace_answer(outcome),
+        relation,
     ]
 
 
@@ -165,20 +198,36 @@ def _utc(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def _data_answer(records: Records) -> Answer:
-    parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
-    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: there is none yet.")
+def _data_answer(records: Records, data: DataPlan | None) -> Answer:
+    question, text = "How large is the training set, in MB and lines?", latest(records.events, "data").get("text", "")
+    if data is None:
+        return Answer(question, "Unknown: the program brings its own data.")
+    size, _, rows = text[:LONGEST_TEXT].partition("\t")
+    if not size.isdecimal():
+        return Answer(question, "Unknown: nothing has measured it; a run does when it has prepared its data.")
+    counted = [(name, int(lines), int(size)) for lines, size, name in MEASURED.findall(rows) if name in data.files]
+    parts = "; ".join(f"{name}: {lines:,} lines, {decimal(size)}" for name, lines, size in counted)
+    text = f"{int(size):,} MB in {data.folder}, by du -sm. {parts}."
+    return Answer(question, text, {"megabytes": int(size), "files": counted})
 
 
-def _checkpoint_answer(records: Records, kinds: str | None) -> Answer:
-    question = "Which files make a checkpoint, and how large is one?"
+def _checkpoint_answers(records: Records, kinds: str | None) -> tuple[Answer, Answer]:
+    """Say which files make a checkpoint, and how large one is."""
+    question, how_large = "Which files make a checkpoint?", "How large is a checkpoint?"
     if kinds is None:
-        return Answer(question, "None: the program writes no checkpoints.")
+        return Answer(question, "None: the program writes no checkpoints."), Answer(how_large, "There is none.")
+    events = [f"{path} ({decimal(size)})" for path, size in records.files if PurePath(path).name.startswith("events.")]
+    if events:
+        kinds += (
+            f". Not needed to restore: the events file{'s' * (len(events) > 1)} for TensorBoard, {', '.join(events)}"
+        )
     newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
     if newest is None:
-        return Answer(question, f"{kinds}. There is no whole one yet.")
+        return Answer(question, f"{kinds}."), Answer(how_large, "Unknown: there is no whole one yet.")
     parts = " + ".join(f"{kind} {decimal(size)}" for kind, size in newest.sizes.items())
-    return Answer(question, f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}.")
+    return Answer(question, f"{kinds}."), Answer(
+        how_large, f"{parts} = {decimal(newest.size)}, that of step {newest.step}.", {"bytes": newest.sizes}
+    )
 
 
 def _pace_answer(outcome: Outcome) -> Answer:

@@ -16,8 +16,8 @@ from microcluster.planning.run_cost import Cost
 from microcluster.remote import job
 
 OF_THE_RUN = (
-    *("state", "step", "max_steps", "train_loss", "validation_loss", "seconds_per_step", "predicted_s"),
-    *("predicted_source", "causes", "eta_s", "phase", "reason", "cause", "alarms", "idle_s", "armed"),
+    *("state", "step", "batch", "max_steps", "train_loss", "validation_loss", "seconds_per_step", "predicted_s"),
+    *("predicted_source", "causes", "eta_s", "phase", "reason", "cause", "alarms", "idle_s", "armed", "wandb_url"),
 )
 OF_A_NODE = ("name", "guest_id", "public_address", "private_address")
 
@@ -88,6 +88,7 @@ def status_text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     more = [run_text.outlook(outcome, cost), *(f"put aside: {one}" for one in outcome.put_aside)]
     more.append(f"note: {run_text.remark(outcome, cluster.stack)}" if outcome.remark else None)
     more.append(f"trained by {outcome.trainer}" if outcome.trainer else None)
+    more.append(f"{run_text.WANDB}: {outcome.wandb_url}" if outcome.wandb_url else None)
     more.append(run_text.copy(outcome))
     more.append(run_text.left_out(outcome.malformed) if outcome.malformed else None)
     more += [f"{host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]

@@ -1,19 +1,22 @@
 """`fab tensorboard`: TensorBoard on the launcher, behind an ssh tunnel; it ends with the tunnel."""
 
+import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import agent
 from core.plain_text import note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import cluster_of
+from microcluster.commands.stack_outputs import find_cluster
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
+from microcluster.setup.environment import fetched_folder
 
 PORT = 6006
 LOOPBACK = "127.0.0.1"
@@ -26,19 +29,23 @@ USUAL = "usually 10 to 20 s"
 
 @command
 def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
-    """Show the run's curves in a browser on this computer; Ctrl-C ends TensorBoard and the tunnel."""
+    """Show the run's curves in a browser on this computer, of what was fetched where nothing is rented; Ctrl-C ends TensorBoard and the tunnel."""
     local = free_port(port)
-    cluster = cluster_of(stack)
-    hosts = open_hosts(cluster)
-    hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
-    note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
-    argv = tunnel_argv(hosts[0], hosts, cluster, local)
+    cluster = find_cluster(stack)
+    if cluster is None:
+        argv, where, over = fetched_argv(stack, local), "this computer", "TensorBoard has ended."
+    else:
+        hosts = open_hosts(cluster)
+        hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
+        argv, where = tunnel_argv(hosts[0], hosts, cluster, local), hosts[0].facts.name
+        over = "TensorBoard and its tunnel have ended; the job keeps running."
+    note(f"starting TensorBoard on {where}, {USUAL} ...")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, **pipes, text=True, errors="replace") as tunnel:
         try:
             return _serve(tunnel, f"http://{LOOPBACK}:{local}/", stack)
         except KeyboardInterrupt:
-            say("\nTensorBoard and its tunnel have ended; the job keeps running.")
+            say(f"\n{over}")
             return 0
         finally:
             _end(tunnel)
@@ -55,6 +62,24 @@ def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_
     forward = f"{LOOPBACK}:{local_port}:{LOOPBACK}:{PORT}"
     options = ("-T", "-o", "ExitOnForwardFailure=yes", "-L", forward)
     return ssh_argv(launcher, hosts, inside, options)
+
+
+def fetched_argv(stack: str, port: int) -> tuple[str, ...]:
+    """Return the argv of a TensorBoard of this computer that reads what was fetched last of a stack."""
+    logs = sorted(fetched_folder(stack, None, None).parent.glob("*/logdir"), key=lambda path: path.stat().st_mtime)
+    if not logs:
+        raise UserMistake(
+            f"Stack {stack} is not up, and no curves of it were fetched. Bring it up: make up STACK={stack}; then: fab tensorboard "
+            f"--stack {stack}"
+        )
+    program = shutil.which("tensorboard")
+    if program is None:
+        raise CommandFailed(
+            f"showing {logs[-1]}, which was fetched of stack {stack}: nothing of the stack is rented, and this computer has no TensorBoard. "
+            f"Install one (pipx install tensorboard), then: fab tensorboard --stack {stack}. Without it: fab report --stack {stack}"
+        )
+    note(f"nothing of stack {stack} is rented; showing {logs[-1]}, which was fetched")
+    return sys.executable, str(SERVER), str(logs[-1]), str(port), program
 
 
 def free_port(wanted: str) -> int:
@@ -88,9 +113,7 @@ def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
         raise CommandFailed(
             f"starting TensorBoard for stack {stack}: {printable(reason)}. Try again: fab tensorboard --stack {stack}"
         )
-    note(
-        f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
-    )
+    note(f"TensorBoard has ended, or the connection to the launcher was lost. Again: fab tensorboard --stack {stack}")
     return FAILED
 
 

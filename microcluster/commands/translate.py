@@ -1,7 +1,10 @@
 """`fab translate`: translate a text with the run's model, and score the result."""
 
+from dataclasses import asdict
 from pathlib import Path
 
+from agent.machine import hash_of
+from agent.records.inventory import NEWEST, VOCABULARY
 from core.plain_text import count, note, one_line, say
 from microcluster.commands.command_line import STACK, UserMistake, command, print_json
 from microcluster.commands.fetch import MANIFEST, manifest_in
@@ -11,18 +14,20 @@ from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host
-from microcluster.remote.inventory import inventory
-from microcluster.remote.translation import Model, model_of, place_fetched
+from microcluster.remote.inventory import RemoteFile, inventory
+from microcluster.remote.translation import MODELS, Model, model_of, place_fetched
 from microcluster.remote.translation import translate as translate_lines
 
 MOST_LINES = 100_000
+QUOTES = '"\\'
+"""Characters that end a name in the file by which the framework finds a checkpoint."""
 
 
 @command
 def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
-    file: str, stack: str = STACK, reference: str = "", model: str = "", as_json: bool = False
+    file: str, stack: str = STACK, reference: str = "", model: str = "", checkpoint: str = "", as_json: bool = False
 ) -> int:
-    """Translate the sentences of FILE with the run's best model; --reference scores them."""
+    """Translate the sentences of FILE with the run's best model, or with another --checkpoint; --reference scores them."""
     sentences = lines_of(file)
     right = lines_of(reference) if reference else []
     if right and len(right) != len(sentences):
@@ -34,9 +39,12 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     translator = plan.translator
     if translator is None:
         raise UserMistake(f"The job of stack {stack} trains a model that does not translate.")
+    if model and checkpoint:
+        raise UserMistake("--model and --checkpoint name two models. Give one of them.")
+    given = checkpoint_at(Path(checkpoint), plan) if checkpoint else None
     launcher = launcher_of(cluster)
     _refuse_busy(launcher, cluster)
-    chosen = model_for(launcher, cluster, model, plan)
+    chosen = model_for(launcher, cluster, model, plan, given)
     note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
     lines, cut = translate_lines(launcher, cluster, chosen, sentences, translator)
     if cut:
@@ -68,6 +76,38 @@ def lines_of(path: str) -> list[str]:
     return lines
 
 
+def checkpoint_at(path: Path, plan: Plan) -> tuple[Path, dict[str, object]]:
+    """Return the folder of a checkpoint of this computer and its manifest, as of a fetched run; a vocabulary in `data` beside it belongs to it.
+
+    Args:
+        path: a folder with one checkpoint, a file of one, or its name without an ending.
+    """
+    folder, translator = path if path.is_dir() else path.parent, plan.translator
+    indexes = (one.name for one in folder.glob(f"*{translator.CHECKPOINT}") if one.is_file())
+    there = sorted(one.removesuffix(translator.CHECKPOINT) for one in indexes)
+    names = [name for name in there if path.is_dir() or f"{path.name}.".startswith(f"{name}.")]
+    texts = [one for one in (translator.PIECES, translator.VOCABULARY) if (folder / one).is_file()]
+    if len(names) != 1:
+        why = f"of checkpoints it has {', '.join(names[:4]) or 'none'}, and one is wanted"
+    elif not names[0].isprintable() or set(names[0]) & set(QUOTES):
+        why = "no framework reads the characters of its name"
+    elif not (why := translator.FORMAT.flaw(f"{folder}/{names[0]}")):
+        parts = [
+            f"{names[0]}{translator.CHECKPOINT}",
+            *(Path(one).name for one in translator.FORMAT.data_sizes(f"{folder}/{names[0]}")),
+        ]
+        whats = dict.fromkeys(parts, NEWEST) | dict.fromkeys(texts, VOCABULARY)
+        astray = [one for one in whats if not (folder / one).resolve().is_relative_to(folder.resolve())]
+        if not astray:
+            facts = ((one, (folder / one).stat().st_size, hash_of(folder / one), what) for one, what in whats.items())
+            files = [asdict(RemoteFile("", *each)) for each in facts]
+            return folder, {"run": files[0]["sha256"][:12], "files": files}
+        why = f"{', '.join(astray)}: a link leads out of the folder"
+    raise UserMistake(
+        f"--checkpoint {path}: {why}. Name a whole checkpoint of this computer, by its folder or by one of its files."
+    )
+
+
 def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
     if remote_job.observe(launcher, cluster).state in remote_job.ALIVE:
         raise UserMistake(
@@ -76,19 +116,26 @@ def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
         )
 
 
-def model_for(launcher: Host, cluster: ClusterFacts, fetched: str, plan: Plan) -> Model:
-    """Return the model of a fetched run, copied to the launcher, or where none is named that of the stack's own run."""
-    if fetched:
-        manifest = manifest_in(Path(fetched))
-        if not manifest:
-            raise UserMistake(
-                f"{fetched} is no fetched run. Name a folder that `fab fetch` made, for example artifacts/local/<run>."
-            )
-        note(f"copying the model in {fetched} to {launcher.facts.name} ...")
+def model_for(
+    launcher: Host,
+    cluster: ClusterFacts,
+    fetched: str,
+    plan: Plan,
+    given: tuple[Path, dict[str, object]] | None = None,
+) -> Model:
+    """Return the model of a fetched run, or a ``given`` checkpoint, copied to the launcher; where none is named that of the stack's own run."""
+    own = None if fetched else inventory([launcher], cluster)
+    files = own.files if own else ()
+    folder, manifest = given or (Path(fetched), manifest_in(Path(fetched)) if fetched else {})
+    if fetched and not manifest:
+        raise UserMistake(
+            f"{fetched} is no fetched run. Name a folder that `fab fetch` made, for example artifacts/local/<run>."
+        )
+    if manifest:
+        note(f"copying the model in {folder} to {launcher.facts.name} ...")
         try:
-            files = place_fetched(launcher, Path(fetched), manifest, cluster.mount_point, plan.config_file)
+            placed = place_fetched(launcher, folder, manifest, cluster.mount_point, plan.config_file)
         except (LookupError, TypeError, ValueError) as odd:
             raise UserMistake(f"{fetched}/{MANIFEST} is not what `fab fetch` writes. Fetch the run again.") from odd
-        return model_of(files, plan)
-    found = inventory([launcher], cluster)
-    return model_of(found.files if found else (), plan)
+        files = [*(file for file in files if file.what not in MODELS), *placed]
+    return model_of(files, plan)

@@ -19,6 +19,7 @@ MOST_STEPS = 12
 """More checkpoints than these are counted, not listed."""
 MUCH_SLOWER = 0.3
 """From this share on a pace is a warning, as it is an alarm on the machines."""
+WANDB = "W&B run"
 RANK = r"rank \1: "
 """In place of the tag that mpirun puts before each line of a rank."""
 NOBODY_PAYS = " (emulated, nobody pays)"
@@ -141,11 +142,6 @@ def remark(outcome: Outcome, stack: str) -> str | None:
     return outcome.remark and f"{outcome.remark}. Fetch all that it has saved: fab fetch --everything --stack {stack}"
 
 
-def report(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
-    """Return the summary of a run."""
-    return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(cluster, outcome, cost))
-
-
 def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
     """Return what is known of a run, by name."""
     plan = RunFolder(cluster).plan
@@ -154,6 +150,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
     rows = {
         "run": f"{cluster.run} on stack {cluster.stack}: {outcome.state}{reason}",
         "trained by": outcome.trainer,
+        WANDB: outcome.wandb_url,
         "model": plan.title,
         "where": _where(cluster),
         "hardware": EMULATED.format(account_of(cluster.account).title) if cost.emulated else None,
@@ -191,7 +188,8 @@ def _checkpoints(outcome: Outcome) -> str | None:
 def _done(outcome: Outcome) -> str:
     """Return the steps done."""
     step = "none" if outcome.step is None else outcome.step
-    return f"{step} of {outcome.max_steps}" if outcome.max_steps else str(step)
+    within = "" if outcome.batch is None else f", batch {outcome.batch} of the next"
+    return (f"{step} of {outcome.max_steps}" if outcome.max_steps else str(step)) + within
 
 
 def _predicted(outcome: Outcome) -> str | None:

@@ -185,6 +185,11 @@ class Job(Section):
             checkpoint_bytes=CHECKPOINT_BYTES * numbers,
             learning_rate=self._learning_rate,
             warmup_steps=size.warmup_steps,
+            schedule=(
+                f"By lr_policy in {CONFIG_FILE}, transformer_policy, it is {size.learning_rate} * {size.hidden}^-0.5 * min(step^-0.5, "
+                f"step * {size.warmup_steps}^-1.5) (learning_rate, d_model, warmup_steps). It warms up because Adam's averages of the "
+                "gradients are still poor at first, and full updates would diverge; it decays so that the loss can settle."
+            ),
             **by_mpirun(world, program),
         )
 

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.checkpoints import tensorflow
 from microcluster.jobs.rendering import render
 
 BATCH = 16
 MAX_LENGTH = 256
 """Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
+FORMAT = tensorflow
+"""What knows the files of a checkpoint, and whether they are whole."""
 CHECKPOINT = ".index"
 """How the name of the one file of a checkpoint ends by which it is named."""
 PIECES, VOCABULARY = "data/m_common.model", "data/m_common.vocab"

@@ -167,6 +167,7 @@ class Plan:
         checkpoint_bytes: the size of a checkpoint, about; 0 when nobody knows.
         learning_rate: the planned rate by step, counted from 1.
         warmup_steps: in how many of them it rises; 0 where it never does, or nobody knows.
+        schedule: how the configuration makes the rate move, and why, in sentences for the report.
     """
 
     title: str
@@ -206,3 +207,4 @@ class Plan:
     checkpoint_bytes: int = 0
     learning_rate: Callable[[int], float | None] = unknown_rate
     warmup_steps: int = 0
+    schedule: str = "Why is the program's own matter: no section of the stack file holds its schedule."

@@ -245,6 +245,10 @@ class Job(Section):
             model_bytes=program.model_bytes,
             checkpoint_bytes=size,
             learning_rate=self._learning_rate,
+            schedule=(
+                f"By {CONFIG_FILE} it is {self.learning_rate} without warm-up up to epoch {self.decay_start + 1}, and {self.decay_rate} "
+                "times that of the epoch before from then on, so that the loss can settle."
+            ),
             **by_mpirun(world, program),
         )
 

@@ -13,13 +13,12 @@ from core.plain_text import note
 from microcluster.analysis.records import Number, Seconds, Whole, parse
 from microcluster.analysis.run_state import Text
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_plan import DataPlan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.answers import read_answer
 from microcluster.remote.host import Host
 
-COUNT_TIMEOUT_S = 300.0
-"""Counting the lines of 2 GB takes seconds, longer on a busy disk."""
+LIST_TIMEOUT_S = 300.0
+"""Listing checkpoints and reading event files takes seconds, longer on a busy disk."""
 EVENT_BYTES = 6 * 10**6
 """The most that is read of an event file: about 60,000 lines."""
 END = """[ -f "$1" ] || exit 0; size=$(stat -c %s "$1"); echo "$size"
@@ -27,15 +26,6 @@ END = """[ -f "$1" ] || exit 0; size=$(stat -c %s "$1"); echo "$size"
 head -c $(($2 / 6)) "$1" | sed '$d'; tail -c $(($2 - $2 / 6)) "$1" | sed 1d"""
 SIZE = re.compile("[0-9]{1,15}")
 EVENT_FILES = (event_summary.EVENTS, "samples.jsonl")
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One data file; ``size`` in bytes."""
-
-    name: str
-    lines: int
-    size: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +62,6 @@ class Records:
     events: tuple[Mapping[str, Any], ...]
     config: str
     files: tuple[tuple[str, int], ...]
-    data: tuple[DataFile, ...]
     checkpoints: tuple[Checkpoint, ...] = ()
     learning_rate: tuple[tuple[int, float], ...] = ()
     malformed: int = 0
@@ -91,7 +80,6 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
         events=tuple(event for found, _ in parsed for event in found),
         config=launcher.read(f"{folder}/{plan.config_file}") or "",
         files=tuple(_files(launcher, folder)),
-        data=tuple(_data(launcher, plan.data)),
         checkpoints=tuple(_asked(CHECKPOINTS, launcher, folder, "checkpoints.listing", folder)),
         learning_rate=tuple(rates),
         malformed=sum(count for _, count in parsed),
@@ -111,7 +99,7 @@ def _end_of(launcher: Host, path: str) -> str:
 
 def _asked(kind: TypeAdapter[list[Any]], launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
     """Return the list that a module of the run's agent prints."""
-    done = launcher.run(("python3", f"{folder}/agent", program, *words), timeout_s=COUNT_TIMEOUT_S)
+    done = launcher.run(("python3", f"{folder}/agent", program, *words), timeout_s=LIST_TIMEOUT_S)
     return read_answer(kind, done.stdout, f"asking {launcher} for the run's {program.partition('.')[0]}")
 
 
@@ -123,13 +111,3 @@ def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
     done = launcher.run(("sh", "-c", '"$@" | head -c 3000000', "files", *argv))
     lines = (line.rpartition(" ") for line in done.stdout.splitlines())
     yield from sorted({path: int(size) for path, _, size in lines if SIZE.fullmatch(size)}.items())
-
-
-def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:
-    if data is None:
-        return
-    argv = ("wc", "-lc", *(f"{data.folder}/{name}" for name in data.files))
-    for line in launcher.run(argv, accept=(0, 1), timeout_s=COUNT_TIMEOUT_S).stdout.splitlines():
-        lines, size, path = [*line.split(maxsplit=2), "", "", ""][:3]
-        if path != "total" and SIZE.fullmatch(lines) and SIZE.fullmatch(size):
-            yield DataFile(path.rpartition("/")[2], int(lines), int(size))

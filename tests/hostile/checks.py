@@ -139,20 +139,22 @@ def reserved(seen: Seen) -> list[str]:
     """Say which file of ours a machine has written in the run's folder."""
     failures = []
     for folder in seen.runs.glob("*") if seen.runs.is_dir() else ():
-        manifest = folder / "manifest.json"
-        if manifest.is_file():
-            try:
-                known = json.loads(manifest.read_text())
-            except (ValueError, RecursionError):
-                known = None
-            if not isinstance(known, dict) or "fetched" not in known:
-                failures.append("manifest.json was written by the machine")
-        if seen.command.words[0] not in ("report", "follow"):
+        for name, ours in (("manifest.json", "fetched"), ("report.json", "read")):
+            if (folder / name).is_file():
+                try:
+                    known = json.loads((folder / name).read_text())
+                except (ValueError, RecursionError):
+                    known = None
+                if not isinstance(known, dict) or ours not in known:
+                    failures.append(f"{name} was written by the machine")
+        if seen.command.words[0] not in ("report", "follow", "fetch"):
             failures += [
                 f"{name} was written by the machine"
                 for name in ("report.html", "report.json")
                 if (folder / name).exists()
             ]
+        elif (folder / "report.html").is_file() and "<title>Run " not in (folder / "report.html").read_text()[:400]:
+            failures.append("report.html was written by the machine")
     return failures
 
 

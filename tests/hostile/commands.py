@@ -59,6 +59,8 @@ FETCHES = {
     "questions": 2,
     "both": True,
 }
+BRINGS = {**FETCHES, "questions": 13, "kinds": (*FETCHES["kinds"], *OF_RECORDS, *OF_RECORDS)}
+"""The report follows what is fetched."""
 STEP = {"given": True, "kinds": (), "weight": 1}
 COMMANDS: tuple[Command, ...] = (
     Command(("status",), SHORT_S, weight=5),
@@ -76,9 +78,9 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(("logs",), SHORT_S, questions=2, weight=3, kinds=(*STATE, *OF_LOGS, *OF_LOGS)),
     Command(("logs", "--follow"), SHORT_S, questions=3, weight=3, kinds=(*STATE, *OF_LOGS, *OF_LOGS)),
-    Command(("fetch",), LONG_S, weight=10, files=True, **FETCHES),
-    Command(("fetch", "--everything"), LONG_S, weight=6, files=True, **FETCHES),
-    Command(("fetch", "--json"), LONG_S, weight=4, files=True, **FETCHES),
+    Command(("fetch",), LONG_S, weight=10, files=True, **BRINGS),
+    Command(("fetch", "--everything"), LONG_S, weight=6, files=True, **BRINGS),
+    Command(("fetch", "--json"), LONG_S, weight=4, files=True, **BRINGS),
     Command(("fetch", "--unfetched"), LONG_S, weight=3, **FETCHES),
     Command(("fetch", "--unfetched", "--json"), LONG_S, weight=2, **FETCHES),
     Command(

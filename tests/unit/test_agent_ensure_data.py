@@ -1,6 +1,9 @@
 """How the supervisor has a run's data: its own, those of another machine, or made anew; where nothing moves it ends."""
 
+import json
+
 import pytest
+import sample_spec
 from supervised_run import carry_out, end_run, events_of, hurry, start, wait_for_end, write_job
 
 from agent.data import ensure_data
@@ -91,6 +94,27 @@ def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder)
 def test_data_that_were_made_and_are_not_whole_fail_the_run(folder, ended):
     with_data(folder, stage="true")
     assert "comparing the data that were made with their sums" in ended(ensure_data.ensure)[1]
+
+
+def test_how_large_the_data_are_is_recorded_once(folder, run):
+    data = folder / "data"
+    data.mkdir()
+    (data / "train.en").write_text("one\ntwo\n")
+    (data / "archive").write_bytes(bytes(3 << 20))
+    (data / "SHA256SUMS").write_text(f"{'0' * 64}  train.en\n")
+    write_job(folder, data=["true"])
+    sample_spec.write(folder, **json.loads((folder / "job.json").read_text()) | {"data": str(data)})
+    ensure_data.measure(run())
+    ensure_data.measure(run())
+    [event] = events_of(folder, "data")
+    size, row = event["text"].split("\n")
+    assert (size, row.split()) == ("4\t.", ["2", "8", "train.en"]), "the whole folder, and the lines of the data set"
+
+
+def test_data_that_cannot_be_measured_keep_no_run_from_training(folder, run):
+    sample_spec.write(folder, **json.loads((folder / "job.json").read_text()) | {"data": str(folder / "gone")})
+    ensure_data.measure(run())
+    assert events_of(folder, "data") == []
 
 
 def test_what_is_being_done_shows_while_the_data_are_prepared(folder):

@@ -188,3 +188,21 @@ def test_words_of_launchers_and_horovod_name_the_rank_and_only_life_counts_as_li
     lines, found = answer.answer.splitlines(), reader()
     assert [event for line in lines for event in found.read(line)] == answer.expected["events"]
     assert any(map(found.shows_life, lines)) is answer.expected["life"]
+
+
+@pytest.mark.parametrize(
+    ("line", "url"),
+    [
+        ("wandb: \U0001f680 View run at https://wandb.ai/me/p/runs/abc", "https://wandb.ai/me/p/runs/abc"),
+        (
+            "wandb: \U0001f680 View run happy-disco-4 at: \x1b[34m\x1b[4mhttps://wandb.ai/me/p/runs/a\x1b[0m",
+            "https://wandb.ai/me/p/runs/a",
+        ),
+        (TAG + "wandb: View run a b c at: https://w.example.org:8443/x", "https://w.example.org:8443/x"),
+        ("wandb: View run at http://localhost:8080/me/p/runs/abc", None),
+        ("wandb: View project at https://wandb.ai/me/p", None),
+    ],
+)
+def test_the_page_at_weights_and_biases_is_read_from_the_log(line, url):
+    found = [event["text"] for event in reader().read(line) if event["event"] == "wandb"]
+    assert found == ([url] if url else [])

@@ -67,3 +67,9 @@ def test_steps_are_told_without_a_loss_or_with_one_that_is_no_number_and_a_loade
     assert nan in read("[worker 0] Epoch[0] Train-cross-entropy=nan", over)
     lines = [f"[worker {n}] Node[{n}] Loaded model /data/runs/a/logdir/model_0003.params" for n in (0, 1)]
     assert read(*lines) == [{"event": "restored", "step": 3}]
+
+
+def test_the_figures_so_far_are_the_first_workers() -> None:
+    events = read("[worker 1] " + OF_1_1.format(20, "12.13"), "[worker 0] " + BLANKS.format(20, "12.07"))
+    assert values(events, "accuracy") == [(1, 0.000744)]
+    assert [event for event in events if event["event"] == "batch"] == [{"event": "batch", "step": 0, "value": 20}]

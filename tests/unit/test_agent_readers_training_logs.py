@@ -28,6 +28,7 @@ def test_a_programs_own_lines_are_read_or_said_once_to_be_unread(answer: Recorde
         ],
         "paces": [[event["step"], event["seconds_per_step"]] for event in events if event["event"] == "time"],
         "metrics": [[one["name"], one["step"], one["value"]] for one in events if one["event"] == "metric"],
+        "batches": [[one["step"], one["value"]] for one in events if one["event"] == "batch"],
         "unread": [event["text"] for event in events if event["event"] == "alarm"],
     }
     found["metrics"] = [one for one in found["metrics"] if one[0] != "epoch"]

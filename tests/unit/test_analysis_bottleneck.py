@@ -17,10 +17,11 @@ SEEN = samples.traffic(SampledRun().events())
 def test_the_historic_run_waited_two_thirds_of_every_step() -> None:
     found = bottleneck.exposed(SEEN, HISTORIC)
     assert (found.least, found.most) == (pytest.approx(1.08, abs=0.01), pytest.approx(1.20, abs=0.01))
-    said = bottleneck.answer(SEEN, HISTORIC).answer
-    assert said.startswith("Yes: 1.08 to 1.20 s of the 1.73 s of a step (62% to 69%) are exposed communication")
-    assert "Measured: each card moved 366 MB each way in a step" in said
-    assert "by the ring's law 365 MB are expected" in said
+    verdict, relation = (one.answer for one in bottleneck.answers(SEEN, HISTORIC))
+    assert verdict.startswith("Yes: 1.08 to 1.20 s of the 1.73 s of a step (62% to 69%) are exposed communication")
+    assert relation.startswith("Measured: each card moved 366 MB each way in a step")
+    assert "by the ring's law 365 MB are expected" in relation
+    assert relation.endswith("On the link alone these bytes take 1.56 s; a step takes 1.73 s.")
 
 
 def test_without_a_prediction_the_preflights_bandwidth_bounds_what_is_exposed() -> None:
@@ -33,20 +34,20 @@ def test_without_a_prediction_the_preflights_bandwidth_bounds_what_is_exposed() 
 def test_a_link_that_carries_little_of_what_it_could_is_no_bottleneck() -> None:
     seen = samples.traffic(SampledRun(steps=300, step_s=0.3, bytes_per_step=1_700_000, print_steps=10).events())
     local = Link(2, 0.3, 1000, 945.0, 1_690_000)
-    said = bottleneck.answer(seen, local)
+    said, relation = bottleneck.answers(seen, local)
     assert said.answer.startswith("No: 0.00 to 0.01 s of the 0.30 s of a step (0% to 5%)")
-    assert "of the ordered port" in said.answer
+    assert "of the ordered port" in relation.answer
     assert said.figures["derived"]["share_of_port"] < 0.06
 
 
 def test_a_port_of_100_megabits_is_named_as_the_bottleneck_though_nothing_sampled_it() -> None:
-    said = bottleneck.answer(None, dataclasses.replace(HISTORIC, step_s=31.3, probed_mbps=94.1)).answer
-    assert said.startswith("Yes: ")
-    assert "Nothing measured the traffic; by the ring's law 365 MB are expected." in said
+    said, relation = bottleneck.answers(None, dataclasses.replace(HISTORIC, step_s=31.3, probed_mbps=94.1))
+    assert said.answer.startswith("Yes: ")
+    assert "Nothing measured the traffic; by the ring's law 365 MB are expected." in relation.answer
 
 
 def test_time_that_neither_computing_nor_the_network_explains_is_not_put_on_the_network() -> None:
-    slow = bottleneck.answer(SEEN, dataclasses.replace(HISTORIC, step_s=6.0))
+    slow, _ = bottleneck.answers(SEEN, dataclasses.replace(HISTORIC, step_s=6.0))
     assert slow.answer.startswith("In part: 1.5")
     assert "(26% to 26%)" in slow.answer
     assert "Another 3.8" in slow.answer and "slower GPUs" in slow.answer
@@ -54,14 +55,15 @@ def test_time_that_neither_computing_nor_the_network_explains_is_not_put_on_the_
 
 def test_one_machine_has_no_network_to_wait_for() -> None:
     alone = dataclasses.replace(HISTORIC, nodes=1)
-    assert bottleneck.answer(SEEN, alone).answer == "No: all ranks share one machine."
+    said = [one.answer for one in bottleneck.answers(SEEN, alone)]
+    assert said == ["No: all ranks share one machine.", "It does not: all ranks share one machine."]
     assert bottleneck.rows(SEEN, alone) == []
 
 
 def test_unknown_figures_are_left_out() -> None:
     untimed, unsized = (dataclasses.replace(HISTORIC, **{name: None}) for name in ("step_s", "ring_bytes"))
     for seen, link in ((SEEN, untimed), (None, unsized), (SEEN, Link(2, 1.0, 0))):
-        assert bottleneck.answer(seen, link).answer.startswith("Unknown")
+        assert {one.answer[:7] for one in bottleneck.answers(seen, link)} == {"Unknown"}
         bottleneck.rows(seen, link)
 
 

@@ -79,7 +79,7 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     assert len(found) + left_out == len(mixed)
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
     status_text(CLUSTER, outcome, COST)
-    run_text.report(CLUSTER, outcome, COST)
+    run_text.report_rows(CLUSTER, outcome, COST)
     curves(found, 100, METRICS)
     run_questions.how_long(found)
     run_questions.gpus_used(found)

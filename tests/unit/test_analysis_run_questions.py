@@ -4,6 +4,7 @@ import pytest
 from launching import HERE, transformer
 
 from microcluster.analysis import records, run_questions
+from microcluster.jobs import run_plan
 from microcluster.jobs.openseq2seq import METRICS
 
 EXPECTED = transformer(model="transformer-base", dataset="wmt16-en-de").plan(HERE)
@@ -94,10 +95,37 @@ def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_form
     assert records.rewound(twice) == ((1, 0.1), (11, 0.2), (21, 0.4)), "what was recorded twice counts once"
 
 
-def test_gpu_use_is_the_mean_of_the_samples() -> None:
-    events = [{"event": "sample", "gpus": [90, 100]}, {"event": "sample", "gpus": [50, 60]}]
-    assert run_questions.gpus_used(events).figures == {"mean_percent": 75}
-    assert "nothing sampled them" in run_questions.gpus_used([]).answer
-    found = run_questions.gpus_used(events, emulated=True)
+def sampled(node: str, *gpus: int) -> dict[str, object]:
+    return {"event": "sample", "node": node, "gpus": list(gpus)}
+
+
+def test_gpu_use_is_told_of_each_machine() -> None:
+    found = run_questions.gpus_used([sampled("gpu-0", 97, 99), sampled("gpu-1", 50, 60), sampled("gpu-0", 98)])
+    assert found.figures == {"mean_percent": 80.8, "by_machine": {"gpu-0": 98.0, "gpu-1": 55.0}}
+    assert found.answer.startswith("No: gpu-1 55 %, gpu-0 98 % on average over 5 samples of 2 machines.")
+    assert run_questions.gpus_used([sampled("gpu-0", 97)]).answer.startswith("Yes: gpu-0 97 %")
+    assert "nothing sampled them" in run_questions.gpus_used([sampled("gpu-0")]).answer
+
+
+def test_of_very_many_machines_the_least_used_are_told() -> None:
+    answer = run_questions.gpus_used([sampled(f"n{number}", number) for number in range(90)]).answer
+    assert "n0 0 %, n1 1 %" in answer and "n15" in answer and "n16" not in answer
+
+
+def test_use_of_emulated_gpus_says_nothing() -> None:
+    found = run_questions.gpus_used([sampled("gpu-0", 75)], emulated=True)
     assert found.answer.startswith("Unknown: these GPUs are emulated")
-    assert found.figures == {"mean_percent": 75, "emulated": True}
+    assert found.figures["emulated"]
+
+
+def test_the_configuration_says_why_the_learning_rate_rises_and_falls() -> None:
+    why = run_questions.rate(*BASE, 300, why=EXPECTED.schedule).answer
+    assert "lr_policy in config.py" in why and "2.0 * 512^-0.5" in why
+    assert "warms up because" in why and "decays so that" in why
+
+
+def test_a_rate_that_a_program_printed_has_its_highest_value() -> None:
+    printed = [(1, 0.001), (50, 0.1), (90, 0.01)]
+    answer = run_questions.rate(run_plan.unknown_rate, 0, 0, printed, run_plan.Plan.schedule).answer
+    assert "1.00e-02 at step 90" in answer and "at most 1.00e-01, at step 50" in answer
+    assert "the program's own matter" in answer

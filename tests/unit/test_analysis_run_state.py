@@ -12,6 +12,7 @@ from agent.readers import json_lines
 from agent.supervise import guard, health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome, judge
+from microcluster.display import run_text
 from microcluster.jobs.openseq2seq import METRICS
 
 JOB = {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30}
@@ -303,3 +304,25 @@ def test_a_gpu_without_memory_has_a_next_step_of_its_own_without_signals():
     said = next_step(Outcome("failed", cause="gpu-memory"), "p100")
     assert "smaller batch" in said and "signal" not in said
     assert len({NEXT[cause] for cause in health_rules.SAID}) == len(health_rules.SAID)
+
+
+@pytest.mark.parametrize(
+    "odd", ["http://wandb.ai/a", "https://a@b.example/", "https://x/\x1b[2J", 'https://x/"><b>', 7]
+)
+def test_a_page_that_is_no_plain_https_address_is_not_shown(odd):
+    def shown(text):
+        return judge(seen(events=[*seen()["events"], {"event": "wandb", "text": text}])).wandb_url
+
+    assert shown(odd) is None
+    assert shown("https://wandb.ai/me/my-project/runs/a_b-c?nw=1") == "https://wandb.ai/me/my-project/runs/a_b-c?nw=1"
+
+
+def test_a_long_epoch_shows_its_batch_until_it_is_over():
+    def read_after(*events):
+        first = [{"event": "phase", "phase": "training", "t": 0.0}, {"event": "train", "step": 0, "t": 1.0}]
+        return judge(seen(alive=True, exit_code=None, job={**OWN, "unit": "epoch"}, events=[*first, *events]))
+
+    under_way = read_after({"event": "batch", "step": 0, "value": 40})
+    assert run_text.headline(under_way).startswith("running, epoch 0 of 30, batch 40 of the next")
+    over = read_after({"event": "batch", "step": 0, "value": 40}, {"event": "train", "step": 1, "t": 9.0})
+    assert over.batch is None

@@ -13,18 +13,20 @@ def sample(node: str, t: float, *gpus: int) -> dict[str, object]:
     return {"event": "sample", "node": node, "t": t, "gpus": list(gpus)}
 
 
-def test_mean_and_lowest_gpu_use_are_listed_by_step() -> None:
+def test_gpu_use_is_listed_by_machine_and_step() -> None:
     used = [sample("gpu-0", 50.0, 90, 100), sample("gpu-1", 50.1, 20, 40)]
     used += [sample("gpu-0", 70.0, 80), sample("gpu-1", 70.0, 60)]
-    assert samples.gpu_use([*TRAINED, *used]) == {
-        "mean of all GPUs": [(50, 62.5), (70, 70.0)],
-        "node that is used least": [(50, 30.0), (70, 60.0)],
-    }
+    assert samples.gpu_use([*TRAINED, *used]) == {"gpu-0": [(50, 95.0), (70, 80.0)], "gpu-1": [(50, 30.0), (70, 60.0)]}
 
 
-def test_one_machine_has_one_line_and_samples_without_gpus_or_beside_the_training_have_none() -> None:
+def test_samples_without_gpus_or_beside_the_training_are_left_out() -> None:
     beside = [sample("gpu-0", -5.0, 9), sample("gpu-0", 60.0), sample("gpu-0", 500.0, 9), sample("gpu-0", 20.0, 50)]
-    assert samples.gpu_use([*TRAINED, *beside]) == {"mean of all GPUs": [(20, 50.0)]}
+    assert samples.gpu_use([*TRAINED, *beside]) == {"gpu-0": [(20, 50.0)]}
+
+
+def test_of_very_many_machines_the_least_used_are_drawn() -> None:
+    used = samples.gpu_use([*TRAINED, *(sample(f"n{number}", 50.0, number) for number in range(90, 0, -1))])
+    assert sorted(used) == sorted(f"n{number}" for number in range(1, 17))
 
 
 def test_the_bytes_of_a_step_are_computed_from_counters() -> None:

@@ -7,15 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command_samples import CLUSTER
 from fake_machine import FakeMachine
 from launching import HERE, transformer
 
+from microcluster.commands import translate
 from microcluster.commands.command_line import UserMistake
-from microcluster.commands.translate import lines_of, model_for
+from microcluster.commands.translate import checkpoint_at, lines_of, model_for
 from microcluster.jobs import openseq2seq_translation
-from microcluster.remote.errors import RemoteError
-from microcluster.remote.inventory import RemoteFile
-from microcluster.remote.translation import model_of
+from microcluster.remote import translation
+from microcluster.remote.errors import Completed, RemoteError
+from microcluster.remote.inventory import Inventory, RemoteFile
+from microcluster.remote.translation import Model, model_of
+from tools.tiny_checkpoint import DATA, save
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +46,97 @@ def test_a_run_without_a_checkpoint_or_a_part_of_it_translates_nothing(tmp_path:
         model_of(listed(RECORDS[0], RECORDS[2], BEST), PLAN)
     with pytest.raises(UserMistake, match="is no fetched run"):
         model_for(FakeMachine(), HERE, str(tmp_path), PLAN)
+
+
+class Receiver(FakeMachine):
+    """Takes files, and remembers where each went."""
+
+    def run(self, argv, **more):
+        if argv[0] == "sha256sum":
+            return Completed(0, f"{self.files.get(argv[1], '')}  x", "")
+        return Completed(0, "", "")
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """Return a launcher whose run has its records and a checkpoint of its own."""
+    machine = Receiver()
+    monkeypatch.setattr(translation, "send", lambda host, local, file, path: host.files.update({path: file.sha256}))
+    own = Inventory("x", "", files=tuple(listed(*RECORDS, NEWEST)))
+    monkeypatch.setattr(translate, "inventory", lambda hosts, cluster: own)
+    return machine
+
+
+def model_at(launcher: Receiver, path: Path) -> Model:
+    return model_for(launcher, CLUSTER, "", PLAN, checkpoint_at(path, PLAN))
+
+
+def test_a_published_checkpoint_translates_in_place_of_the_runs_own(tmp_path: Path, launcher: Receiver) -> None:
+    save(tmp_path, "val_loss=1.5-step-300000")
+    for path in (tmp_path, tmp_path / "val_loss=1.5-step-300000", tmp_path / "val_loss=1.5-step-300000.index"):
+        model = model_at(launcher, path)
+        assert model.checkpoint.endswith("/val_loss=1.5-step-300000")
+        assert model.config == "/data/runs/x/config.py", "the stack's own configuration and vocabulary"
+        assert model.vocabulary == "/data/runs/x/data/m_common.vocab"
+    assert sorted(Path(path).suffix for path in launcher.files if "models" in path) == [
+        ".data-00000-of-00001",
+        ".index",
+    ]
+
+
+def test_the_vocabulary_beside_a_checkpoint_is_the_one_it_was_trained_with(tmp_path: Path, launcher: Receiver) -> None:
+    save(tmp_path, "model.ckpt-5")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/m_common.model").touch()
+    (tmp_path / "data/m_common.vocab").touch()
+    model = model_at(launcher, tmp_path)
+    folder = model.checkpoint.removesuffix("/model.ckpt-5")
+    assert (model.pieces, model.vocabulary) == (f"{folder}/data/m_common.model", f"{folder}/data/m_common.vocab")
+
+
+def spoil(folder: Path, how: str) -> Path:
+    """Leave a checkpoint that must not be sent."""
+    save(folder, "model.ckpt-5")
+    data = folder / "model.ckpt-5.data-00000-of-00001"
+    if how == "two":
+        save(folder, "model.ckpt-6")
+    elif how == "torn":
+        data.write_bytes(DATA[:-1])
+    elif how == "no weights":
+        data.unlink()
+    elif how == "quoted":
+        save(folder / "odd", 'model"ckpt-7')
+        return folder / "odd"
+    elif how == "link":
+        (folder.parent / "secret").write_bytes(DATA)
+        data.unlink()
+        data.symlink_to(folder.parent / "secret")
+    return folder / "gone" if how == "missing" else folder
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("two", "it has model.ckpt-5, model.ckpt-6, and one is wanted"),
+        ("missing", "it has none"),
+        ("torn", "instead of 20 bytes"),
+        ("no weights", "is missing instead of"),
+        ("quoted", "no framework reads the characters of its name"),
+        ("link", "data-00000-of-00001: a link leads out of the folder"),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_or_not_there_is_refused(tmp_path: Path, how: str, reason: str) -> None:
+    (tmp_path / "given").mkdir()
+    with pytest.raises(UserMistake, match=re.escape(reason)):
+        checkpoint_at(spoil(tmp_path / "given", how), PLAN)
+
+
+def test_two_models_at_once_are_refused(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "text").write_text("Open.\n")
+    monkeypatch.setattr(translate, "cluster_of", lambda stack: CLUSTER)
+    given = {"file": str(tmp_path / "text"), "model": "artifacts/x", "checkpoint": str(tmp_path)}
+    assert translate.translate.code(stack="local", **given) == 2
+    assert "Give one of them" in capsys.readouterr().err
 
 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:

@@ -13,7 +13,7 @@ from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.report import _bill_row, _checkpoint_answer
+from microcluster.commands.report import _bill_row, _checkpoint_answers
 from microcluster.display import report_page, run_text
 from microcluster.display.report_page import page
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
@@ -40,7 +40,7 @@ HOSTILE = "a\0b\x1b[2J\ufffe\ud800" + "c" * 300
 
 def written(events=(), *, emulated: bool = False, **changes: object) -> str:
     files = (("logdir/model.ckpt-300.index", 1000),)
-    records = Records(events, "base_params = {'a': '<b>'}", files, (), CHECKPOINTS, RATES)
+    records = Records(events, "base_params = {'a': '<b>'}", files, CHECKPOINTS, RATES)
     usual = {"state": "finished", "step": 300, "max_steps": 300, "seconds_per_step": 0.1, "link": Link(1, 0.1, 1000)}
     done = Outcome(**{**usual, **changes})
     answers = [Answer("Was there overfitting?", "No <script>alert(1)</script>", {})]
@@ -84,11 +84,22 @@ def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() 
 
 
 def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
-    records = Records((), "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
-    answer = _checkpoint_answer(records, "the files")
-    assert answer.answer.endswith("of step 300: data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB.")
-    assert "no whole one yet" in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), "the files").answer
-    assert _checkpoint_answer(records, None).answer == "None: the program writes no checkpoints."
+    records = Records((), "", (("logdir/model.ckpt-300.index", 10**12),), CHECKPOINTS)
+    _, size = _checkpoint_answers(records, "the files")
+    assert size.answer == "data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB, that of step 300."
+    none_yet = _checkpoint_answers(replace(records, checkpoints=CHECKPOINTS[1:]), "the files")
+    assert "no whole one yet" in none_yet[1].answer
+    none = [one.answer for one in _checkpoint_answers(records, None)]
+    assert none == ["None: the program writes no checkpoints.", "There is none."]
+
+
+def test_the_events_files_are_named_among_those_of_a_checkpoint() -> None:
+    files = (("config.py", 9), ("logdir/events.out.tfevents.15.gpu-0", 2_000_000))
+    which, _ = _checkpoint_answers(Records((), "", files), "the files")
+    assert which.answer == (
+        "the files. Not needed to restore: the events file for TensorBoard, logdir/events.out.tfevents.15.gpu-0 (2.0 MB)."
+    )
+    assert _checkpoint_answers(Records((), "", files[:1]), "the files")[0].answer == "the files."
 
 
 def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_or_derived_says_so(monkeypatch) -> None:

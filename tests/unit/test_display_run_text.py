@@ -12,13 +12,17 @@ from microcluster.jobs.cluster_facts import Prediction
 from microcluster.planning.run_cost import Cost
 
 
+def report(*run) -> str:
+    return "\n".join(map(" ".join, run_text.report_rows(*run)))
+
+
 def test_the_facts_of_status_are_the_contract():
     facts = json.loads(json.dumps(status_facts("local", CLUSTER, RUNNING, COST)))
-    unknown = ("word", "predicted_s", "predicted_source", "idle_s", "reason", "checkpoint", "cause", "phase")
+    unknown = ("word", "predicted_s", "predicted_source", "idle_s", "reason", "checkpoint", "cause", "phase", "batch")
     losses = {"train_loss": 5.5, "validation_loss": 6.5, "seconds_per_step": 0.5, "eta_s": 10.0}
     told = {"stack": "local", "run": "abcdef012345", "state": "running", "step": 10, "max_steps": 30}
     cost = {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False}
-    usual = {"causes": {}, "armed": False, "alarms": [], "nodes": [], "cost": cost}
+    usual = {"wandb_url": None, "causes": {}, "armed": False, "alarms": [], "nodes": [], "cost": cost}
     assert facts | {"nodes": [], "phase": None} == {**dict.fromkeys(unknown), **told, **losses, **usual}
     assert facts["nodes"][0]["name"] == "gpu-0"
     assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
@@ -32,7 +36,7 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     seen = dataclasses.replace(RUNNING, seconds_per_step=2.5, alarms=(slow,), **predicted)
     assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
     assert "fab report --stack local" in status_text(CLUSTER, seen, COST)
-    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(CLUSTER, seen, COST)
+    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in report(CLUSTER, seen, COST)
 
 
 def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
@@ -49,13 +53,13 @@ def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_rent
     expected["hosts"] = CLUSTER.hosts * 2
     planned = dataclasses.replace(CLUSTER, job=job, **expected)
     takes = "11.2 to 592.6 h and $156 to $7,709 for 50000 steps, with preparation"
-    assert takes in run_text.report(planned, RUNNING, COST)
-    assert "planned" not in run_text.report(CLUSTER, RUNNING, COST)
+    assert takes in report(planned, RUNNING, COST)
+    assert "planned" not in report(CLUSTER, RUNNING, COST)
 
 
 def test_the_report_names_what_ran_where_how_well_and_for_how_much():
     done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
-    text = run_text.report(CLUSTER, done, COST)
+    text = report(CLUSTER, done, COST)
     shown = ("finished", "gpu-0 (10.112.7.2)", "2x P100", "8.0 at first, 6.5 at last", "0, 30")
     for part in (*shown, "$1.50 so far, $8.99/hour"):
         assert part in text

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from core.catalog.gpus import GPUS
 from emulator.softlayer.settings import Settings
 from microcluster.analysis import failure_hints
 from microcluster.config import stack as config
+from microcluster.planning.prediction import TrainingSetup, predict
 from microcluster.planning.recorded_runs import link_kinds
 from tools import pages
 
@@ -21,6 +23,7 @@ PAGES = [
 LONGEST_LINE = 160
 LONGEST_README = 120
 LARGEST_PICTURE = 200_000
+V100_BESIDE_P100 = (("P100", "fp32"), ("V100", "mixed"))
 MOST_STEPS = 12
 """Of a walk through the code: who needs more has code that is too long."""
 WALKS = (ROOT / "docs" / "architecture.md").read_text().partition("## Walks")[2].split("\n### ")[1:]
@@ -63,6 +66,21 @@ def test_the_readme_fits_and_its_picture_is_small() -> None:
     assert len(text.splitlines()) <= LONGEST_README
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert (ROOT / picture).stat().st_size < LARGEST_PICTURE
+
+
+def test_how_much_faster_a_v100_is_follows_from_the_catalog() -> None:
+    p100, v100 = (GPUS[name].seconds["transformer-base", precision] for name, precision in V100_BESIDE_P100)
+    pairs = [
+        predict(TrainingSetup(name, 2, 2, 1000, "transformer-base", precision, units, 4 * 60_880_896))
+        for (name, precision), units in zip(V100_BESIDE_P100, (128, 256), strict=True)
+    ]
+    steps = [pair.links["2 Gb/s"].usual for pair in pairs if pair]
+    page = (ROOT / "docs/cost.md").read_text()
+    assert f"| one GPU, 256 pairs | {p100} s | {v100} s | {p100 / v100:.2f} times |" in page
+    assert (
+        f"{steps[0]:.3g} s for 512 pairs | {steps[1]:.2g} s for 1,024 pairs | {2 * steps[0] / steps[1]:.1f} times by pairs |"
+        in page
+    )
 
 
 def test_the_table_of_the_stack_file_is_that_of_the_model() -> None:
