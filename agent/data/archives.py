@@ -158,10 +158,7 @@ class Fetcher:
         if not os.path.isfile(source):
             raise Refused("taking " + source + ": it is not there")
         self._forget(part)
-        try:
-            os.link(source, part)
-        except OSError:  # It lies on another disk.
-            shutil.copyfile(source, part)
+        link_or_copy(source, part)
 
     def _one_connection(self, archive, part, progress, deadline):
         """Append what comes; return whether the file is complete."""
@@ -214,6 +211,13 @@ def too_large(archive, size):
     return "fetching {} from {}: it has {} bytes, more than the {} that such an archive may have".format(
         archive["name"], without_query(archive["address"]), size, archive["most_bytes"]
     )
+
+
+def link_or_copy(source, target):
+    try:
+        os.link(source, target)
+    except OSError:  # It lies on another disk.
+        shutil.copy(source, target)
 
 
 def size_of(path):

@@ -9,13 +9,14 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 
 from agent.kill_run import last_line
 from agent.machine import parallel
 from agent.nodes import chain_copy
 
-LIST = "SHA256SUMS"
+LIST, HASH_DIGITS = "SHA256SUMS", 64
 SSH_FAILED = 255
 TRIES, PAUSE_S = 3, 5
 
@@ -30,7 +31,8 @@ class Spread:
             self.sums = file.read()
 
     def names(self):
-        return [LIST] + [line.split(None, 1)[1].lstrip("*") for line in self.sums.decode("utf-8").splitlines()]
+        """Return the files to send; a line of the list is a hash, two characters and a name that may begin with a blank."""
+        return [LIST] + [line[HASH_DIGITS + 2 :] for line in self.sums.decode("utf-8").split("\n")[:-1]]
 
     def lacking(self, machines):
         """Return those that do not have every file as the list says."""
@@ -53,7 +55,11 @@ class Spread:
 
     def chain(self, machines):
         """Send everything over the machines, one behind the other; return what broke, as :func:`relay.end` does."""
-        files = subprocess.Popen(["tar", "-C", self.folder, "-cf", "-"] + self.names(), stdout=subprocess.PIPE)
+        argv = ["tar", "-C", self.folder, "-cf", "-", "--no-unquote", "--null", "-T", "-"]
+        with tempfile.TemporaryFile() as names:  # They may be more than fit into an argv.
+            names.write("\0".join(self.names()).encode("utf-8"))
+            names.seek(0)
+            files = subprocess.Popen(argv, stdin=names, stdout=subprocess.PIPE)
         take_in = 'mkdir -p "$1" && exec tar -C "$1" -xf -'
         first = chain_copy.start(["sh", "-c", take_in, "take-in", self.folder], self.way, machines)
         chain_copy.pour(files.stdout.fileno(), [first])

@@ -7,8 +7,8 @@ from agent.data.progress import MARK
 from agent.machine import parallel, read_json
 from agent.supervise.health_rules import Failed, step_failed
 
-ASK_TIMEOUT_S = 600
-"""Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
+ASK_TIMEOUT_S = 900
+"""Comparing 2 GB with their sums takes seconds, 100 GB ten minutes."""
 REMOVE_TIMEOUT_S = 60
 TRIES = 2
 WHOLE, LACKING = 0, 1
@@ -47,7 +47,7 @@ def brought(run):
 
     Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
     """
-    others = run.spec.addresses[1:]
+    others = [] if run.is_shared else run.spec.addresses[1:]
     having = parallel(lambda address: has(run, address), others)
     unknown = [one for one in having if isinstance(one, Failed)]
     for address in [one for one, there in zip(others, having) if there is True]:
@@ -86,7 +86,7 @@ def arrived(run, address):
 
 
 def stage(run, lines):
-    """Make the data in a container of their own, which is gone afterwards; return the exit code."""
+    """Make the data, in a container of their own where there are any, which is gone afterwards; return the exit code."""
 
     def show(line):
         if line.startswith(MARK):

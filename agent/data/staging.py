@@ -1,4 +1,4 @@
-"""Make a run's data, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
+"""Make a run's data on the launcher, in a container of its own where there are any: fetch, check, unpack, clean, shuffle, cut into pieces.
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/run_spec.py) and leaves finished files with their sums in its folder.
 Every step is left out whose results are whole by its stamp, which holds their hashes, the plan and what is known of the archives: so a
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from functools import partial
 
-from agent.data import archives, text_cleaning
+from agent.data import archives, text_cleaning, whole_data
 from agent.data.archives import Fetcher
 from agent.data.progress import Refused, say
 from agent.data.text_cleaning import count_lines
@@ -45,7 +45,10 @@ class Staging:
         sums = os.path.join(self.folder, SUMS)
         if os.path.exists(sums):  # What it speaks of is about to change.
             os.remove(sums)
-        {"recipe": self._make, "tar": self._unpack, "files": self._take}[self.plan["kind"]]()
+        if self.plan.get("content"):
+            shutil.rmtree(self.plan["content"], ignore_errors=True)
+        make = {"recipe": self._make, "tar": self._unpack, "files": self._take, "whole": self._unpack_whole, "tree": self._copy}
+        make[self.plan["kind"]]()
         check(self.folder, self.plan)
         seal(self.folder, self.plan)
         for name in FOLDERS:
@@ -122,6 +125,16 @@ class Staging:
         targets = dict((name, os.path.join(folder, name)) for name in self.plan["files"] + self.plan["optional"])
         needed = [targets[name] for name in self.plan["files"]]
         archives.take(path, lambda name: targets.get(os.path.basename(name)), needed)
+
+    def _unpack_whole(self):
+        """Take all of one tar, as far as the disk holds it."""
+        archive = self.plan["archives"][0]
+        path = self.fetcher.fetch(archive)
+        whole_data.unpack(path, self.plan["content"], min(archive["most_bytes"], shutil.disk_usage(self.folder).free))
+
+    def _copy(self):
+        """Take all of a folder that was sent here."""
+        whole_data.copy(self.plan["sent"], self.plan["content"], self.plan["tree"])
 
     def _take(self):
         """Take finished files that were sent here."""
@@ -228,6 +241,9 @@ def seal(folder, plan):
     with open(os.path.join(folder, ID), "w") as file:
         file.write(plan["id"] + "\n")
     names = plan["files"] + plan["optional"] + [ID, RECORDS]
+    content = plan.get("content")
+    if content:
+        names += [os.path.relpath(os.path.join(content, name), folder) for name in whole_data.names_below(content)]
     there = [name for name in names if os.path.exists(os.path.join(folder, name))]
     lines = [hash_of(os.path.join(folder, name)) + "  " + name + "\n" for name in there]
     write_whole(os.path.join(folder, SUMS), "".join(lines))

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StrictStr
 
 from core.home import Home, problem_of_path
 from core.plain_text import shown
+from microcluster.jobs.folder_tree import FolderTree
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024
@@ -33,7 +34,8 @@ class SentFile:
 class Data:
     """Finished data that are brought: a tar behind an https ``address``, or ``files`` in or at ``path`` of the operator's computer.
 
-    ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar.
+    ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar. A folder that is taken whole
+    has a ``tree`` in place of files.
     """
 
     address: str | None = None
@@ -41,6 +43,7 @@ class Data:
     path: str | None = None
     is_tar: bool = True
     files: tuple[SentFile, ...] = ()
+    tree: FolderTree | None = None
 
     @property
     def tar_sha256(self) -> str | None:
@@ -50,6 +53,8 @@ class Data:
     @property
     def id(self) -> str:
         """A hash of the content where it is known, else of the address."""
+        if self.tree:
+            return self.tree.id[:ID_DIGITS]
         text = str(self.address)
         if not self.is_tar:
             text = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)

@@ -14,11 +14,12 @@ from pydantic.alias_generators import to_camel
 from agent import spec
 from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
+from microcluster.jobs.finished_data import FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
-from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Plan, World
+from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, DataPlan, Plan, World
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
@@ -59,6 +60,9 @@ SECRET_HINT = (
     "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
     "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
+DATA = re.compile(r"(?<!\{)\{data\}")
+LARGEST_DATA_BYTES = 100 * 10**9
+"""Of data on each node: comparing them with their sums takes ten minutes at each start."""
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
@@ -198,6 +202,12 @@ class OwnProgram(Section):
         BeforeValidator(_variables),
         Field(default_factory=dict, description="variables of every rank; secrets stay in files"),
     ]
+    data: Annotated[
+        FinishedData | None,
+        Field(
+            description="files for `{data}`, their folder on every node: a folder or tar of this computer, or the https address of a tar (`#sha256=HEX` pins it)"
+        ),
+    ] = None
     not_secret: Annotated[
         tuple[StrictStr, ...] | None,
         Field(description="names of `environment` that look like a secret, and hold none"),
@@ -219,6 +229,14 @@ class OwnProgram(Section):
                 "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
             )
         # Here and not as types: a run of before these rules has to be read.
+        named = [key for key in ("arguments", "command", "resume", "environment") if DATA.search(str(job.get(key)))]
+        if job.get("data") is None:
+            found += [f"job/{key}: {{data}} cannot be filled in, because job.data is not set" for key in named]
+        elif not named:
+            found.append(
+                "job/data: no word names {data}, the folder in which they lie on every node; give it to the program in job.arguments, "
+                "job.command or job.environment"
+            )
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
         open_ones = job.get("notSecret") if isinstance(job.get("notSecret"), list) else ()
@@ -265,7 +283,9 @@ class OwnProgram(Section):
         """
         # On a machine it is the one of the run's own environment.
         python = (world.image and self.python) or "python"
-        places = {"logdir": world.logdir, "maxSteps": str(self.max_steps or ""), **(places or {})}
+        data = self._data(world)
+        folders = {"logdir": world.logdir, **({"data": str(data.content)} if data else {})}
+        places = {**folders, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
@@ -276,7 +296,7 @@ class OwnProgram(Section):
             resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
             python=python,
             config_file=CONFIG_FILE,
-            variables={name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()},
+            variables={name: _with_folders(value, folders) for name, value in self.environment.items()},
         )
         plan = Plan(
             title=title,
@@ -289,6 +309,7 @@ class OwnProgram(Section):
             checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
+            data=data,
             imports=self._imports(world, program, command),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
@@ -298,13 +319,20 @@ class OwnProgram(Section):
         )
         return plan, program
 
+    def _data(self, world: World) -> DataPlan | None:
+        """Return the data that the stack file names."""
+        if self.data is None:
+            return None
+        folder = f"{world.mount_point}/data-{world.data_id}"
+        return DataPlan(str(world.data_id), folder, (), {}, LARGEST_DATA_BYTES, content=f"{folder}/files")
+
     def dockerfile(self, world: World) -> str:
         """Bring the requirements, and the repository where the program lies in one."""
         return render("own_program/Dockerfile", job=self, base=world.image, bare=not is_ours(world.image))
 
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
-        left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
+        left_out = {*NOT_OF_THE_RUN, "data", *(() if self.commit else ("source",))}  # The id of the data counts by itself.
         if not self.extra_index:  # A run of before there was such a key keeps its id.
             left_out = {*left_out, "extra_index"}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
@@ -344,7 +372,7 @@ class OwnScript(OwnProgram):
         Field(description="path of a Python script below the source"),
     ]
     arguments: Annotated[
-        Words, Field(description="`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in")
+        Words, Field(description="`{maxSteps}`, `{logdir}` (where checkpoints belong) and `{data}` are filled in")
     ] = ""
 
     def program(self, world: World, places: Mapping[str, str] | None = None) -> tuple[Plan, Program]:
@@ -359,6 +387,12 @@ def _filled(text: str, places: Mapping[str, str]) -> Argv:
     names = "|".join(places)
     place = re.compile(rf"\{{(\{{(?:{names})\}})\}}|\{{({names})\}}")
     return tuple(place.sub(lambda found: found[1] or places[found[2]], word) for word in shlex.split(text))
+
+
+def _with_folders(value: str, folders: Mapping[str, str]) -> str:
+    for name, folder in folders.items():
+        value = value.replace(f"{{{name}}}", folder)
+    return value
 
 
 def _tracked(world: World) -> Argv:

@@ -126,7 +126,7 @@ def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
 
 
 def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:
-    if data is None:
+    if data is None or not data.files:
         return
     argv = ("wc", "-lc", *(f"{data.folder}/{name}" for name in data.files))
     for line in launcher.run(argv, accept=(0, 1), timeout_s=COUNT_TIMEOUT_S).stdout.splitlines():
