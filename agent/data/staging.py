@@ -47,7 +47,13 @@ class Staging:
             os.remove(sums)
         if self.plan.get("content"):
             shutil.rmtree(self.plan["content"], ignore_errors=True)
-        make = {"recipe": self._make, "tar": self._unpack, "files": self._take, "whole": self._unpack_whole, "tree": self._copy}
+        make = {
+            "recipe": self._make,
+            "tar": self._unpack,
+            "files": self._take,
+            "whole": self._unpack_whole,
+            "tree": self._copy,
+        }
         make[self.plan["kind"]]()
         check(self.folder, self.plan)
         seal(self.folder, self.plan)

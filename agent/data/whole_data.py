@@ -21,18 +21,23 @@ OUT_OF_IT = ("", "..")
 
 def entries(path, most_bytes):
     """Yield (archive, member, name) of each file and link of a tar; raise for one that data must not hold."""
-    total = 0
+    total, names, sources = 0, set(), set()
     for archive, member, name in archives.members(path):
         if member.isdir():
             continue
         total += max(member.size, LEAST_BYTES)
-        why = flaw(member, name)
+        why = "it is there twice" if name in names else flaw(member, name)
         if total > most_bytes:
             why = "with it the content has more than {:,} bytes".format(most_bytes)
         if why:
             raise archives.refusal(path, member, why)
+        names.add(name)
+        sources.add(name if member.isfile() else source_of(member, name))
         yield archive, member, name
-    if not total:
+    if not sources <= names:
+        lost = "unpacking {}: a link leads to {}, which is no file of it. Nothing of it is used."
+        raise Refused(lost.format(os.path.basename(path), min(sources - names)))
+    if not names:
         raise Refused("unpacking {}: it holds no file".format(os.path.basename(path)))
 
 
@@ -57,8 +62,6 @@ def unpack(path, folder, most_bytes):
     folder, links = os.path.realpath(folder), []
     for archive, member, name in entries(path, most_bytes):
         target = os.path.join(folder, name)
-        if os.path.lexists(target):
-            raise archives.refusal(path, member, "it is there twice")
         if member.isfile():
             archives.write(path, archive, member, target)
         else:

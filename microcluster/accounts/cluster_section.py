@@ -72,6 +72,11 @@ class ClusterSection(BaseModel, ABC):
         return [hostname(rank) for rank in range(self.nodes)]
 
     @property
+    def disk_of_data_gb(self) -> int | None:
+        """The disk of each machine on which data lie; None where nobody knows its size."""
+        return None
+
+    @property
     def prices(self) -> Prices | None:
         """The catalog's prices of all that the section rents; None for what the catalog does not know or nobody sells."""
         return None

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from core.files import write_whole
 from core.plain_text import printable
+from microcluster.jobs.finished_data import LARGEST_DATA_BYTES
 from microcluster.jobs.folder_tree import FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 
 MOST_BYTES = 10 * 10**9
+"""Of a program; data have a limit of their own."""
 MOST_NAME_BYTES, MOST_PATH_BYTES = 255, 2048
 SMALL_FILES, SMALL_BYTES = 200, 1_000_000
 """Limits of the folders whose files the run's id lists."""
@@ -27,11 +29,12 @@ SHOWN = 3
 """Names in a sentence."""
 
 
-def read_tree(folder: Path, script: str | None = None) -> FolderTree:
+def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False) -> FolderTree:
     """Return the tree of a folder; a file that has not changed since the last reading is not read again.
 
     Args:
         script: path of a file that has to travel.
+        is_data: whether nothing but `.git` stays behind, and each link has to lead to a file.
 
     Raises:
         ValueError: the folder cannot travel; each argument is one problem.
@@ -40,8 +43,8 @@ def read_tree(folder: Path, script: str | None = None) -> FolderTree:
         raise ValueError(
             f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
         )
-    names = sorted(_taken(folder))
-    problems = _problems(folder, names, script)
+    names = sorted(_all_of(folder) if is_data else _taken(folder))
+    problems = _problems(folder, names, script, is_data=is_data)
     if problems:
         raise ValueError(*problems)
     before = {entry.name: entry for entry in kept(folder)}
@@ -59,8 +62,18 @@ def read_tree(folder: Path, script: str | None = None) -> FolderTree:
         left_files=sum(files for _, files, _ in left),
         left_bytes=sum(size for _, _, size in left),
         left_names=tuple(name for name, _, _ in sorted(left, key=lambda one: -one[2])[:SHOWN]),
-        hashes=_small(folder, entries),
+        hashes={} if is_data else _small(folder, entries),
     )
+
+
+def _all_of(folder: Path) -> Iterator[str]:
+    for where, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != ".git"]
+        for name in (*files, *folders):
+            path = Path(where, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and name != ".git"):
+                yield path.relative_to(folder).as_posix()
 
 
 def _taken(folder: Path) -> set[str]:
@@ -145,28 +158,28 @@ def _patterns(folder: Path, top: Path) -> list[str]:
     return found
 
 
-def _problems(folder: Path, names: Sequence[str], script: str | None) -> list[str]:
+def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data: bool) -> list[str]:
     """Say all that keeps a folder from travelling."""
     found = []
     if script and script not in names:
         stays = f"{script} of {folder} stays behind, because git ignores it; take it in with a line !{script} in {IGNORE_FILE}"
         found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
-    size = sum((folder / name).lstat().st_size for name in names)
-    if size > MOST_BYTES:
-        found.append(
-            f"{folder} has {size:,} bytes that would travel, more than {MOST_BYTES:,}; leave some out with {IGNORE_FILE}"
-        )
+    size, most = sum((folder / name).lstat().st_size for name in names), LARGEST_DATA_BYTES if is_data else MOST_BYTES
+    leave_out = "" if is_data else f", or leave them out with {IGNORE_FILE}"
+    if size > most:
+        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; take some out{leave_out}")
     odd = [name for name in names if _is_odd(name)]
     if odd:
         found.append(
             f"{folder} has names that the machines cannot hold (no UTF-8, control characters, or too long): {_some(odd)}; rename "
-            f"them, or leave them out with {IGNORE_FILE}"
+            f"them{leave_out}"
         )
     out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name)]
     if out:
-        found.append(
-            f"{folder} has links that lead out of it: {_some(out)}; put a copy there, or leave them out with {IGNORE_FILE}"
-        )
+        found.append(f"{folder} has links that lead out of it: {_some(out)}; put a copy there{leave_out}")
+    to_folders = [name for name in names if is_data and not (folder / name).is_file() and name not in out]
+    if to_folders:
+        found.append(f"{folder} has links that lead to no file: {_some(to_folders)}; put a copy there")
     return found
 
 

@@ -12,12 +12,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from core.files import write_whole
-from microcluster.jobs.finished_data import Data, SentFile
+from microcluster.config.folder_reader import read_tree
+from microcluster.jobs.finished_data import LARGEST_DATA_BYTES, Data, SentFile
 from microcluster.jobs.run_plan import SourceFile
 
 MOST_FILES, MOST_BYTES = 200, 1_000_000
 """They are stored in the stack's state and sent to the machines in one message."""
 LEFT_OUT = {"__pycache__"}
+GB = 10**9
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -69,6 +71,41 @@ def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cac
     members = _once(path, cache, "members", _members)
     _refuse_missing(path, set(required) - set(members), "is a tar that does not hold")
     return replace(data, files=(_file(path, cache),))
+
+
+def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
+    """Return data that are taken whole, with their folders: a folder's tree, or a tar that was looked through.
+
+    Raises:
+        ValueError: they are missing, cannot lie on a machine, or are more than its disk holds; each argument is one problem.
+    """
+    path = Path(str(data.path))
+    if path.is_dir():
+        tree = read_tree(path, is_data=True)
+        if not tree.files:
+            raise ValueError(f"{path} holds no file")
+        found, needed = replace(data, is_tar=False, tree=tree), 2 * tree.bytes
+    elif path.is_file():
+        found = replace(data, files=(_file(path, cache),))
+        needed = 2 * path.stat().st_size + _once(path, cache, "unpacked", _unpacked)
+    else:
+        raise ValueError(f"{path} is neither a folder nor a file of this computer")
+    if disk_gb is not None and needed > disk_gb * GB:
+        raise ValueError(
+            f"{path} needs {needed / GB:,.1f} GB of a disk until its copy is checked there, and those of the machines have {disk_gb} GB; "
+            "take larger disks, or fewer data"
+        )
+    return found
+
+
+def _unpacked(path: Path) -> int:
+    """Return the bytes of what a tar holds."""
+    from agent.data import whole_data  # noqa: PLC0415 - it knows https as well, which takes longer than all else of a verb
+
+    try:
+        return sum(member.size for _, member, _ in whole_data.entries(str(path), LARGEST_DATA_BYTES))
+    except whole_data.Refused as refused:
+        raise ValueError(str(refused)) from refused
 
 
 def _refuse_missing(path: Path, missing: set[str], what: str) -> None:

@@ -16,7 +16,7 @@ from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
 from microcluster.config.forecast import Forecast, with_forecast
-from microcluster.config.local_files import find_files, read_source
+from microcluster.config.local_files import find_files, find_whole, read_source
 from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
     complete,
@@ -105,11 +105,14 @@ def with_files(stack: Stack) -> Stack:
     stack = _with_program(stack)
     if not stack.data or not stack.data.path:
         return stack
-    wanted = stack.job.plan(World(("10.0.0.1",), 1)).data
+    wanted, hashes = stack.job.plan(World(("10.0.0.1",), 1)).data, Home.of().root / "cache" / HASHES
     try:
-        found = find_files(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
-    except ValueError as problem:
-        raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
+        if wanted.content:
+            found = find_whole(stack.data, stack.cluster.disk_of_data_gb, hashes)
+        else:
+            found = find_files(stack.data, wanted.files, wanted.optional, hashes)
+    except ValueError as problems:
+        raise _refusal(stack.name, [f"job/data: {problem}" for problem in problems.args]) from problems
     except OSError as error:
         raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
     return replace(stack, data=found)

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from agent import spec
 from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
-from microcluster.jobs.finished_data import FinishedData
+from microcluster.jobs.finished_data import LARGEST_DATA_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.ranks import Program
@@ -61,8 +61,6 @@ SECRET_HINT = (
     "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
 DATA = re.compile(r"(?<!\{)\{data\}")
-LARGEST_DATA_BYTES = 100 * 10**9
-"""Of data on each node: comparing them with their sums takes ten minutes at each start."""
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
@@ -332,7 +330,11 @@ class OwnProgram(Section):
 
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
-        left_out = {*NOT_OF_THE_RUN, "data", *(() if self.commit else ("source",))}  # The id of the data counts by itself.
+        left_out = {
+            *NOT_OF_THE_RUN,
+            "data",
+            *(() if self.commit else ("source",)),
+        }  # The id of the data counts by itself.
         if not self.extra_index:  # A run of before there was such a key keeps its id.
             left_out = {*left_out, "extra_index"}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
