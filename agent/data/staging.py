@@ -12,7 +12,7 @@ import subprocess
 import sys
 from functools import partial
 
-from agent.data import archives, text_cleaning, whole_data
+from agent.data import archives, text_cleaning
 from agent.data.archives import Fetcher
 from agent.data.progress import Refused, say
 from agent.data.text_cleaning import count_lines
@@ -45,16 +45,7 @@ class Staging:
         sums = os.path.join(self.folder, SUMS)
         if os.path.exists(sums):  # What it speaks of is about to change.
             os.remove(sums)
-        if self.plan.get("content"):
-            shutil.rmtree(self.plan["content"], ignore_errors=True)
-        make = {
-            "recipe": self._make,
-            "tar": self._unpack,
-            "files": self._take,
-            "whole": self._unpack_whole,
-            "tree": self._copy,
-        }
-        make[self.plan["kind"]]()
+        {"recipe": self._make, "tar": self._unpack, "files": self._take, "whole": self._take_whole}[self.plan["kind"]]()
         check(self.folder, self.plan)
         seal(self.folder, self.plan)
         for name in FOLDERS:
@@ -132,15 +123,15 @@ class Staging:
         needed = [targets[name] for name in self.plan["files"]]
         archives.take(path, lambda name: targets.get(os.path.basename(name)), needed)
 
-    def _unpack_whole(self):
-        """Take all of one tar, as far as the disk holds it."""
-        archive = self.plan["archives"][0]
-        path = self.fetcher.fetch(archive)
-        whole_data.unpack(path, self.plan["content"], min(archive["most_bytes"], shutil.disk_usage(self.folder).free))
-
-    def _copy(self):
-        """Take all of a folder that was sent here."""
-        whole_data.copy(self.plan["sent"], self.plan["content"], self.plan["tree"])
+    def _take_whole(self):
+        """Take all of a tar, or of a folder that was sent here, with its folders."""
+        content = self.plan["content"]
+        shutil.rmtree(content, ignore_errors=True)
+        if "tree" in self.plan:
+            shutil.copytree(self.plan["tree"], content, symlinks=True)
+        else:
+            path = self.fetcher.fetch(self.plan["archives"][0])
+            archives.take(path, partial(os.path.join, content), ())
 
     def _take(self):
         """Take finished files that were sent here."""
@@ -247,9 +238,8 @@ def seal(folder, plan):
     with open(os.path.join(folder, ID), "w") as file:
         file.write(plan["id"] + "\n")
     names = plan["files"] + plan["optional"] + [ID, RECORDS]
-    content = plan.get("content")
-    if content:
-        names += [os.path.relpath(os.path.join(content, name), folder) for name in whole_data.names_below(content)]
+    whole = os.walk(plan.get("content") or "")
+    names += sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, files in whole for name in files)
     there = [name for name in names if os.path.exists(os.path.join(folder, name))]
     lines = [hash_of(os.path.join(folder, name)) + "  " + name + "\n" for name in there]
     write_whole(os.path.join(folder, SUMS), "".join(lines))

@@ -73,8 +73,8 @@ class ClusterSection(BaseModel, ABC):
 
     @property
     def disk_of_data_gb(self) -> int | None:
-        """The disk of each machine on which data lie; None where nobody knows its size."""
-        return None
+        """The size of the disk on which a machine's data lie; None where nobody knows it."""
+        return getattr(self, "data_disk_gb", None) or getattr(self, "disk_gb", None)
 
     @property
     def prices(self) -> Prices | None:

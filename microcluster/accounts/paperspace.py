@@ -77,11 +77,6 @@ class Cluster(ClusterSection):
         return Hardware(kind.label, kind.gpu, kind.gpus) if kind else None
 
     @property
-    def disk_of_data_gb(self) -> int:
-        """The disk on which data lie."""
-        return self.disk_gb
-
-    @property
     def prices(self) -> Prices:
         """The prices of all machines with their disks and addresses, and of drive and network."""
         return catalog.prices(

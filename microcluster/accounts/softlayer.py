@@ -98,11 +98,6 @@ class Cluster(ClusterSection):
         return Hardware(flavor.name, flavor.gpu, flavor.gpus) if flavor else None
 
     @property
-    def disk_of_data_gb(self) -> int:
-        """The disk on which data lie."""
-        return self.data_disk_gb
-
-    @property
     def prices(self) -> Prices | None:
         """The price of each guest with its disk and its port."""
         return catalog.prices(self.flavor, (self.data_disk_gb,), self.port_speed_mbps, self.nodes)

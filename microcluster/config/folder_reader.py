@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.files import write_whole
 from core.plain_text import printable
-from microcluster.jobs.finished_data import LARGEST_DATA_BYTES
+from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES
 from microcluster.jobs.folder_tree import FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 
 MOST_BYTES = 10 * 10**9
@@ -66,14 +66,14 @@ def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False)
     )
 
 
-def _all_of(folder: Path) -> Iterator[str]:
-    for where, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in (*files, *folders):
-            path = Path(where, name)
-            mode = path.lstat().st_mode
-            if stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and name != ".git"):
-                yield path.relative_to(folder).as_posix()
+def _all_of(folder: Path) -> list[str]:
+    def stop(error: OSError) -> None:
+        raise error
+
+    walked = os.walk(folder, onerror=stop)
+    paths = [Path(where, name).relative_to(folder) for where, folders, files in walked for name in (*files, *folders)]
+    there = [path for path in paths if (folder / path).is_symlink() or (folder / path).is_file()]
+    return [path.as_posix() for path in there if ".git" not in path.parts]
 
 
 def _taken(folder: Path) -> set[str]:
@@ -164,7 +164,9 @@ def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data
     if script and script not in names:
         stays = f"{script} of {folder} stays behind, because git ignores it; take it in with a line !{script} in {IGNORE_FILE}"
         found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
-    size, most = sum((folder / name).lstat().st_size for name in names), LARGEST_DATA_BYTES if is_data else MOST_BYTES
+    if is_data and not names:
+        found.append(f"{folder} holds no file")
+    size, most = sum((folder / name).lstat().st_size for name in names), LARGEST_WHOLE_BYTES if is_data else MOST_BYTES
     leave_out = "" if is_data else f", or leave them out with {IGNORE_FILE}"
     if size > most:
         found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; take some out{leave_out}")
@@ -177,9 +179,9 @@ def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data
     out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name)]
     if out:
         found.append(f"{folder} has links that lead out of it: {_some(out)}; put a copy there{leave_out}")
-    to_folders = [name for name in names if is_data and not (folder / name).is_file() and name not in out]
-    if to_folders:
-        found.append(f"{folder} has links that lead to no file: {_some(to_folders)}; put a copy there")
+    other = [name for name in names if is_data and name not in out and not (folder / name).is_file()]
+    if other:
+        found.append(f"{folder} has links that lead to no file: {_some(other)}; put a copy there")
     return found
 
 

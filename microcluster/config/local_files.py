@@ -13,7 +13,7 @@ from typing import Any
 
 from core.files import write_whole
 from microcluster.config.folder_reader import read_tree
-from microcluster.jobs.finished_data import LARGEST_DATA_BYTES, Data, SentFile
+from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.run_plan import SourceFile
 
 MOST_FILES, MOST_BYTES = 200, 1_000_000
@@ -66,9 +66,7 @@ def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cac
         _refuse_missing(path, set(required) - set(there), "does not hold")
         files = tuple(_file(path / name, cache) for name in sorted(there))
         return replace(data, is_tar=False, files=files)
-    if not path.is_file():
-        raise ValueError(f"{path} is neither a folder nor a file of this computer")
-    members = _once(path, cache, "members", _members)
+    members = _once(_that_is_there(path), cache, "members", _members)
     _refuse_missing(path, set(required) - set(members), "is a tar that does not hold")
     return replace(data, files=(_file(path, cache),))
 
@@ -77,34 +75,36 @@ def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
     """Return data that are taken whole, with their folders: a folder's tree, or a tar that was looked through.
 
     Raises:
-        ValueError: they are missing, cannot lie on a machine, or are more than its disk holds; each argument is one problem.
+        ValueError: they are missing, cannot lie on a machine, or do not fit its disk; each argument is one problem.
     """
     path = Path(str(data.path))
     if path.is_dir():
         tree = read_tree(path, is_data=True)
-        if not tree.files:
-            raise ValueError(f"{path} holds no file")
         found, needed = replace(data, is_tar=False, tree=tree), 2 * tree.bytes
-    elif path.is_file():
-        found = replace(data, files=(_file(path, cache),))
-        needed = 2 * path.stat().st_size + _once(path, cache, "unpacked", _unpacked)
     else:
-        raise ValueError(f"{path} is neither a folder nor a file of this computer")
-    if disk_gb is not None and needed > disk_gb * GB:
+        unpacked = _once(_that_is_there(path), cache, "unpacked", _unpacked)
+        found, needed = replace(data, files=(_file(path, cache),)), 2 * path.stat().st_size + unpacked
+    if needed > (disk_gb or needed) * GB:
         raise ValueError(
-            f"{path} needs {needed / GB:,.1f} GB of a disk until its copy is checked there, and those of the machines have {disk_gb} GB; "
-            "take larger disks, or fewer data"
+            f"{path} needs {needed / GB:,.1f} GB of disk until the copy there is checked, and the machines have {disk_gb} GB; take larger "
+            "disks, or fewer data"
         )
     return found
 
 
+def _that_is_there(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError(f"{path} is neither a folder nor a file of this computer")
+    return path
+
+
 def _unpacked(path: Path) -> int:
     """Return the bytes of what a tar holds."""
-    from agent.data import whole_data  # noqa: PLC0415 - it knows https as well, which takes longer than all else of a verb
+    from agent.data import archives  # noqa: PLC0415 - it fetches too, and to load that takes longer than all else of a verb
 
     try:
-        return sum(member.size for _, member, _ in whole_data.entries(str(path), LARGEST_DATA_BYTES))
-    except whole_data.Refused as refused:
+        return archives.bytes_of_all(str(path))
+    except archives.Refused as refused:
         raise ValueError(str(refused)) from refused
 
 

@@ -13,7 +13,7 @@ from microcluster.jobs.folder_tree import FolderTree
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024
-LARGEST_DATA_BYTES = 100 * 10**9
+LARGEST_WHOLE_BYTES = 100 * 10**9
 """Of data that are taken whole: comparing them with their sums takes ten minutes at each start."""
 ID_DIGITS = 12
 TAR = r"[A-Za-z0-9_.-]+\.(?:tar|tar\.gz|tgz|tar\.xz|txz)"

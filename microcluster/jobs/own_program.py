@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from agent import spec
 from agent.spec import LONGEST_METRIC
 from core.plain_text import printable, shown
-from microcluster.jobs.finished_data import LARGEST_DATA_BYTES, FinishedData
+from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.ranks import Program
@@ -60,6 +60,7 @@ SECRET_HINT = (
     "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
     "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
+FOLDER = re.compile(r"\{(logdir|data)\}")
 DATA = re.compile(r"(?<!\{)\{data\}")
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
@@ -203,7 +204,7 @@ class OwnProgram(Section):
     data: Annotated[
         FinishedData | None,
         Field(
-            description="files for `{data}`, their folder on every node: a folder or tar of this computer, or the https address of a tar (`#sha256=HEX` pins it)"
+            description="what `{data}` stands for, the same folder on every node: a folder or tar of this computer, or the https address of a tar (`#sha256=HEX` pins it)"
         ),
     ] = None
     not_secret: Annotated[
@@ -226,15 +227,15 @@ class OwnProgram(Section):
             found.append(
                 "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
             )
-        # Here and not as types: a run of before these rules has to be read.
         named = [key for key in ("arguments", "command", "resume", "environment") if DATA.search(str(job.get(key)))]
         if job.get("data") is None:
             found += [f"job/{key}: {{data}} cannot be filled in, because job.data is not set" for key in named]
         elif not named:
             found.append(
-                "job/data: no word names {data}, the folder in which they lie on every node; give it to the program in job.arguments, "
-                "job.command or job.environment"
+                "job/data: nothing names {data}, the folder of the data on every node; give it to the program, in its words or in "
+                "job.environment"
             )
+        # Here and not as types: a run of before these rules has to be read.
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
         open_ones = job.get("notSecret") if isinstance(job.get("notSecret"), list) else ()
@@ -281,8 +282,9 @@ class OwnProgram(Section):
         """
         # On a machine it is the one of the run's own environment.
         python = (world.image and self.python) or "python"
-        data = self._data(world)
-        folders = {"logdir": world.logdir, **({"data": str(data.content)} if data else {})}
+        folder = f"{world.mount_point}/data-{world.data_id}"
+        data = DataPlan(str(world.data_id), folder, (), {}, LARGEST_WHOLE_BYTES, content=f"{folder}/files")
+        folders = {"logdir": world.logdir, **({"data": data.content} if self.data else {})}
         places = {**folders, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
@@ -294,7 +296,10 @@ class OwnProgram(Section):
             resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
             python=python,
             config_file=CONFIG_FILE,
-            variables={name: _with_folders(value, folders) for name, value in self.environment.items()},
+            variables={
+                name: FOLDER.sub(lambda found: folders.get(found[1], found[0]), value)
+                for name, value in self.environment.items()
+            },
         )
         plan = Plan(
             title=title,
@@ -307,7 +312,7 @@ class OwnProgram(Section):
             checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
             checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
             checkpoint_files="the files that job.checkpoints names",
-            data=data,
+            data=data if self.data else None,
             imports=self._imports(world, program, command),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
@@ -316,13 +321,6 @@ class OwnProgram(Section):
             make_environment=None if world.image else ("sh", "-c", self._environment_script(world)),
         )
         return plan, program
-
-    def _data(self, world: World) -> DataPlan | None:
-        """Return the data that the stack file names."""
-        if self.data is None:
-            return None
-        folder = f"{world.mount_point}/data-{world.data_id}"
-        return DataPlan(str(world.data_id), folder, (), {}, LARGEST_DATA_BYTES, content=f"{folder}/files")
 
     def dockerfile(self, world: World) -> str:
         """Bring the requirements, and the repository where the program lies in one."""
@@ -389,12 +387,6 @@ def _filled(text: str, places: Mapping[str, str]) -> Argv:
     names = "|".join(places)
     place = re.compile(rf"\{{(\{{(?:{names})\}})\}}|\{{({names})\}}")
     return tuple(place.sub(lambda found: found[1] or places[found[2]], word) for word in shlex.split(text))
-
-
-def _with_folders(value: str, folders: Mapping[str, str]) -> str:
-    for name, folder in folders.items():
-        value = value.replace(f"{{{name}}}", folder)
-    return value
 
 
 def _tracked(world: World) -> Argv:

@@ -148,9 +148,8 @@ class RunFolder:
         program = (f"{self.path}/agent", "data.staging", f"{self.path}/staging.json")
         if not self.facts.container:
             return ["env", f"{RUN_VARIABLE}={run}", "LC_ALL=C.UTF-8", "python3", *program]
-        python = (
-            "python3" if self.plan.data.content else "python"
-        )  # Another kind's may need what its image has for its own Python.
+        # A program may have a `python` of its own; sentence pieces are for that of their image.
+        python = "python3" if self.plan.data.content else "python"
         words = (
             f"docker run --rm --name microcluster-staging-{run} --label {STAGING_LABEL}={run} --net=host --runtime=runc "
             f"-e {RUN_VARIABLE}={run} -e LC_ALL=C.UTF-8 -w / --entrypoint {python}"

@@ -225,12 +225,11 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
     planned = RunFolder(cluster).plan.data
     if any(on_all(hosts, lambda host: _has_data(host, planned))):
         return False
-    sent = sent_folder(planned.id, cluster.mount_point)
     if data.tree:
-        send_tree(hosts[0], data.tree, sent)
+        send_tree(hosts[0], data.tree, sent_folder(planned.id, cluster.mount_point))
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
-        send(hosts[0], local, file, f"{sent}/{file.name}")
+        send(hosts[0], local, file, f"{sent_folder(planned.id, cluster.mount_point)}/{file.name}")
     return True
 
 
