@@ -227,6 +227,28 @@ class Host:
                 asked_at = time.monotonic()
             self._check_end(channel, argv, doing)
 
+    @contextlib.contextmanager
+    def talk(self, argv: Sequence[str], doing: str) -> Iterator[tuple[Callable[[bytes], None], Callable[[int], bytes]]]:
+        """Yield what sends to ``argv`` and what receives of it, in turn; at the end of the block it has to end well.
+
+        Raises:
+            RemoteError: it failed.
+        """
+        with self._session(argv, doing) as channel:
+            channel.settimeout(REQUEST_TIMEOUT_S)
+
+            def send(piece: bytes) -> None:
+                with answered(self._connection.transport):
+                    channel.sendall(piece)
+
+            try:
+                yield send, channel.recv
+                channel.shutdown_write()
+            except OSError:  # It may have ended, and said why.
+                self._check_end(channel, argv, doing)
+                raise
+            self._check_end(channel, argv, doing)
+
     def _see_pace(self, size: int, waited_s: float, doing: str) -> None:
         """Add a piece to what the machine has brought so far, in all its answers: many small ones take long too."""
         seconds, taken = self._brought[0] + waited_s, self._brought[1] + size

@@ -133,6 +133,16 @@ class NamedHost(Host):
         return printed
 
 
+def by_openssh(host: Host) -> Host:
+    """Return the same host with its commands over OpenSSH, which carries ten times what paramiko does."""
+    if isinstance(host, NamedHost):
+        return host
+    *argv, login = ssh_argv(host, [host])
+    same = NamedHost(login)
+    same.argv, same._before = tuple(argv), host._before
+    return same
+
+
 class Master:
     """A connection that OpenSSH holds, with what Host uses of one of Fabric's."""
 
@@ -236,7 +246,8 @@ def ssh_argv(
     line = (shlex.join(command),) if command else ()
     if isinstance(host, NamedHost):
         return (*host.argv, *more, "--", host.facts.name, *line)
-    known_hosts = Path(host.key_file).parent / "pinned_hosts"
+    # One that reads the file of all must not find that of a single one.
+    known_hosts = Path(host.key_file).parent / ("pinned_hosts" if len(hosts) > 1 else f"pinned_{host.facts.name}")
     lines = "".join(f"{known_name(one.address, one.port)} {one.pinned_key}\n" for one in hosts)
     if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.
         known_hosts.write_text(lines)

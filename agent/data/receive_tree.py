@@ -1,0 +1,136 @@
+"""Receive a folder's tree: what is missing of it here, in one stream; sent alone to the machine that is to have it.
+
+Arguments: ``look`` or ``take``, the folder, and the tree's id. ``look`` ends with 0 where the folder is that tree. ``take`` reads one line of
+JSON, [[name, kind, size, digest], ...], prints the numbers of those that are missing as another, and reads their contents one after
+another; then it prints the names that arrived with another hash. The folder is whole or not there: until then it has another name.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import sys
+
+LINK, PROGRAM = "link", "program"
+PIECE = 1 << 20
+PLACED_AT = 10**9
+"""Time of the last change of every file of a tree, in seconds since 1970: what has another one was written afterwards."""
+
+
+def version(path):
+    """Return what changes whenever a file or link is written; None where there is none."""
+    try:
+        known = os.lstat(path)
+    except OSError:
+        return None
+    kind = LINK if stat.S_ISLNK(known.st_mode) else stat.S_IMODE(known.st_mode)
+    return [kind, known.st_size, known.st_mtime_ns, known.st_ctime_ns, known.st_ino]
+
+
+def names_below(folder):
+    """Return the names of all files and links below a folder, which is named in bytes: here another encoding may be the usual one."""
+    found, start = set(), len(os.path.join(folder, b""))
+    for where, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(where, name))]
+        found.update(os.path.join(where, name)[start:].decode("utf-8", "surrogateescape") for name in files + links)
+    return found
+
+
+def below(folder, name):
+    return os.path.join(folder, name.encode("utf-8", "surrogateescape"))
+
+
+class Tree:
+    """A folder that is to be a tree, and the list of its files that is kept beside it."""
+
+    def __init__(self, folder):
+        above, name = os.path.split(os.fsencode(folder))
+        self.folder, self.part = os.path.join(above, name), os.path.join(above, b"." + name + b".part")
+        self.list = os.path.join(above, b"." + name + b".list")
+
+    def known(self):
+        """Return the id in the list, its names, and {name: [kind, digest]} of the files that are as it says."""
+        where, rows = self.folder if os.path.isdir(self.folder) else self.part, []
+        with contextlib.suppress(OSError), open(self.list) as file:
+            for line in file:
+                with contextlib.suppress(ValueError):  # The last one may be cut off.
+                    rows.append(json.loads(line))
+        files = dict((row[0], row[1:]) for row in rows if isinstance(row, list))
+        there = dict((name, row[:2]) for name, row in files.items() if row[2] == version(below(where, name)))
+        return ([""] + [row for row in rows if isinstance(row, str)])[-1], set(files), there
+
+    def is_whole(self, tree):
+        id, files, there = self.known()
+        return id == tree and os.path.isdir(self.folder) and files == set(there) == names_below(self.folder)
+
+    def take(self, tree, wanted, source):
+        """Receive what is missing; return the names that arrived with another hash."""
+        there = self.known()[2]
+        missing = [number for number, row in enumerate(wanted) if there.get(row[0]) != [row[1], row[3]]]
+        if os.path.isdir(self.folder):
+            os.rename(self.folder, self.part)
+        os.makedirs(self.part, exist_ok=True)
+        for name in names_below(self.part) - set(row[0] for row in wanted):
+            os.remove(below(self.part, name))
+        for where, _, _ in os.walk(self.part, topdown=False):
+            with contextlib.suppress(OSError):  # It is not empty.
+                os.rmdir(where)
+        os.makedirs(self.part, exist_ok=True)
+        print(json.dumps(missing))
+        sys.stdout.flush()
+        wrong = []
+        with open(self.list, "a") as journal:
+            journal.write('\n""\n')  # It is no tree's from now on.
+            for name, kind, size, digest in (wanted[number] for number in missing):
+                path = below(self.part, name)
+                if self._receive(path, kind, size, digest, source):
+                    journal.write(json.dumps([name, kind, digest, version(path)]) + "\n")
+                else:
+                    wrong.append(name)
+        if not wrong:
+            os.rename(self.part, self.folder)
+            self._keep(tree, wanted)
+        return wrong
+
+    def _receive(self, path, kind, size, digest, source):
+        """Write one file or link, and return whether its content is that of the hash."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with contextlib.suppress(OSError):
+            os.remove(path)
+        if kind == LINK:
+            os.symlink(digest.encode("utf-8", "surrogateescape"), path)
+            return True
+        found, left = hashlib.sha256(), size
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if kind == PROGRAM else 0o666)
+        with open(target, "wb", 0) as file:
+            while left:
+                piece = source.read(min(PIECE, left))
+                if not piece:
+                    sys.exit("the stream ended within a file")
+                found.update(piece)
+                file.write(piece)
+                left -= len(piece)
+        os.utime(path, (PLACED_AT, PLACED_AT))
+        return found.hexdigest() == digest
+
+    def _keep(self, tree, wanted):
+        rows = ([name, kind, digest, version(below(self.folder, name))] for name, kind, _, digest in wanted)
+        with open(self.list + ".new", "w") as file:
+            file.write(json.dumps(tree) + "\n")
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        os.rename(self.list + ".new", self.list)
+
+
+def main(what, folder, tree):
+    if what == "look":
+        return 0 if Tree(folder).is_whole(tree) else 1
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with open(0, "rb", PIECE, closefd=False) as source:
+        wanted = json.loads(source.readline().decode("utf-8"))
+        print(json.dumps(Tree(folder).take(tree, wanted, source)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
