@@ -116,10 +116,10 @@ class Tree:
 
     def _keep(self, tree, wanted):
         rows = ([name, kind, digest, version(below(self.folder, name))] for name, kind, _, digest in wanted)
-        with open(self.list + ".new", "w") as file:
+        with open(self.list + b".new", "w") as file:
             file.write(json.dumps(tree) + "\n")
             file.writelines(json.dumps(row) + "\n" for row in rows)
-        os.rename(self.list + ".new", self.list)
+        os.rename(self.list + b".new", self.list)
 
 
 def main(what, folder, tree):

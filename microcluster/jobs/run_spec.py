@@ -246,7 +246,7 @@ def staging(data: DataPlan, mount_point: str, brought: Data | None = None) -> di
 def _brought(plan: DataPlan, data: Data, sent: str) -> Mapping[str, Any]:
     """Return where data come from that the user brings."""
     if data.tree:
-        return {"kind": "tree", "tree": data.tree.id, "sent": sent, "arrived": sent}
+        return {"kind": "whole", "tree": sent, "arrived": sent}
     if not data.is_tar:
         files = [{"name": f.name, "path": f"{sent}/{f.name}", "sha256": f.sha256} for f in data.files]
         return {"kind": "files", "sent": files, "arrived": sent}
