@@ -40,8 +40,9 @@ CHANGED = (
 )
 BROKEN = (OSError, HTTPException, socket.timeout, ssl.SSLError)
 LARGEST_MEMBER_BYTES = 10**11
-ODD_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]|[^/]{256}|.{2049}")
-"""Not UTF-8, with control characters, which end a line of a list of sums, or too long."""
+ODD_NAME = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]|[^/]{256}|.{2049}"
+)  # No UTF-8, the end of a line of sums, too long.
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 

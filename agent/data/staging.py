@@ -130,8 +130,7 @@ class Staging:
         if "tree" in self.plan:
             shutil.copytree(self.plan["tree"], content, symlinks=True)
         else:
-            path = self.fetcher.fetch(self.plan["archives"][0])
-            archives.take(path, partial(os.path.join, content), ())
+            archives.take(self.fetcher.fetch(self.plan["archives"][0]), partial(os.path.join, content), ())
 
     def _take(self):
         """Take finished files that were sent here."""

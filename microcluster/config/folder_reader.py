@@ -17,7 +17,6 @@ from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES
 from microcluster.jobs.folder_tree import FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 
 MOST_BYTES = 10 * 10**9
-"""Of a program; data have a limit of their own."""
 MOST_NAME_BYTES, MOST_PATH_BYTES = 255, 2048
 SMALL_FILES, SMALL_BYTES = 200, 1_000_000
 """Limits of the folders whose files the run's id lists."""
@@ -71,9 +70,9 @@ def _all_of(folder: Path) -> list[str]:
         raise error
 
     walked = os.walk(folder, onerror=stop)
-    paths = [Path(where, name).relative_to(folder) for where, folders, files in walked for name in (*files, *folders)]
-    there = [path for path in paths if (folder / path).is_symlink() or (folder / path).is_file()]
-    return [path.as_posix() for path in there if ".git" not in path.parts]
+    paths = [Path(where, name) for where, folders, files in walked for name in (*files, *folders)]
+    inside = [path.relative_to(folder) for path in paths if path.is_symlink() or path.is_file()]
+    return [path.as_posix() for path in inside if ".git" not in path.parts]
 
 
 def _taken(folder: Path) -> set[str]:
@@ -177,11 +176,10 @@ def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data
             f"them{leave_out}"
         )
     out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name)]
+    out += [name for name in names if is_data and not (folder / name).is_file()]
     if out:
-        found.append(f"{folder} has links that lead out of it: {_some(out)}; put a copy there{leave_out}")
-    other = [name for name in names if is_data and name not in out and not (folder / name).is_file()]
-    if other:
-        found.append(f"{folder} has links that lead to no file: {_some(other)}; put a copy there")
+        where = "out of it or to no file" if is_data else "out of it"
+        found.append(f"{folder} has links that lead {where}: {_some(out)}; put a copy there{leave_out}")
     return found
 
 

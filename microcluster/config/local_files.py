@@ -66,7 +66,9 @@ def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cac
         _refuse_missing(path, set(required) - set(there), "does not hold")
         files = tuple(_file(path / name, cache) for name in sorted(there))
         return replace(data, is_tar=False, files=files)
-    members = _once(_that_is_there(path), cache, "members", _members)
+    if not path.is_file():
+        raise ValueError(f"{path} is neither a folder nor a file of this computer")
+    members = _once(path, cache, "members", _members)
     _refuse_missing(path, set(required) - set(members), "is a tar that does not hold")
     return replace(data, files=(_file(path, cache),))
 
@@ -77,12 +79,14 @@ def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
     Raises:
         ValueError: they are missing, cannot lie on a machine, or do not fit its disk; each argument is one problem.
     """
+    from agent.data import archives  # noqa: PLC0415 - it fetches too, and to load that takes longer than all else of a verb
+
     path = Path(str(data.path))
     if path.is_dir():
         tree = read_tree(path, is_data=True)
         found, needed = replace(data, is_tar=False, tree=tree), 2 * tree.bytes
     else:
-        unpacked = _once(_that_is_there(path), cache, "unpacked", _unpacked)
+        unpacked = _once(path, cache, "unpacked", archives.bytes_of_all)
         found, needed = replace(data, files=(_file(path, cache),)), 2 * path.stat().st_size + unpacked
     if needed > (disk_gb or needed) * GB:
         raise ValueError(
@@ -90,22 +94,6 @@ def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
             "disks, or fewer data"
         )
     return found
-
-
-def _that_is_there(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError(f"{path} is neither a folder nor a file of this computer")
-    return path
-
-
-def _unpacked(path: Path) -> int:
-    """Return the bytes of what a tar holds."""
-    from agent.data import archives  # noqa: PLC0415 - it fetches too, and to load that takes longer than all else of a verb
-
-    try:
-        return archives.bytes_of_all(str(path))
-    except archives.Refused as refused:
-        raise ValueError(str(refused)) from refused
 
 
 def _refuse_missing(path: Path, missing: set[str], what: str) -> None:

@@ -241,7 +241,7 @@ def refusal(data, **job):
         ),
         ({"data": "mine"}, "job/data: is not the path of a file"),
         ({"data": "http://example.com/a.tar"}, "job/data: 'http' is not https"),
-        ({"data": "/nowhere/at/all"}, "job/data: /nowhere/at/all is neither a folder nor a file of this computer"),
+        ({"data": "/nowhere/at/all"}, "job/data: /nowhere/at/all: No such file or directory"),
     ],
 )
 def test_words_that_do_not_fit_the_data_are_refused(folder, job, said):
@@ -255,9 +255,9 @@ def emptied(folder):
 
 BAD_FOLDERS = {
     "holds no file": emptied,
-    "has links that lead out of it: out": lambda folder: (folder / "out").symlink_to("../other"),
-    "has links that lead to no file: train/all": lambda folder: (folder / "train" / "all").symlink_to("0"),
-    "has links that lead to no file: lost": lambda folder: (folder / "lost").symlink_to("nothing"),
+    "has links that lead out of it or to no file: out": lambda folder: (folder / "out").symlink_to("../other"),
+    "has links that lead out of it or to no file: train/all": lambda folder: (folder / "train" / "all").symlink_to("0"),
+    "has links that lead out of it or to no file: lost": lambda folder: (folder / "lost").symlink_to("nothing"),
     "has names that the machines cannot hold": lambda folder: (folder / "two\nlines").touch(),
     "bytes that would travel, more than 100,000,000,000": lambda folder: os.truncate(folder / "ö", 10**11),
 }

@@ -34,8 +34,16 @@ def measure(console: Console) -> None:
     with tempfile.TemporaryDirectory() as scratch, _home(Path(scratch)), _sshd(Path(scratch)) as host:
         folder = Path(scratch) / "folder"
         _fill(folder)
-        table = Table("way", "first time, s", "unchanged, s", title=f"{FILES:,} files, {BYTES / 1e9:g} GB, load {os.getloadavg()[0]:.1f}")
-        ways = {"rsync": _rsync(host, folder, f"{scratch}/there-rsync"), "folder tree": _ours(host, folder, f"{scratch}/there")}
+        table = Table(
+            "way",
+            "first time, s",
+            "unchanged, s",
+            title=f"{FILES:,} files, {BYTES / 1e9:g} GB, load {os.getloadavg()[0]:.1f}",
+        )
+        ways = {
+            "rsync": _rsync(host, folder, f"{scratch}/there-rsync"),
+            "folder tree": _ours(host, folder, f"{scratch}/there"),
+        }
         for name, send in ways.items():
             table.add_row(name, *(f"{_seconds(send):.1f}" for _ in range(2)))
         console.print(table)
@@ -85,8 +93,15 @@ def _sshd(scratch: Path) -> Iterator[Host]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    lines = (f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {scratch / 'host'}", f"AuthorizedKeysFile {scratch / 'mine.pub'}")
-    (scratch / "sshd_config").write_text("\n".join((*lines, "StrictModes no", f"PidFile {scratch / 'pid'}", "UsePAM no")) + "\n")
+    lines = (
+        f"Port {port}",
+        "ListenAddress 127.0.0.1",
+        f"HostKey {scratch / 'host'}",
+        f"AuthorizedKeysFile {scratch / 'mine.pub'}",
+    )
+    (scratch / "sshd_config").write_text(
+        "\n".join((*lines, "StrictModes no", f"PidFile {scratch / 'pid'}", "UsePAM no")) + "\n"
+    )
     Path("/run/sshd").mkdir(exist_ok=True)
     server = subprocess.Popen(("/usr/sbin/sshd", "-D", "-f", scratch / "sshd_config", "-E", scratch / "sshd.log"))
     facts = cluster_facts.Host("gpu-0", "1", "127.0.0.1", "", " ".join((scratch / "host.pub").read_text().split()[:2]))
