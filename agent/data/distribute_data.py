@@ -31,7 +31,7 @@ class Spread:
             self.sums = file.read()
 
     def names(self):
-        """Return the files to send; a line of the list is a hash, two characters and a name that may begin with a blank."""
+        # A name may begin with a blank.
         return [LIST] + [line[HASH_DIGITS + 2 :] for line in self.sums.decode("utf-8").split("\n")[:-1]]
 
     def lacking(self, machines):

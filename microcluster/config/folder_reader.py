@@ -175,8 +175,7 @@ def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data
             f"{folder} has names that the machines cannot hold (no UTF-8, control characters, or too long): {_some(odd)}; rename "
             f"them{leave_out}"
         )
-    out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name)]
-    out += [name for name in names if is_data and not (folder / name).is_file()]
+    out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name, is_data=is_data)]
     if out:
         where = "out of it or to no file" if is_data else "out of it"
         found.append(f"{folder} has links that lead {where}: {_some(out)}; put a copy there{leave_out}")
@@ -196,10 +195,10 @@ def _is_odd(name: str) -> bool:
     return bool(CONTROL.search(name)) or longest > MOST_NAME_BYTES or len(name.encode()) > MOST_PATH_BYTES
 
 
-def _leads_out(folder: Path, name: str) -> bool:
+def _leads_out(folder: Path, name: str, *, is_data: bool) -> bool:
     path = folder / name
     is_inside = Path(os.path.realpath(path)).is_relative_to(folder.resolve())
-    return not is_inside or os.path.isabs(os.readlink(path))
+    return not is_inside or os.path.isabs(os.readlink(path)) or (is_data and not path.is_file())
 
 
 def _entry(folder: Path, name: str, before: Entry | None) -> Entry:

@@ -84,10 +84,10 @@ def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
     path = Path(str(data.path))
     if path.is_dir():
         tree = read_tree(path, is_data=True)
-        found, needed = replace(data, is_tar=False, tree=tree), 2 * tree.bytes
+        found, needed = replace(data, sha256=tree.id, tree=tree), 2 * tree.bytes
     else:
-        unpacked = _once(path, cache, "unpacked", archives.bytes_of_all)
-        found, needed = replace(data, files=(_file(path, cache),)), 2 * path.stat().st_size + unpacked
+        needed = 2 * path.stat().st_size + _once(path, cache, "unpacked", archives.bytes_of_all)
+        found = replace(data, files=(_file(path, cache),))
     if needed > (disk_gb or needed) * GB:
         raise ValueError(
             f"{path} needs {needed / GB:,.1f} GB of disk until the copy there is checked, and the machines have {disk_gb} GB; take larger "

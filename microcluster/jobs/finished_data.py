@@ -13,8 +13,7 @@ from microcluster.jobs.folder_tree import FolderTree
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024
-LARGEST_WHOLE_BYTES = 100 * 10**9
-"""Of data that are taken whole: comparing them with their sums takes ten minutes at each start."""
+LARGEST_WHOLE_BYTES = 100 * 10**9  # Comparing so many with their sums takes ten minutes at each start.
 ID_DIGITS = 12
 TAR = r"[A-Za-z0-9_.-]+\.(?:tar|tar\.gz|tgz|tar\.xz|txz)"
 ADDRESS = re.compile(
@@ -37,7 +36,7 @@ class Data:
     """Finished data that are brought: a tar behind an https ``address``, or ``files`` in or at ``path`` of the operator's computer.
 
     ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar. A folder that is taken whole
-    has a ``tree`` in place of files.
+    has a ``tree`` in place of files, whose id is the hash.
     """
 
     address: str | None = None
@@ -55,8 +54,6 @@ class Data:
     @property
     def id(self) -> str:
         """A hash of the content where it is known, else of the address."""
-        if self.tree:
-            return self.tree.id[:ID_DIGITS]
         text = str(self.address)
         if not self.is_tar:
             text = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
