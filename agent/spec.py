@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from agent import batch
 from agent.machine import read_json
 
-VERSION = 8
+VERSION = 9
 """Raised whenever a field changes; version 1 had none."""
+EARLIER, LACKING = 8, {"sent_program": None}
+"""A version that is still read, and what stands for the fields that it lacks."""
 FILE = "job.json"
 CHECKPOINT = "{microcluster:checkpoint}"
 """Placeholder in the argv of ``resume_processes``: the path of the checkpoint, a file or a folder. A program's own words hold other braces."""
@@ -47,6 +49,7 @@ FIELDS = (
     "make_environment",  # and what makes it, on the machine as it is.
     "imports",  # What looks for the script's own imports, by its interpreter; empty where it is no script.
     "program_folder",
+    "sent_program",  # The folder on the launcher from which that is made, where it came from the operator's computer.
     "files",
     "image",
     "images",
@@ -120,6 +123,8 @@ def text(values):
 def parse(document, where):
     """Return a document as an object, or raise with everything that is wrong with it; ``where`` names it."""
     version = document.get("version", 1) if isinstance(document, dict) else None
+    if version == EARLIER:
+        document, version = dict(LACKING, **document), VERSION
     if version != VERSION:
         raise SpecError(
             "reading {}: another version of microcluster wrote it (format {}, and this one reads {}). Start the run again with "

@@ -39,7 +39,7 @@ class TrainingClusterArgs:
     @property
     def facts(self) -> ClusterFacts:
         """Those of the cluster: a step on it must not run again when something about the job changes."""
-        of_job = {"job": None, "data": None, "texts": (), "run": None, "prediction": None}
+        of_job = {"job": None, "data": None, "tree": None, "run": None, "prediction": None}
         return replace(self.decided[0], **of_job, guard=None, lease_minutes=None)
 
     @property
@@ -142,7 +142,8 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
         container=_container_of(stack, stack.container) if stack.container else None,
         job=stack.job,
         data=stack.data,
-        texts=stack.texts,
+        # What stays behind may grow without making any step another one.
+        tree=stack.tree and replace(stack.tree, left_files=0, left_bytes=0, left_names=()),
         prediction=Prediction(expected.seconds, expected.compute_s, expected.wire_bytes) if expected else None,
         # When the lease ends is known once the first machine is there.
         guard=Guard(idle_s=stack.guard.idle * 60) if stack.guard and stack.guard.idle else None,

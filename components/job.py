@@ -48,6 +48,8 @@ class TrainingJob(pulumi.ComponentResource):
             self.at_risk = STARTS_OVER
         if expected and expected.warning:
             pulumi.log.warn(expected.warning, self)
+        if args.of.stack.tree:
+            pulumi.log.info("; ".join(args.of.stack.tree.summary), self)
         # The old run must end before the new one starts: both need the same GPUs.
         after = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
         step(f"{name}-run", "start-job", facts, [self.run, *args.cluster.machine_ids], after, undo="stop-job")

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+from agent.data.receive_tree import below
 from agent.kill_run import last_line
 from agent.machine import parallel
 from agent.nodes import chain_copy
@@ -27,6 +28,7 @@ class Spread:
     def __init__(self, folder, way):
         self.folder, self.way = folder, way
         self.silent = {}
+        self.check = "cd {} && sha256sum -c --status -".format(shlex.quote(folder))
         with open(os.path.join(folder, LIST), "rb") as file:
             self.sums = file.read()
 
@@ -41,11 +43,10 @@ class Spread:
 
     def _verified(self, machine):
         """Return 0 when a machine has every file; where it cannot be asked, its last word on that is kept."""
-        line = "cd {} && sha256sum -c --status -".format(shlex.quote(self.folder))
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         for number in range(TRIES):
             time.sleep(PAUSE_S if number else 0)
-            child = subprocess.Popen(self.way + [machine, line], **options)
+            child = subprocess.Popen(self.way + [machine, self.check], **options)
             out, _ = child.communicate(self.sums)
             if child.returncode != SSH_FAILED:
                 self.silent.pop(machine, None)
@@ -55,11 +56,11 @@ class Spread:
 
     def chain(self, machines):
         """Send everything over the machines, one behind the other; return what broke, as :func:`relay.end` does."""
-        argv = ["tar", "-C", self.folder, "-cf", "-", "--no-unquote", "--null", "-T", "-"]
-        with tempfile.TemporaryFile() as names:  # They may be more than fit into an argv.
-            names.write("\0".join(self.names()).encode("utf-8"))
-            names.seek(0)
-            files = subprocess.Popen(argv, stdin=names, stdout=subprocess.PIPE)
+        listed = tempfile.TemporaryFile()  # noqa: SIM115 - tar reads it as long as it runs
+        listed.write("\0".join(self.names()).encode("utf-8", "surrogateescape"))
+        listed.seek(0)
+        argv = ["tar", "-C", self.folder, "--null", "-T", "-", "-cf", "-"]
+        files = subprocess.Popen(argv, stdin=listed, stdout=subprocess.PIPE)
         take_in = 'mkdir -p "$1" && exec tar -C "$1" -xf -'
         first = chain_copy.start(["sh", "-c", take_in, "take-in", self.folder], self.way, machines)
         chain_copy.pour(files.stdout.fileno(), [first])
@@ -81,7 +82,7 @@ class Spread:
             if group:
                 named.update(self.chain(group))
         rest = self.lacking(rest)
-        size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
+        size = sum(os.lstat(below(os.fsencode(self.folder), name)).st_size for name in self.names())
         got = " and ".join(one for one in lacking if one not in rest)
         say("brought {} bytes to {} in {:.1f} s".format(size, got, time.monotonic() - began))
         named = dict(named, **self.silent)

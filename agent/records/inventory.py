@@ -21,6 +21,7 @@ from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S, KILL_AFTER_S, LIM
 from agent.checkpoints.entries import files_below, is_kept, leads_into
 from agent.checkpoints.log_folder import TORN, checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
 from agent.checkpoints.parts import OVER, folders
+from agent.data.receive_tree import PLACED_AT
 from agent.machine import hash_of
 from agent.records.run_snapshot import is_alive
 from agent.supervise.run_context import runtime_of
@@ -119,7 +120,10 @@ def program_folder(run, folder):
 def places(run, folder, asked):
     """Return [(folder, the path here, {name: (what it is, its step, the suspicion)})], the step of the newest checkpoint, and the links."""
     within, step, links = agent.inside(folder), None, []
-    found = [(folder, "", dict.fromkeys(list(RECORDS) + run.files if asked["first"] else [], A_RECORD))]
+    records = list(RECORDS) + run.files if asked["first"] else []
+    brought = [name for name in records if name.startswith("program/")]
+    found = [(folder, "", dict.fromkeys(sorted(set(records) - set(brought)), A_RECORD))]
+    found.append((within, "", dict.fromkeys(brought, A_RECORD)))
     for inner in run.artifacts:
         found.append(
             (os.path.join(within, inner), inner, dict.fromkeys(files_below(os.path.join(within, inner)), A_RECORD))
@@ -151,6 +155,7 @@ def chosen(folder, asked):
     is_above = (folder + os.sep).startswith(os.path.join(run.program_folder, ""))
     if program and (run.keep or not is_above):  # The whole disk is no program's folder.
         names = [name for name in files_below(program) if "program/" + name not in run.files]
+        names = [name for name in names if not is_sent(os.path.join(program, name))]
         told = dict((name, (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")) for name in names)
         found.append((program, "program", told))
     found.append((asked["data"], "data", dict.fromkeys(asked["names"], (VOCABULARY, None, ""))))
@@ -160,6 +165,14 @@ def chosen(folder, asked):
         files += [described(here, name, there, told, disk) for name, told in facts.items()]
     files = [one for one in files if one and (one["what"] != PROGRAM or one["written"] >= since)]
     return run, files, step, links, silent
+
+
+def is_sent(path):
+    """Return whether a file of the program's folder is as it came from the operator's computer."""
+    try:
+        return os.lstat(path).st_mtime == PLACED_AT
+    except OSError:
+        return False
 
 
 def began(folder):

@@ -30,6 +30,8 @@ PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsyn
 
 def prepare(run):
     """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
+    if run.spec.sent_program:
+        bring_program(run)
     if run.spec.make_environment:
         make_environment(run)
     if run.spec.imports:
@@ -46,6 +48,15 @@ def prepare(run):
     if run.spec.shared:
         shared_folder.compare(run, checkpoint)
     return run.resumed is not None
+
+
+def bring_program(run):
+    """Bring the folder of the program from the launcher to the other machines; it goes from each to the next."""
+    others = [] if run.is_shared else run.spec.addresses[1:]
+    if others:
+        run.doing = "bringing the program to " + " and ".join(run.name_of(address) for address in others)
+        words = ("spread", run.folder, run.spec.program_folder, json.dumps(run.spec.ssh))
+        must(run, run.program("data.program_folder", *(words + tuple(others))))
 
 
 def make_environment(run):

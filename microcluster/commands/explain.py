@@ -10,6 +10,10 @@ from microcluster.display.console import show_table
 def explain(stack: str = STACK, as_json: bool = False) -> int:
     """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
+    try:
+        known = config.with_files(known)
+    except config.ConfigError as problem:  # What is on this computer only.
+        note(str(problem))
     origins, environment = known.origins, config.environment_of(stack)
     if environment:
         origins = (

@@ -14,18 +14,21 @@ from pathlib import Path
 from core.files import write_whole
 from core.plain_text import printable
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES
-from microcluster.jobs.folder_tree import FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
+from microcluster.jobs.folder_tree import FILE, IGNORE_FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 
 MOST_BYTES = 10 * 10**9
 MOST_NAME_BYTES, MOST_PATH_BYTES = 255, 2048
 SMALL_FILES, SMALL_BYTES = 200, 1_000_000
 """Limits of the folders whose files the run's id lists."""
-IGNORE_FILE = ".microclusterignore"
 COMPILED = "__pycache__/"
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 GIT_TIMEOUT_S = 120
 SHOWN = 3
 """Names in a sentence."""
+
+
+class FolderError(Exception):
+    """Why a folder cannot travel; each argument is one problem."""
 
 
 def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False) -> FolderTree:
@@ -36,16 +39,16 @@ def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False)
         is_data: whether nothing but `.git` stays behind, and each link has to lead to a file.
 
     Raises:
-        ValueError: the folder cannot travel; each argument is one problem.
+        FolderError: the folder cannot travel.
     """
     if not folder.is_dir():
-        raise ValueError(
+        raise FolderError(
             f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
         )
     names = sorted(_all_of(folder) if is_data else _taken(folder))
     problems = _problems(folder, names, script, is_data=is_data)
     if problems:
-        raise ValueError(*problems)
+        raise FolderError(*problems)
     before = {entry.name: entry for entry in kept(folder)}
     entries = tuple(_entry(folder, name, before.get(name)) for name in names)
     if entries != tuple(before.values()):
@@ -119,7 +122,7 @@ def _list(git: Path, top: Path, folder: Path, options: Sequence[str]) -> set[str
         )
         if not done.returncode:
             return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
-    raise ValueError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
+    raise FolderError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
 
 
 def _environment() -> dict[str, str]:
@@ -143,7 +146,7 @@ def _patterns(folder: Path, top: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{folder / IGNORE_FILE} cannot be read: {error}") from error
+        raise FolderError(f"{folder / IGNORE_FILE} cannot be read: {error}") from error
     inside = re.sub(r"([\\*?\[])", r"\\\1", folder.relative_to(top).as_posix())
     found = []
     for line in lines:

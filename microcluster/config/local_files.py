@@ -1,4 +1,4 @@
-"""What a stack file names on this computer: the user's own program, and finished data with their hashes."""
+"""Finished data that a stack file names on this computer, with their hashes."""
 
 import contextlib
 import hashlib
@@ -14,44 +14,9 @@ from typing import Any
 from core.files import write_whole
 from microcluster.config.folder_reader import read_tree
 from microcluster.jobs.finished_data import Data, SentFile
-from microcluster.jobs.run_plan import SourceFile
 
-MOST_FILES, MOST_BYTES = 200, 1_000_000
-"""They are stored in the stack's state and sent to the machines in one message."""
-LEFT_OUT = {"__pycache__"}
 GB = 10**9
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
-
-
-def read_source(folder: Path, script: str | None) -> tuple[SourceFile, ...]:
-    """Return the files below ``folder``, without hidden and compiled ones.
-
-    Raises:
-        ValueError: the folder or the script is missing, a file is no text, or they are too many or too large.
-    """
-    if not folder.is_dir():
-        raise ValueError(
-            f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
-        )
-    if script and not (folder / script).is_file():
-        raise ValueError(f"{folder} does not hold {script}")
-    files: list[SourceFile] = []
-    size = 0
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if not path.is_file() or any(part.startswith(".") or part in LEFT_OUT for part in name.parts):
-            continue
-        size += path.stat().st_size
-        if len(files) == MOST_FILES or size > MOST_BYTES:
-            raise ValueError(
-                f"{folder} has more than {MOST_FILES} files or {MOST_BYTES:,} bytes; put data elsewhere, or name a repository "
-                "at a commit"
-            )
-        try:
-            files.append(SourceFile(name.as_posix(), path.read_text(encoding="utf-8")))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is no text in UTF-8; put data elsewhere") from error
-    return tuple(files)
 
 
 def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cache: Path) -> Data:

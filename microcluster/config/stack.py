@@ -15,8 +15,10 @@ from core.home import Owner as Bearing
 from core.plain_text import count, printable, shown
 from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
+from microcluster.config.folder_reader import FolderError, read_tree
 from microcluster.config.forecast import Forecast, with_forecast
-from microcluster.config.local_files import find_files, find_whole, read_source
+from microcluster.config.local_files import find_files, find_whole
+from microcluster.config.repository import cloned
 from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
     complete,
@@ -28,9 +30,10 @@ from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.config.sections import Container, Guard, StackFile, stack_file
 from microcluster.config.validation_messages import sentence, unknown_key
 from microcluster.jobs.finished_data import Data, data_of
+from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.job_section import Section
-from microcluster.jobs.run_plan import SourceFile, World
+from microcluster.jobs.run_plan import World
 
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
@@ -78,8 +81,8 @@ class Stack:
     """Expected hours and dollars, where the model was ever timed on this hardware."""
     data: Data | None = None
     """The user's finished data; of a path, with its files after `with_files`."""
-    texts: tuple[SourceFile, ...] = ()
-    """The user's own program, after `with_files`."""
+    tree: FolderTree | None = None
+    """The folder of the user's own program, after `with_files`."""
     trainer: str | None = None
     """Trainer in the local training image; None in every other one."""
     guard: Guard | None = None
@@ -111,11 +114,12 @@ def with_files(stack: Stack) -> Stack:
             found = find_whole(stack.data, stack.cluster.disk_of_data_gb, hashes)
         else:
             found = find_files(stack.data, wanted.files, wanted.optional, hashes)
-    except ValueError as problems:
-        raise _refusal(stack.name, [f"job/data: {problem}" for problem in problems.args]) from problems
+    except (FolderError, ValueError) as refused:
+        raise _refusal(stack.name, [f"job/data: {problem}" for problem in refused.args]) from refused
     except OSError as error:
         raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
-    return replace(stack, data=found)
+    travels = (("job.data", *found.tree.summary),) if found.tree else ()
+    return replace(stack, data=found, origins=(*stack.origins, *travels))
 
 
 def owner(stack: str) -> Owner:
@@ -268,15 +272,20 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
 
 
 def _with_program(stack: Stack) -> Stack:
-    """Return the stack with the texts of the user's own program, or raise ConfigError."""
+    """Return the stack with the folder of the user's own program, or raise ConfigError."""
     named = stack.job.sent_source
     if not named:
         return stack
     folder = STACKS.parent / named if named[0] not in "~$" else Home.of().expand(named)
     try:
-        return replace(stack, texts=read_source(folder, getattr(stack.job, "script", None)))
-    except (OSError, ValueError) as problem:
-        raise _refusal(stack.name, [f"job/source: {problem}"]) from problem
+        if stack.job.commit:
+            folder = cloned(named, stack.job.commit, stack.job.source_key_file)
+        tree = read_tree(folder, getattr(stack.job, "script", None))
+    except FolderError as refused:
+        raise _refusal(stack.name, [f"job/source: {problem}" for problem in refused.args]) from refused
+    except OSError as error:
+        raise _refusal(stack.name, [f"job/source: {error.filename or folder}: {error.strerror}"]) from error
+    return replace(stack, tree=tree, origins=(*stack.origins, ("travels", *tree.summary)))
 
 
 def _local_programs() -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, V
 
 from core.home import Home, Owner
 from microcluster.jobs.finished_data import Data
+from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.job_section import Section
 from microcluster.jobs.kinds import section_of
 from microcluster.jobs.run_plan import SourceFile
@@ -118,7 +119,8 @@ class ClusterFacts:
         drive: what is mounted there.
         admin_cidrs, private_subnet: who may reach port 22, and everything, where the hosts have a firewall of their own only.
         queue: with it the hosts are those that a queue grants, which are reached through the site's login host only.
-        job: the section of the stack file; ``data`` and ``texts`` are what it names of the operator's computer.
+        job: the section of the stack file; ``data`` and ``tree`` are what it names of the operator's computer; an earlier version
+            wrote ``texts`` in place of a tree.
         lease_minutes: of nodes, where a queue grants them: what is written down beside the rental with each submission.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
     """
@@ -149,6 +151,7 @@ class ClusterFacts:
     job: Annotated[SerializeAsAny[Section], BeforeValidator(_job)] | None = None
     data: Data | None = None
     texts: tuple[SourceFile, ...] = ()
+    tree: FolderTree | None = None
     run: str | None = None
     prediction: Prediction | None = None
     per_hour: float | None = None

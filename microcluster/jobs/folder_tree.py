@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.home import Home
+from core.plain_text import count, printable
 
 FILE, PROGRAM, LINK = "file", "program", "link"
 """Kinds of entries; a program is a file that may be executed."""
+IGNORE_FILE = ".microclusterignore"
+LONGEST_NAMES = 200
 
 
 class Entry(NamedTuple):
@@ -49,6 +52,18 @@ class FolderTree:
     left_bytes: int = 0
     left_names: tuple[str, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> tuple[str, str]:
+        """What travels, and what stays behind, for people."""
+        left = "nothing stays behind"
+        if self.left_files:
+            names = printable(", ".join(self.left_names), LONGEST_NAMES)
+            left = (
+                f"{count(self.left_files, 'file')} with {self.left_bytes:,} bytes stay behind, as git ignores them ({names}); lines such as "
+                f"!{printable(self.left_names[0])} in {IGNORE_FILE} take them in"
+            )
+        return f"{count(self.files, 'file')} with {self.bytes:,} bytes of {self.path} travel", left
 
     def entries(self) -> tuple[Entry, ...]:
         """Return the files of the tree in the order of their names.

@@ -163,7 +163,7 @@ class Section(BaseModel, ABC):
 
     @property
     def sent_source(self) -> str | None:
-        """The folder of the operator's computer whose texts travel with the job, or None where the image holds the program."""
+        """The folder of the operator's computer that travels with the job, or None where the image holds the program."""
         return None
 
     def workload(self) -> Workload | None:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from agent import spec
 from agent.spec import LONGEST_METRIC
+from core.home import problem_of_path
 from core.plain_text import printable, shown
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
@@ -23,7 +24,7 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, DataPlan, Plan, Wor
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
-NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret"}
+NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret", "source_key_file"}
 """Keys that may change while a run stays the same one."""
 LEFT_OUT = {
     "max_steps": "no progress bar and no time left; the program's own end is the run's",
@@ -38,7 +39,10 @@ READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
 LONGEST, LONGEST_WORDS = 1000, 8000
-SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")
+SOURCE = re.compile(
+    r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9_.~/][A-Za-z0-9_.~/-]*|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*"
+)
+REPOSITORY = re.compile(r"https://|[^/]+@")
 INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
@@ -89,6 +93,14 @@ def _words(value: str) -> str:
         raise ValueError(f"{value[:80]!r} cannot be split into words: {error}") from error
     if not value.isprintable():
         raise ValueError(f"{value[:80]!r} holds signs that cannot be printed")
+    return value
+
+
+def _path(value: str) -> str:
+    """Accept a path of a file on this computer."""
+    problem = problem_of_path(value)
+    if problem:
+        raise ValueError(problem)
     return value
 
 
@@ -160,13 +172,21 @@ class OwnProgram(Section):
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)] | None = None
     source: Annotated[
         StrictStr,
-        matching(SOURCE, "a folder, or the https address of a repository"),
-        Field(description="folder whose texts travel with the job, or https address of a repository"),
+        matching(SOURCE, "a folder, or the https or ssh address of a repository"),
+        Field(description="folder that travels with the job, or https or ssh address of a repository"),
     ]
     commit: Annotated[
         Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")] | None,
         Field(description="40 hex digits; with a repository only"),
     ] = None
+    source_key_file: Annotated[
+        Annotated[StrictStr, AfterValidator(_path)] | None,
+        Field(description="file of mode 0600 with a token for a private repository; it is cloned on this computer"),
+    ] = None
+    submodules: Annotated[
+        StrictBool,
+        Field(description="whether the repository has submodules; it is cloned on this computer"),
+    ] = False
     requirements: Annotated[tuple[Requirement, ...], Field(description="`name==version` each")] = ()
     extra_index: Annotated[
         Annotated[StrictStr, AfterValidator(_index)] | None,
@@ -216,10 +236,14 @@ class OwnProgram(Section):
     def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say which keys contradict each other."""
         job, found = sections["job"], []
-        if ("commit" in job) != str(job.get("source")).startswith("https://"):
+        if ("commit" in job) != bool(REPOSITORY.match(str(job.get("source")))):
             found.append(
                 "job/commit: belongs to a repository, and a repository needs one: source: https://..., commit: 40 digits"
             )
+        if job.get("sourceKeyFile") and not str(job.get("source")).startswith("https://"):
+            found.append("job/sourceKeyFile: belongs to a repository behind https; over ssh your own keys are used")
+        if job.get("submodules") and "commit" not in job:
+            found.append("job/submodules: belongs to a repository; in a folder they travel with it")
         if job.get("maxSteps") is None:
             filled = [key for key in ("arguments", "command", "resume") if "{maxSteps}" in str(job.get(key))]
             found += [f"job/{key}: {{maxSteps}} cannot be filled in, because job.maxSteps is not set" for key in filled]
@@ -263,12 +287,18 @@ class OwnProgram(Section):
 
     @property
     def sent_source(self) -> str | None:
-        """The folder whose texts travel with the job."""
-        return None if self.commit else self.source
+        """The folder that travels with the job."""
+        return None if self.fetched_there else self.source
+
+    @property
+    def fetched_there(self) -> bool:
+        """Whether the machines fetch the program: a public repository without submodules."""
+        is_public = self.source.startswith("https://") and not self.source_key_file and not self.submodules
+        return bool(self.commit and is_public)
 
     def folder(self, world: World) -> str:
         """Return where the program starts."""
-        return PROGRAM_FOLDER if world.image and self.commit else f"{world.path}/program"
+        return PROGRAM_FOLDER if world.image and self.fetched_there else f"{world.path}/program"
 
     def decided(
         self, world: World, title: str, line: str, places: Mapping[str, str] | None = None
@@ -327,16 +357,14 @@ class OwnProgram(Section):
         return render("own_program/Dockerfile", job=self, base=world.image, bare=not is_ours(world.image))
 
     def _config(self, world: World) -> str:
-        """Return what is written down of the job: each file by its hash, because the text lies beside it."""
-        left_out = {
-            *NOT_OF_THE_RUN,
-            "data",
-            *(() if self.commit else ("source",)),
-        }  # The id of the data counts by itself.
-        if not self.extra_index:  # A run of before there was such a key keeps its id.
-            left_out = {*left_out, "extra_index"}
+        """Return what is written down of the job: each file of a small folder by its hash, because the file lies beside it."""
+        left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
+        # A run of before there were such keys keeps its id; that of the data counts by itself.
+        left_out = {*left_out, "data", *(name for name in ("extra_index", "submodules") if not getattr(self, name))}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
+        if world.tree:
+            shown["files"] = dict(world.tree.hashes) or world.tree.id
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
 
     def _environment_script(self, world: World) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from microcluster.jobs.folder_tree import FolderTree
+
 DEFAULT_MODEL_BYTES = 64_000_000
 """Bytes that the preflight adds up for a model of unknown size."""
 MEETING_PORT = 20000
@@ -14,7 +16,7 @@ Argv = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One text of the user's own program: its path below the source, and its content."""
+    """One text of the user's own program, in facts of an earlier version: its path below the source, and its content."""
 
     name: str
     text: str
@@ -30,7 +32,7 @@ class World:
         image: the base on which the container's image is built; None where the processes run on the machine itself.
         trainer: what trains in the local training image; None in every other one.
         data_id: of data that the user brings.
-        texts: the user's own program, where it travels with the job.
+        tree: the folder of the user's own program, where it travels with the job; ``texts`` was it in an earlier version.
         secrets: the folder, in memory, with a file for each secret that was given.
         ordered_gpus: of each node; 0 where the program's GPUs are its own matter.
     """
@@ -47,6 +49,7 @@ class World:
     trainer: str | None = None
     data_id: str | None = None
     texts: tuple[SourceFile, ...] = ()
+    tree: FolderTree | None = None
     secrets: str = ""
     ordered_gpus: int = 0
 

@@ -56,6 +56,12 @@ class RunFolder:
         return f"{self.path}/{batch.SECRETS}" if self.facts.queue else SECRETS
 
     @property
+    def sent_program(self) -> str | None:
+        """Where the launcher gets the folder of the user's own program: one for all runs of the stack, each of which has a copy."""
+        facts = self.facts
+        return sent_folder(f"program-{facts.mark}", facts.mount_point) if facts.tree else None
+
+    @property
     def shared(self) -> str | None:
         """The folder of the checkpoints on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it.
 
@@ -117,6 +123,7 @@ class RunFolder:
             "images": self.image_ids or [""] * len(facts.hosts),
             "ssh": self._ssh,
             "shared": self.shared,
+            "sent_program": self.sent_program,
             "runtime": "host",
             "environment": f"{self.path}/{ENVIRONMENT}",
             "image": "none",
@@ -124,7 +131,7 @@ class RunFolder:
             "data": None,
             "stage": (),
             "word": self.word,
-            "files": list(plan.files),
+            "files": [*plan.files, *(f"program/{name}" for name in (facts.tree.hashes if facts.tree else ()))],
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.checkpoint_bytes,
             "preflight_skipped": job.preflight.removeprefix("run").removeprefix("skip: "),
             "watch_every_s": WATCH_EVERY_S,
@@ -201,6 +208,7 @@ def _world(facts: ClusterFacts) -> World:
         trainer=trainer,
         data_id=facts.data.id if facts.data else None,
         texts=facts.texts,
+        tree=facts.tree,
         ordered_gpus=facts.slots if facts.gpu else 0,
     )
 

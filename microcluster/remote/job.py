@@ -34,6 +34,7 @@ from microcluster.remote.host import Host, wait_for_ssh
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.training_image import image_id
+from microcluster.remote.tree_transfer import send_tree
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
@@ -56,7 +57,7 @@ cd "$2/runs"; [ "$(pwd -P)" = "$(cd "$2"; pwd -P)/runs" ]; [ ! -e "$run" ] || ru
 [ ! -d "$1" ] || mv -T "$1" "./$run"; mv -T "$new" "$1" """
 """Lets the container have a run's folder, and the machine a new one with its records and a link to the data; it follows no link of a program's."""
 ALIVE = ("preparing", "running")
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S, COPY_TIMEOUT_S = 60.0, 3600.0
 OBSERVE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
 STOP_ROLE_S = 10.0
@@ -102,6 +103,8 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
             on_all(hosts, lambda host: _ensure_separate(host, folder, texts))
     if container:
         place(launcher, folder.path, texts, _inside(cluster))
+    if before not in ALIVE:
+        _ensure_program(launcher, folder)
     argv = ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path)
     return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
 
@@ -125,6 +128,8 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
         note(_finished_before(cluster, before))
         return before.state
     _ensure_secrets(login, folder, secrets)
+    if before.state not in ALIVE:
+        _ensure_program(login, folder)
     note(f"run {cluster.run}: {queue.submit(login, cluster)}")
     queue.wait_until_granted(login, cluster)
     return "running" if before.state in ALIVE else "started"
@@ -189,6 +194,21 @@ def _ensure_separate(host: Host, folder: RunFolder, texts: Mapping[str, str]) ->
     seen = (container_disk(mount_point), data.folder if data else mount_point)
     host.run(("sh", "-c", SEPARATE_RUN, "separate", folder.path, *seen))
     place(host, folder.path, texts)
+
+
+def _ensure_program(launcher: Host, folder: RunFolder) -> None:
+    """Send the folder of the program, and let the run have it where its program starts; what the program wrote beside its files stays."""
+    if folder.sent_program:
+        send_tree(launcher, folder.facts.tree, folder.sent_program)
+        words = (
+            "python3",
+            f"{folder.path}/agent",
+            "data.program_folder",
+            "place",
+            folder.sent_program,
+            folder.plan.program_folder,
+        )
+        launcher.run((*_inside(folder.facts), *words), timeout_s=COPY_TIMEOUT_S)
 
 
 def place(host: Host, folder: str, texts: Mapping[str, str], inside: Sequence[str] = ()) -> None:

@@ -61,6 +61,8 @@ def _line(receive: Callable[[int], bytes], doing: str) -> bytes:
         found += piece
         if len(found) > ANSWER_BYTES:
             raise RemoteError(f"{doing}: the answer is too long. Look at the machine, or run `make down`.")
+    if not found.endswith(b"\n"):
+        raise ConnectionError("it ended before it had answered")
     return bytes(found)
 
 
