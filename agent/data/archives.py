@@ -39,7 +39,10 @@ CHANGED = (
     "change what is pinned."
 )
 BROKEN = (OSError, HTTPException, socket.timeout, ssl.SSLError)
-LARGEST_MEMBER_BYTES = 8 * 10**9
+LARGEST_MEMBER_BYTES = 10**11
+ODD_NAME = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]|[^/]{256}|.{2049}"
+)  # No UTF-8, the end of a line of sums, too long.
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -224,6 +227,8 @@ def flaw(member):
     """Return why a member must not be written, or an empty text."""
     if not member.isfile():
         return "it is no plain file"
+    if ODD_NAME.search(member.name):
+        return "the machines cannot hold its name"
     return "it has {} bytes".format(member.size) if member.size > LARGEST_MEMBER_BYTES else ""
 
 
@@ -254,8 +259,23 @@ def take(path, target_of, needed):
         write(path, archive, member, target)
         written.add(target)
     missing = sorted(os.path.basename(target) for target in set(needed) - written)
-    if missing:
-        raise Refused("unpacking {}: it does not hold {}".format(os.path.basename(path), ", ".join(missing)))
+    if missing or not written:
+        raise Refused(
+            "unpacking {}: it does not hold {}".format(os.path.basename(path), ", ".join(missing) or "any file")
+        )
+
+
+def bytes_of_all(path):
+    """Return the bytes of the files of a tar; raise where it cannot be unpacked whole."""
+    sizes = {}
+    for _, member, name in members(path):
+        why = "" if member.isdir() else flaw(member) or ("it is there twice" if name in sizes else "")
+        if why:
+            raise refusal(path, member, why)
+        sizes[name] = member.size
+    if not any(sizes.values()):
+        raise Refused("looking through {}: nothing is in it".format(os.path.basename(path)))
+    return sum(sizes.values())
 
 
 def write(path, archive, member, target):

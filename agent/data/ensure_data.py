@@ -8,8 +8,8 @@ from agent.machine import parallel, read_json
 from agent.records import event_summary
 from agent.supervise.health_rules import Failed, step_failed
 
-ASK_TIMEOUT_S = 600
-"""Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
+ASK_TIMEOUT_S = 900
+"""Comparing 2 GB with their sums takes seconds, 100 GB ten minutes."""
 REMOVE_TIMEOUT_S = 60
 MEASURE, MEASURE_TIMEOUT_S = (
     'cd "$0" && test -f SHA256SUMS && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-',
@@ -62,7 +62,7 @@ def brought(run):
 
     Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
     """
-    others = run.spec.addresses[1:]
+    others = [] if run.is_shared else run.spec.addresses[1:]
     having = parallel(lambda address: has(run, address), others)
     unknown = [one for one in having if isinstance(one, Failed)]
     for address in [one for one, there in zip(others, having) if there is True]:
@@ -101,7 +101,7 @@ def arrived(run, address):
 
 
 def stage(run, lines):
-    """Make the data in a container of their own, which is gone afterwards; return the exit code."""
+    """Make the data, in a container of their own where there are any, which is gone afterwards; return the exit code."""
 
     def show(line):
         if line.startswith(MARK):

@@ -8,7 +8,7 @@ MARK = "staging: "
 SAY_EVERY_S = 10
 
 
-class Refused(Exception):
+class Refused(ValueError):
     """The data cannot be used; the argument is a full sentence with the next step."""
 
 

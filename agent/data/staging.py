@@ -1,4 +1,4 @@
-"""Make a run's data, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
+"""Make a run's data on the launcher, in a container of its own where there are any: fetch, check, unpack, clean, shuffle, cut into pieces.
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/run_spec.py) and leaves finished files with their sums in its folder.
 Every step is left out whose results are whole by its stamp, which holds their hashes, the plan and what is known of the archives: so a
@@ -45,7 +45,7 @@ class Staging:
         sums = os.path.join(self.folder, SUMS)
         if os.path.exists(sums):  # What it speaks of is about to change.
             os.remove(sums)
-        {"recipe": self._make, "tar": self._unpack, "files": self._take}[self.plan["kind"]]()
+        {"recipe": self._make, "tar": self._unpack, "files": self._take, "whole": self._take_whole}[self.plan["kind"]]()
         check(self.folder, self.plan)
         seal(self.folder, self.plan)
         for name in FOLDERS:
@@ -122,6 +122,15 @@ class Staging:
         targets = dict((name, os.path.join(folder, name)) for name in self.plan["files"] + self.plan["optional"])
         needed = [targets[name] for name in self.plan["files"]]
         archives.take(path, lambda name: targets.get(os.path.basename(name)), needed)
+
+    def _take_whole(self):
+        """Take all of a tar, or of a folder that was sent here, with its folders."""
+        content = self.plan["content"]
+        shutil.rmtree(content, ignore_errors=True)
+        if "tree" in self.plan:
+            shutil.copytree(self.plan["tree"], content, symlinks=True)
+        else:
+            archives.take(self.fetcher.fetch(self.plan["archives"][0]), partial(os.path.join, content), ())
 
     def _take(self):
         """Take finished files that were sent here."""
@@ -228,6 +237,8 @@ def seal(folder, plan):
     with open(os.path.join(folder, ID), "w") as file:
         file.write(plan["id"] + "\n")
     names = plan["files"] + plan["optional"] + [ID, RECORDS]
+    whole = os.walk(plan.get("content") or "")
+    names += sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, files in whole for name in files)
     there = [name for name in names if os.path.exists(os.path.join(folder, name))]
     lines = [hash_of(os.path.join(folder, name)) + "  " + name + "\n" for name in there]
     write_whole(os.path.join(folder, SUMS), "".join(lines))

@@ -77,6 +77,11 @@ class ClusterSection(BaseModel, ABC):
         return [hostname(rank) for rank in range(self.nodes)]
 
     @property
+    def disk_of_data_gb(self) -> int | None:
+        """The size of the disk on which a machine's data lie; None where nobody knows it."""
+        return getattr(self, "data_disk_gb", None) or getattr(self, "disk_gb", None)
+
+    @property
     def prices(self) -> Prices | None:
         """The catalog's prices of all that the section rents; None for what the catalog does not know or nobody sells."""
         return None

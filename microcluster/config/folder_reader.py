@@ -13,6 +13,7 @@ from pathlib import Path
 
 from core.files import write_whole
 from core.plain_text import printable
+from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES
 from microcluster.jobs.folder_tree import FILE, IGNORE_FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 
 MOST_BYTES = 10 * 10**9
@@ -30,11 +31,12 @@ class FolderError(Exception):
     """Why a folder cannot travel; each argument is one problem."""
 
 
-def read_tree(folder: Path, script: str | None = None) -> FolderTree:
+def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False) -> FolderTree:
     """Return the tree of a folder; a file that has not changed since the last reading is not read again.
 
     Args:
         script: path of a file that has to travel.
+        is_data: whether nothing but `.git` stays behind, and each link has to lead to a file.
 
     Raises:
         FolderError: the folder cannot travel.
@@ -43,8 +45,8 @@ def read_tree(folder: Path, script: str | None = None) -> FolderTree:
         raise FolderError(
             f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
         )
-    names = sorted(_taken(folder))
-    problems = _problems(folder, names, script)
+    names = sorted(_all_of(folder) if is_data else _taken(folder))
+    problems = _problems(folder, names, script, is_data=is_data)
     if problems:
         raise FolderError(*problems)
     before = {entry.name: entry for entry in kept(folder)}
@@ -62,8 +64,18 @@ def read_tree(folder: Path, script: str | None = None) -> FolderTree:
         left_files=sum(files for _, files, _ in left),
         left_bytes=sum(size for _, _, size in left),
         left_names=tuple(name for name, _, _ in sorted(left, key=lambda one: -one[2])[:SHOWN]),
-        hashes=_small(folder, entries),
+        hashes={} if is_data else _small(folder, entries),
     )
+
+
+def _all_of(folder: Path) -> list[str]:
+    def stop(error: OSError) -> None:
+        raise error
+
+    walked = os.walk(folder, onerror=stop)
+    paths = [Path(where, name) for where, folders, files in walked for name in (*files, *folders)]
+    inside = [path.relative_to(folder) for path in paths if path.is_symlink() or path.is_file()]
+    return [path.as_posix() for path in inside if ".git" not in path.parts]
 
 
 def _taken(folder: Path) -> set[str]:
@@ -148,28 +160,28 @@ def _patterns(folder: Path, top: Path) -> list[str]:
     return found
 
 
-def _problems(folder: Path, names: Sequence[str], script: str | None) -> list[str]:
+def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data: bool) -> list[str]:
     """Say all that keeps a folder from travelling."""
     found = []
     if script and script not in names:
         stays = f"{script} of {folder} stays behind, because git ignores it; take it in with a line !{script} in {IGNORE_FILE}"
         found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
-    size = sum((folder / name).lstat().st_size for name in names)
-    if size > MOST_BYTES:
-        found.append(
-            f"{folder} has {size:,} bytes that would travel, more than {MOST_BYTES:,}; leave some out with {IGNORE_FILE}"
-        )
+    if is_data and not names:
+        found.append(f"{folder} holds no file")
+    size, most = sum((folder / name).lstat().st_size for name in names), LARGEST_WHOLE_BYTES if is_data else MOST_BYTES
+    leave_out = "" if is_data else f", or leave them out with {IGNORE_FILE}"
+    if size > most:
+        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; take some out{leave_out}")
     odd = [name for name in names if _is_odd(name)]
     if odd:
         found.append(
             f"{folder} has names that the machines cannot hold (no UTF-8, control characters, or too long): {_some(odd)}; rename "
-            f"them, or leave them out with {IGNORE_FILE}"
+            f"them{leave_out}"
         )
-    out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name)]
+    out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name, is_data=is_data)]
     if out:
-        found.append(
-            f"{folder} has links that lead out of it: {_some(out)}; put a copy there, or leave them out with {IGNORE_FILE}"
-        )
+        where = "out of it or to no file" if is_data else "out of it"
+        found.append(f"{folder} has links that lead {where}: {_some(out)}; put a copy there{leave_out}")
     return found
 
 
@@ -186,10 +198,10 @@ def _is_odd(name: str) -> bool:
     return bool(CONTROL.search(name)) or longest > MOST_NAME_BYTES or len(name.encode()) > MOST_PATH_BYTES
 
 
-def _leads_out(folder: Path, name: str) -> bool:
+def _leads_out(folder: Path, name: str, *, is_data: bool) -> bool:
     path = folder / name
     is_inside = Path(os.path.realpath(path)).is_relative_to(folder.resolve())
-    return not is_inside or os.path.isabs(os.readlink(path))
+    return not is_inside or os.path.isabs(os.readlink(path)) or (is_data and not path.is_file())
 
 
 def _entry(folder: Path, name: str, before: Entry | None) -> Entry:

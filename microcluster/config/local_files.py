@@ -13,10 +13,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from core.files import write_whole
+from microcluster.config.folder_reader import read_tree
 from microcluster.jobs.finished_data import Data, SentFile
 
 COMMENT, PINNED = re.compile(r"(^|\s)#.*"), re.compile(r"==[^*]+$|@[0-9a-f]{40}\b|--hash=")
 """In a file of requirements."""
+GB = 10**9
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -50,6 +52,29 @@ def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cac
     members = _once(path, cache, "members", _members)
     _refuse_missing(path, set(required) - set(members), "is a tar that does not hold")
     return replace(data, files=(_file(path, cache),))
+
+
+def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
+    """Return data that are taken whole, with their folders: a folder's tree, or a tar that was looked through.
+
+    Raises:
+        ValueError: they are missing, cannot lie on a machine, or do not fit its disk; each argument is one problem.
+    """
+    from agent.data import archives  # noqa: PLC0415 - it fetches too, and to load that takes longer than all else of a verb
+
+    path = Path(str(data.path))
+    if path.is_dir():
+        tree = read_tree(path, is_data=True)
+        found, needed = replace(data, sha256=tree.id, tree=tree), 2 * tree.bytes
+    else:
+        needed = 2 * path.stat().st_size + _once(path, cache, "unpacked", archives.bytes_of_all)
+        found = replace(data, files=(_file(path, cache),))
+    if needed > (disk_gb or needed) * GB:
+        raise ValueError(
+            f"{path} needs {needed / GB:,.1f} GB of disk until the copy there is checked, and the machines have {disk_gb} GB; take larger "
+            "disks, or fewer data"
+        )
+    return found
 
 
 def _refuse_missing(path: Path, missing: set[str], what: str) -> None:

@@ -17,7 +17,7 @@ from microcluster.accounts.cluster_section import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
 from microcluster.config.folder_reader import FolderError, read_tree
 from microcluster.config.forecast import Forecast, with_forecast
-from microcluster.config.local_files import find_files, unpinned
+from microcluster.config.local_files import find_files, find_whole, unpinned
 from microcluster.config.repository import cloned
 from microcluster.config.rules_and_defaults import (
     TIME_SCALE,
@@ -111,14 +111,18 @@ def with_files(stack: Stack) -> Stack:
     stack = _with_program(stack)
     if not stack.data or not stack.data.path:
         return stack
-    wanted = stack.job.plan(World(("10.0.0.1",), 1)).data
+    wanted, hashes = stack.job.plan(World(("10.0.0.1",), 1)).data, Home.of().root / "cache" / HASHES
     try:
-        found = find_files(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
-    except ValueError as problem:
-        raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
+        if wanted.content:
+            found = find_whole(stack.data, stack.cluster.disk_of_data_gb, hashes)
+        else:
+            found = find_files(stack.data, wanted.files, wanted.optional, hashes)
+    except (FolderError, ValueError) as refused:
+        raise _refusal(stack.name, [f"job/data: {problem}" for problem in refused.args]) from refused
     except OSError as error:
         raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
-    return replace(stack, data=found)
+    travels = (("job.data", *found.tree.summary),) if found.tree else ()
+    return replace(stack, data=found, origins=(*stack.origins, *travels))
 
 
 def owner(stack: str) -> Owner:

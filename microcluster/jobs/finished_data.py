@@ -9,9 +9,11 @@ from pydantic import AfterValidator, Field, StrictStr
 
 from core.home import Home, problem_of_path
 from core.plain_text import shown
+from microcluster.jobs.folder_tree import FolderTree
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024
+LARGEST_WHOLE_BYTES = 100 * 10**9  # Comparing so many with their sums takes ten minutes at each start.
 ID_DIGITS = 12
 TAR = r"[A-Za-z0-9_.-]+\.(?:tar|tar\.gz|tgz|tar\.xz|txz)"
 ADDRESS = re.compile(
@@ -33,7 +35,8 @@ class SentFile:
 class Data:
     """Finished data that are brought: a tar behind an https ``address``, or ``files`` in or at ``path`` of the operator's computer.
 
-    ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar.
+    ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar. A folder that is taken whole
+    has a ``tree`` in place of files, whose id is the hash.
     """
 
     address: str | None = None
@@ -41,6 +44,7 @@ class Data:
     path: str | None = None
     is_tar: bool = True
     files: tuple[SentFile, ...] = ()
+    tree: FolderTree | None = None
 
     @property
     def tar_sha256(self) -> str | None:

@@ -19,7 +19,7 @@ from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import LONGEST, OwnScript, Words, pattern_or
-from microcluster.jobs.ranks import commands, environment
+from microcluster.jobs.ranks import Program, commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 
 FORMAT = "mxnet"
@@ -112,7 +112,7 @@ class Job(OwnScript):
         found = super().problems(sections, hardware, ordering=ordering)
         return found + [problem for problem, is_there in refused.items() if is_there]
 
-    def _roles(self, world: World, command: Argv, variables: Mapping[str, str]) -> list[Process]:
+    def _roles(self, world: World, command: Argv, program: Program) -> list[Process]:
         """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes.
 
         Servers and scheduler get the words of a node's first worker.
@@ -123,7 +123,7 @@ class Job(OwnScript):
             SERVER: [(node, 0) for node in nodes for _ in range(self.servers_per_node)],
             WORKER: [(node, local) for node in nodes for local in range(self.workers_per_node)],
         }
-        arguments = [part for word in shlex.split(self.arguments) for part in word.split("=", 1)]
+        arguments = [part for word in program.words for part in word.split("=", 1)]
         shared = {
             **environment(world),
             "DMLC_PS_ROOT_URI": world.addresses[0],
@@ -133,7 +133,7 @@ class Job(OwnScript):
             VERSION_VARIABLE: self.mxnet_version,
             DATA_VARIABLE: shlex.join(value for name, value in pairwise(arguments) if name in DATA),
             "MICROCLUSTER_STOP_FILE": f"{world.path}/{STOP_FILE}",
-            **variables,
+            **program.variables,
         }
         made = []
         for order, (role, of_role) in enumerate(places.items()):
@@ -154,7 +154,7 @@ class Job(OwnScript):
             world = replace(world, ordered_gpus=world.slots)
         plan, program = self.program(world, {"gpus": GPUS})
         ranks = commands(world, program, "parameter-server")
-        started = {name: self._roles(world, command, program.variables) for name, command in ranks.items()}
+        started = {name: self._roles(world, command, program) for name, command in ranks.items()}
         return replace(
             plan,
             **started,

@@ -15,11 +15,12 @@ from agent import spec
 from agent.spec import LONGEST_METRIC
 from core.home import problem_of_path
 from core.plain_text import printable, shown
+from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
 from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
-from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Plan, World
+from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, DataPlan, Plan, World
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
@@ -76,6 +77,8 @@ SECRET_HINT = (
 )
 ASSIGNED = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=['\"]?([^\s'\"$`]+)")
 """Variables that a line of shell sets to a text of its own."""
+FOLDER = re.compile(r"\{(logdir|data)\}")
+DATA = re.compile(r"(?<!\{)\{data\}")
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
 TAKEN = re.compile(
     r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
@@ -275,6 +278,12 @@ class OwnProgram(Section):
         BeforeValidator(_variables),
         Field(default_factory=dict, description="variables of every rank; secrets stay in files"),
     ]
+    data: Annotated[
+        FinishedData | None,
+        Field(
+            description="what `{data}` stands for, the same folder on every node: a folder or tar of this computer, or the https address of a tar (`#sha256=HEX` pins it)"
+        ),
+    ] = None
     not_secret: Annotated[
         tuple[StrictStr, ...] | None,
         Field(description="names of `environment` that look like a secret, and hold none"),
@@ -302,6 +311,16 @@ class OwnProgram(Section):
         if job.get("resumeOn") == ANY and not (cls.goes_on_elsewhere and job.get("resume")):
             why = "its words are missing in job.resume" if cls.goes_on_elsewhere else f"kind {job['kind']} cannot"
             found.append(f"job/resumeOn: any: the program has to go on with another number of nodes, and {why}")
+        named = [
+            key for key in ("arguments", "command", "resume", "environment", "setup") if DATA.search(str(job.get(key)))
+        ]
+        if job.get("data") is None:
+            found += [f"job/{key}: {{data}} cannot be filled in, because job.data is not set" for key in named]
+        elif not named:
+            found.append(
+                "job/data: nothing names {data}, the folder of the data on every node; give it to the program, in its words or in "
+                "job.environment"
+            )
         # Here and not as types: a run of before these rules has to be read.
         variables = job.get("environment")
         named = variables.items() if isinstance(variables, dict) else ()
@@ -373,7 +392,9 @@ class OwnProgram(Section):
         """
         # On a machine it is the one of the run's own environment.
         python = (world.image and self.python) or "python"
-        folders = {"logdir": world.logdir}
+        folder = f"{world.mount_point}/data-{world.data_id}"
+        data = DataPlan(str(world.data_id), folder, (), {}, LARGEST_WHOLE_BYTES, content=f"{folder}/files")
+        folders = {"logdir": world.logdir, **({"data": data.content} if self.data else {})}
         places = {**folders, "maxSteps": str(self.max_steps or ""), **(places or {})}
         command = _filled(line, places)
         if command[0] == "python":
@@ -385,7 +406,10 @@ class OwnProgram(Section):
             resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
             python=python,
             config_file=CONFIG_FILE,
-            variables={name: value.replace("{logdir}", world.logdir) for name, value in self.environment.items()},
+            variables={
+                name: FOLDER.sub(lambda found: folders.get(found[1], found[0]), value)
+                for name, value in self.environment.items()
+            },
         )
         plan = Plan(
             title=title,
@@ -400,6 +424,7 @@ class OwnProgram(Section):
             any_world=self.resume_on == ANY,
             checkpoint_files="the files that job.checkpoints names",
             setup=self._setup(world, folders),
+            data=data if self.data else None,
             imports=self._imports(world, program, command),
             exit_code_decides=True,
             artifacts=(WANDB_FOLDER,),
@@ -416,7 +441,8 @@ class OwnProgram(Section):
     def _config(self, world: World) -> str:
         """Return what is written down of the job: each file of a small folder by its hash, because the file lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
-        left_out = {*left_out, *(name for name in LATER if getattr(self, name, None) in (None, False, "same"))}
+        # That of the data counts by itself.
+        left_out = {*left_out, "data", *(name for name in LATER if getattr(self, name, None) in (None, False, "same"))}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
         if world.tree:
@@ -486,7 +512,7 @@ class OwnScript(OwnProgram):
         Field(description="path of a Python script below the source"),
     ]
     arguments: Annotated[
-        Words, Field(description="`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in")
+        Words, Field(description="`{maxSteps}`, `{logdir}` (where checkpoints belong) and `{data}` are filled in")
     ] = ""
     working_folder: Annotated[
         Literal["{logdir}"] | None,

@@ -92,6 +92,7 @@ class DataPlan:
         recipe: how agent/data/staging.py makes them, where the stack file brings none.
         largest_bytes: of a tar with finished files.
         words: a file and how many different words it has to hold, the end of a line one of them.
+        content: the folder, in theirs, of data that are taken whole, with their folders; None where ``files`` are all.
     """
 
     id: str
@@ -104,6 +105,7 @@ class DataPlan:
     vocabulary: tuple[str, int] | None = None
     needed: tuple[str, ...] = ()
     words: tuple[str, int] | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True)

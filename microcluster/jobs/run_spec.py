@@ -27,7 +27,7 @@ WATCH_EVERY_S = 5
 """Interval of the supervisor's look for checkpoints and alarms."""
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
-STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words")
+STAGED = ("id", "folder", "files", "optional", "pairs", "vocabulary", "words", "content")
 """Fields of the data's plan that the staging program reads."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
@@ -159,13 +159,17 @@ class RunFolder:
         return ["python3", f"{self.path}/agent", "batch.step", self.path] if self.facts.queue else RSH_AGENT.split()
 
     def _stage(self) -> list[str]:
-        """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
+        """Return the argv that makes the data, in a container of their own where there are any: it sees no GPU, and ends with the run."""
         run, disk = self.facts.run, self.facts.mount_point
+        program = (f"{self.path}/agent", "data.staging", f"{self.path}/staging.json")
+        if not self.facts.container:
+            return ["env", f"{RUN_VARIABLE}={run}", "LC_ALL=C.UTF-8", "python3", *program]
+        # A program may have a `python` of its own; sentence pieces are for that of their image.
+        python = "python3" if self.plan.data.content else "python"
         words = (
             f"docker run --rm --name microcluster-staging-{run} --label {STAGING_LABEL}={run} --net=host --runtime=runc "
-            f"-e {RUN_VARIABLE}={run} -e LC_ALL=C.UTF-8 -w / --entrypoint python"
+            f"-e {RUN_VARIABLE}={run} -e LC_ALL=C.UTF-8 -w / --entrypoint {python}"
         )
-        program = (f"{self.path}/agent", "data.staging", f"{self.path}/staging.json")
         return [*words.split(), *mounts(disk), self.facts.container.tag, *program]
 
 
@@ -261,9 +265,11 @@ def staging(data: DataPlan, mount_point: str, brought: Data | None = None) -> di
 
 def _brought(plan: DataPlan, data: Data, sent: str) -> Mapping[str, Any]:
     """Return where data come from that the user brings."""
+    if data.tree:
+        return {"kind": "whole", "tree": sent, "arrived": sent}
     if not data.is_tar:
         files = [{"name": f.name, "path": f"{sent}/{f.name}", "sha256": f.sha256} for f in data.files]
         return {"kind": "files", "sent": files, "arrived": sent}
     address = data.address or f"file://{sent}/{data.files[0].name}"
     archive = {"name": "finished.tar", "address": address, "most_bytes": plan.largest_bytes, "sha256": data.tar_sha256}
-    return {"kind": "tar", "archives": [archive], "arrived": sent}
+    return {"kind": "whole" if plan.content else "tar", "archives": [archive], "arrived": sent}

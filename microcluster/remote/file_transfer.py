@@ -26,6 +26,7 @@ from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableErr
 from microcluster.remote.host import Host
 from microcluster.remote.inventory import RemoteFile, by_want
 from microcluster.remote.parallel import on_all
+from microcluster.remote.tree_transfer import send_tree
 
 TRIES = 3
 HASH_TIMEOUT_S = 900.0
@@ -224,6 +225,8 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
     planned = RunFolder(cluster).plan.data
     if any(on_all(hosts, lambda host: _has_data(host, planned))):
         return False
+    if data.tree:
+        send_tree(hosts[0], data.tree, sent_folder(planned.id, cluster.mount_point))
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
         send(hosts[0], local, file, f"{sent_folder(planned.id, cluster.mount_point)}/{file.name}")

@@ -59,7 +59,7 @@ cd "$2/runs"; [ "$(pwd -P)" = "$(cd "$2"; pwd -P)/runs" ]; [ ! -e "$run" ] || ru
 [ ! -d "$1" ] || mv -T "$1" "./$run"; mv -T "$new" "$1" """
 """Lets the container have a run's folder, and the machine a new one with its records and a link to the data; it follows no link of a program's."""
 ALIVE = ("preparing", "running")
-START_TIMEOUT_S, COPY_TIMEOUT_S = 60.0, 3600.0
+START_TIMEOUT_S, PLACE_TIMEOUT_S = 60.0, 3600.0
 OBSERVE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
 STOP_ROLE_S = 10.0
@@ -254,7 +254,7 @@ def _ensure_program(launcher: Host, folder: RunFolder) -> None:
             folder.sent_program,
             folder.plan.program_folder,
         )
-        launcher.run((*_inside(folder.facts), *words), timeout_s=COPY_TIMEOUT_S)
+        launcher.run((*_inside(folder.facts), *words), timeout_s=PLACE_TIMEOUT_S)
 
 
 def place(host: Host, folder: str, texts: Mapping[str, str], inside: Sequence[str] = ()) -> None:

@@ -69,6 +69,21 @@ def test_each_machine_has_the_data_from_the_one_before(launcher):
     assert done.stdout.startswith(f"brought {size} bytes to n1 and n2 and n3 and n4 in ")
 
 
+def test_names_of_any_kind_and_more_than_fit_into_an_argv_arrive(launcher):
+    data = launcher / "data"
+    names = ["-T", "* two  blanks", " first", "back\\nslash", "ö", *(f"{number:0>250}" for number in range(9000))]
+    for name in names:
+        (data / "files" / name).parent.mkdir(exist_ok=True)
+        (data / "files" / name).write_bytes(b"")
+    empty = hashlib.sha256(b"").hexdigest()
+    with (data / "SHA256SUMS").open("a") as sums:
+        sums.writelines(f"{empty}  files/{name}\n" for name in names)
+    done = bring(launcher, machines=("n1", "n2"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(os.listdir(launcher.parent / "n2" / "data" / "files")) == sorted(names)
+    assert bring(launcher, machines=("n1", "n2")).stdout == "", "they have all of it"
+
+
 def test_machines_that_have_them_get_nothing_and_are_no_part_of_the_chain(launcher):
     bring(launcher, machines=("n2",))
     (launcher.parent / "ways").unlink()

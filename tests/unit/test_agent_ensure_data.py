@@ -21,7 +21,7 @@ esac
 """
 
 
-def with_data(folder, stage="exit 9", own=":", trouble=":", way=":"):
+def with_data(folder, stage="exit 9", own=":", trouble=":", way=":", **changes):
     """Give the run hosts of which files tell what they have; ``stage`` is a script that makes them.
 
     ``own`` comes before this machine's answer, ``trouble`` before another one's, ``way`` before its data.
@@ -31,7 +31,7 @@ def with_data(folder, stage="exit 9", own=":", trouble=":", way=":"):
     docker = folder.parents[1] / "bin" / "docker"
     removed = f"[ $1 != ps ] || {{ echo removed >> {folder}/stagings; exit; }}"
     docker.write_text(docker.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{removed}\n"))
-    write_job(folder, data=["sh", str(script)], stage=["sh", "-c", f"cd {folder}; {stage}"])
+    write_job(folder, data=["sh", str(script)], stage=["sh", "-c", f"cd {folder}; {stage}"], **changes)
 
 
 def staging_texts(folder):
@@ -62,6 +62,12 @@ def test_data_that_never_arrive_whole_are_made_anew(folder, run):
     ensure_data.ensure(run())
     assert staging_texts(folder)[-2:] == ["no machine has the data; making them", "cleaning: 5 pairs in 0 s"]
     assert (folder / "stagings").read_text().split() == ["removed", "removed"]
+
+
+def test_in_a_folder_that_all_nodes_see_no_other_node_is_asked(folder, run):
+    with_data(folder, stage="echo good > here", shared=str(folder / "logdir"))
+    ensure_data.ensure(run())
+    assert not (folder / "asked").exists()
 
 
 DOING = {"own": "comparing the data of gpu-0 with their sums", "trouble": "asking gpu-1 for the data"}

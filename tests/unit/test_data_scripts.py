@@ -1,5 +1,6 @@
 """The script that compares data and brings them from another host; hosts are folders of this computer, ssh runs its words here."""
 
+import hashlib
 import shutil
 import subprocess
 
@@ -68,6 +69,23 @@ def test_a_launcher_without_data_takes_them_from_the_host_that_has_them_and_spoi
     assert run(hosts, "whole").returncode == 0
     (there / "data" / "train").write_text("SENTENCES")
     assert run(hosts, "has", "other").returncode == 1
+
+
+def test_names_of_any_kind_are_compared_and_brought(hosts):
+    here, _ = hosts
+    names = ["files/-T", "files/* two  blanks", "files/ first", "files/back\\nslash", "files/ö"]
+    (here / "data" / "files").mkdir()
+    empty = hashlib.sha256(b"").hexdigest()
+    with (here / "data" / "SHA256SUMS").open("a") as sums:
+        for name in names:
+            (here / "data" / name).touch()
+            sums.write(f"{empty}  {name}\n")
+    given(hosts)
+    shutil.rmtree(here / "data")
+    assert run(hosts, "has", "other").returncode == 0
+    assert run(hosts, "bring", "other").returncode == 0
+    assert run(hosts, "whole").returncode == 0
+    assert all((here / "data" / name).is_file() for name in names)
 
 
 @pytest.mark.parametrize("name", ["ID", "train"])

@@ -45,7 +45,7 @@ def server(tmp_path, monkeypatch):
     (tmp_path / "server.pem").write_text(key + authority)
     (tmp_path / "authority.pem").write_text(authority)
     (home / ".gitconfig").write_text(
-        f"[http]\n sslCAInfo = {tmp_path}/authority.pem\n[user]\n name = me\n email = me@site.edu\n[protocol \"file\"]\n allow = always\n"
+        f'[http]\n sslCAInfo = {tmp_path}/authority.pem\n[user]\n name = me\n email = me@site.edu\n[protocol "file"]\n allow = always\n'
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
