@@ -56,7 +56,7 @@ REQUIREMENT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+|(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.txt"
 )
 """A pinned package, or a file of the source."""
-LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2000-\u206f]+")
+LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]+")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -76,6 +76,7 @@ def test_other_lines_get_a_new_container_of_the_same_image() -> None:
             "job/setup/1: ' ' is not a line of shell, which is not empty and whose signs can all be printed",
         ),
         ({"setup": ["a\nb"]}, "job/setup/0: 'a\\nb' is not a line of shell"),
+        ({"setup": ["make \u202e"]}, "is not a line of shell"),
         ({"setup": ["x" * 1001]}, "at most 1000 characters"),
         ({"setup": ["true"] * 51}, "at most 50 items"),
         ({"setup": "make"}, "job/setup: 'make' should be a valid tuple"),
@@ -113,7 +114,7 @@ def test_what_only_looks_like_a_secret_passes_in_a_line() -> None:
         "HF_TOKEN=$(cat ~/.hf) python fetch.py",
         'export KEY="$OTHER"',
         "sort --sort-key=name a",
-        "make MAX_TOKEN=4096",
+        "make MAX_TOKEN=4096 # 1\u20132",
     ]
     assert lines_of(setup=lines) == lines
     assert lines_of(setup=["PAD_TOKEN=pad make"], notSecret=["PAD_TOKEN"])
