@@ -18,6 +18,7 @@ from collections import Counter
 from agent.checkpoints.entries import prefixes
 from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
+from agent.spec import LARGEST_STEP
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """First bytes of a zip, which torch.save writes too, and endings of zips."""
@@ -64,7 +65,7 @@ class Format(Checkpoints):
         for path in prefixes(file):
             match = pattern.fullmatch(path) or (os.sep in path and pattern.fullmatch(path.rpartition(os.sep)[2]))
             step = match.group("step") if match else None
-            if step and re.fullmatch("[0-9]+", step):
+            if step and re.fullmatch("[0-9]+", step) and int(step) < LARGEST_STEP:
                 return int(step), path
         return None
 
