@@ -1,4 +1,5 @@
-"""Checkpoints of any program: the files and folders in the log folder that ``options["pattern"]`` matches, with the group ``step``.
+"""Checkpoints of any program: the files and folders in the log folder that ``options["pattern"]`` matches, with the group ``step``;
+``options["pointers"]`` are names of further files that say which of them the program goes on from.
 
 The pattern is compared with the path below the log folder, and with the bare name at any depth. All that matches one step is one
 checkpoint, with everything in a folder that matches, whichever node has written it. It bears the name of the match that sorts first.
@@ -93,13 +94,14 @@ class Format(Checkpoints):
 
     def shared_files(self, name):
         """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
+        known = list(POINTERS) + self.options.get("pointers", [])
         parts, shape = self.entries.parts(), re.compile(shape_of(self.part_of(name)[0], name))
         near = [file for folder in ["", *prefixes(name)] for file in self.entries.files_in(folder)]
         others = [(file, os.path.islink(self.path(file))) for file in near if file not in parts]
         return [
             one
             for one, is_link in others
-            if os.path.basename(one) in POINTERS or (is_link and shape.search(self.said_in(one)))
+            if os.path.basename(one) in known or (is_link and shape.search(self.said_in(one)))
         ]
 
     def said_in(self, file):

@@ -22,7 +22,7 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, Plan, World
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
-NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret"}
+NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret", "pointers"}
 """Keys that may change while a run stays the same one."""
 LEFT_OUT = {
     "max_steps": "no progress bar and no time left; the program's own end is the run's",
@@ -41,6 +41,7 @@ SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MI
 INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
+POINTER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -183,6 +184,12 @@ class OwnProgram(Section):
             description="pattern of files or folders in `{logdir}`, their path or bare name, with the group `step`; all of one step is one checkpoint"
         ),
     ] = None
+    pointers: Annotated[
+        tuple[Annotated[StrictStr, matching(POINTER, "the name of a file, without a folder")], ...] | None,
+        Field(
+            description="names of further files that say which checkpoint the program goes on from; the usual ones are known"
+        ),
+    ] = None
     resume: Annotated[
         Words | None,
         Field(description="what is added to go on; `{checkpoint}` is the newest whole checkpoint, `{step}` its step"),
@@ -287,7 +294,10 @@ class OwnProgram(Section):
             reader=READERS.get(self.progress, "pattern"),
             reader_options={} if self.progress in READERS else {"pattern": self.progress},
             checkpoints=FORMATS.get(self.checkpoints, "file_formats"),
-            checkpoint_options={"pattern": self.checkpoints} if self.checkpoints else {},
+            checkpoint_options=(
+                ({"pattern": self.checkpoints} if self.checkpoints else {})
+                | ({"pointers": list(self.pointers)} if self.pointers else {})
+            ),
             checkpoint_files="the files that job.checkpoints names",
             imports=self._imports(world, program, command),
             exit_code_decides=True,

@@ -22,6 +22,7 @@ FIRST, SECOND = "Tesla P100-PCIE-16GB, 16280, 440.118.02, 97", "Tesla P100-PCIE-
 def says(tmp_path, monkeypatch):
     """Return what lets nvidia-smi print these lines, and others when it is asked for processes; it writes down each question."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def let(*lines, holders="1234", code=0):
         program, rows = tmp_path / "nvidia-smi", "".join(f"echo '{line}'; " for line in lines)
@@ -125,9 +126,8 @@ def played(folder, **spec):
 
 
 @pytest.mark.parametrize(("visible", "own"), [({}, [10]), ({"CUDA_VISIBLE_DEVICES": "2"}, [12])])
-def test_a_node_of_a_run_shows_the_runs_own_gpus(says, monkeypatch, tmp_path, capsys, visible, own):
+def test_a_node_of_a_run_shows_the_runs_own_gpus(says, tmp_path, capsys, visible, own):
     says(*(f"Tesla P100-PCIE-16GB, 16280, 440.118.02, {used}" for used in (10, 11, 12)))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     run = played(tmp_path, processes=[SimpleNamespace(environment=visible)])
     node_facts.main(*node_facts.argv_of(run))
     assert [one["utilisation"] for one in json.loads(capsys.readouterr().out)["gpus"]] == own
