@@ -247,6 +247,7 @@ def test_one_more_index_reaches_pip_on_every_machine_and_makes_another_run() -> 
     assert words in launched(more).facts.container.dockerfile
     assert words in launched(more, on_machines=True).plan.make_environment[2]
     assert run_id(launched(more)) != run_id(launched(known))
+    assert run_id(launched(more, on_machines=True)) != run_id(launched(known, on_machines=True))
     assert "extraIndex" not in launched(known).texts()["program.json"], "a run of before there was the key keeps its id"
 
 
