@@ -1,4 +1,5 @@
-"""Checkpoints of any program: the files and folders in the log folder that ``options["pattern"]`` matches, with the group ``step``.
+"""Checkpoints of any program: the files and folders in the log folder that ``options["pattern"]`` matches, with the group ``step``;
+``options["pointers"]`` are names of further files that say which of them the program goes on from.
 
 The pattern is compared with the path below the log folder, and with the bare name at any depth. All that matches one step is one
 checkpoint, with everything in a folder that matches, whichever node has written it. It bears the name of the match that sorts first.
@@ -18,6 +19,7 @@ from collections import Counter
 from agent.checkpoints.entries import prefixes
 from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
+from agent.spec import LARGEST_STEP
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """First bytes of a zip, which torch.save writes too, and endings of zips."""
@@ -64,7 +66,7 @@ class Format(Checkpoints):
         for path in prefixes(file):
             match = pattern.fullmatch(path) or (os.sep in path and pattern.fullmatch(path.rpartition(os.sep)[2]))
             step = match.group("step") if match else None
-            if step and re.fullmatch("[0-9]+", step):
+            if step and re.fullmatch("[0-9]+", step) and int(step) < LARGEST_STEP:
                 return int(step), path
         return None
 
@@ -96,13 +98,14 @@ class Format(Checkpoints):
 
     def shared_files(self, name):
         """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
+        known = list(POINTERS) + self.options.get("pointers", [])
         parts, shape = self.entries.parts(), re.compile(shape_of(self.part_of(name)[0], name))
         near = [file for folder in ["", *prefixes(name)] for file in self.entries.files_in(folder)]
         others = [(file, os.path.islink(self.path(file))) for file in near if file not in parts]
         return [
             one
             for one, is_link in others
-            if os.path.basename(one) in POINTERS or (is_link and shape.search(self.said_in(one)))
+            if os.path.basename(one) in known or (is_link and shape.search(self.said_in(one)))
         ]
 
     def said_in(self, file):

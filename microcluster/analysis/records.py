@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from agent.spec import LONGEST_METRIC
+from agent.spec import LARGEST_STEP, LONGEST_METRIC
 from microcluster.jobs.run_plan import Metric
 
 Event = Mapping[str, Any]
@@ -17,8 +17,8 @@ Evaluation = dict[str, Any]
 """``step``, ``loss`` ("nan" or "inf" where it is no number), ``t``, and other figures by metric name."""
 MOST_METRICS = 100
 """Names in one file of events; what a program prints under more is left out."""
-LARGEST = 10**18
-"""No time, count or size is larger."""
+LARGEST, LARGEST_VALUE = LARGEST_STEP, 1e300
+"""No time, count or size is larger; and no loss or metric that can be drawn."""
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "alarm": ("cause", "text", "t"),
     "average_objects_per_second": ("value",),
@@ -46,6 +46,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """The keys that readers of each event need."""
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
+Value = Annotated[float, Field(gt=-LARGEST_VALUE, lt=LARGEST_VALUE, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, lt=10**11, allow_inf_nan=False)]
 """Since 1970, up to the year 5138."""
 Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
@@ -55,11 +56,11 @@ TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), Whole),
     **dict.fromkeys(("phase", "cause", "text", "source", "node"), str),
     "name": Annotated[str, Field(max_length=LONGEST_METRIC, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")],
-    "loss": Number | Literal["nan", "inf", "-inf"],  # JSON has no number for the words.
+    "loss": Value | Literal["nan", "inf", "-inf"],  # JSON has no number for the words.
     "gpus": list[Number] | None,
     "best": list[str],
     "max_steps": Whole | None,
-    "value": Number | str,
+    "value": Value | str,
 }
 """A key means the same in every event that has it."""
 AnyEvent = create_model(

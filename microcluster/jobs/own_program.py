@@ -24,7 +24,9 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, DataPlan, Plan, Wor
 
 PROGRAM = "the user's own program"
 CONFIG_FILE = "program.json"
-NOT_OF_THE_RUN = {"max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret", "source_key_file"}
+NOT_OF_THE_RUN = {
+    *("max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret", "source_key_file", "pointers"),
+}
 """Keys that may change while a run stays the same one."""
 LATER = {"extra_index", "submodules", "setup", "working_folder", "resume_on"}
 """Keys that are left out where they are not set: a run of before there were such keys keeps its id."""
@@ -57,6 +59,7 @@ REQUIREMENT = re.compile(
 )
 """A pinned package, or a file of the source."""
 LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]+")
+POINTER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 SCRIPT_WORD = re.compile(r".+\.py")
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -257,6 +260,12 @@ class OwnProgram(Section):
             "checkpoint. Without the group: files that are written over and over, as `ckpt\\.pt`"
         ),
     ] = None
+    pointers: Annotated[
+        tuple[Annotated[StrictStr, matching(POINTER, "the name of a file, without a folder")], ...] | None,
+        Field(
+            description="names of further files that say which checkpoint the program goes on from; the usual ones are known"
+        ),
+    ] = None
     resume: Annotated[
         Words | None,
         Field(description="what is added to go on; `{checkpoint}` is the newest whole checkpoint, `{step}` its step"),
@@ -450,10 +459,13 @@ class OwnProgram(Section):
         return json.dumps(shown, indent=1, sort_keys=True) + "\n"
 
     def _checkpoint_options(self, world: World) -> Mapping[str, Any]:
-        """Return the pattern, and how many files of one kind a checkpoint has where that may have been another number before."""
+        """Return the pattern, further pointers, and how many files of one kind a checkpoint has where that may have been another number before."""
+        if not self.checkpoints:
+            return {}
         nodes = len(world.addresses)
         worlds = {"worlds": (nodes, nodes * world.slots)} if self.resume_on == ANY else {}
-        return {"pattern": self.checkpoints, **worlds} if self.checkpoints else {}
+        pointers = {"pointers": list(self.pointers)} if self.pointers else {}
+        return {"pattern": self.checkpoints, **worlds, **pointers}
 
     def _environment_script(self, world: World) -> str:
         """Bring the same to a machine without containers."""

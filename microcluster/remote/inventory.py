@@ -30,6 +30,7 @@ from agent.records.inventory import (
     SUSPECTED,
     VOCABULARY,
 )
+from agent.spec import LARGEST_STEP
 from core.local_name import local_name
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder
@@ -104,7 +105,7 @@ class Head(BaseModel, strict=True):
     """The first row of an answer."""
 
     word: Annotated[str, Field(max_length=64)] | None = ""
-    step: Annotated[int, Field(ge=0, lt=10**18)] | None = None
+    step: Annotated[int, Field(ge=0, lt=LARGEST_STEP)] | None = None
     silent: Annotated[str, Field(max_length=1000)] | None = ""
 
 

@@ -22,6 +22,7 @@ FIRST, SECOND = "Tesla P100-PCIE-16GB, 16280, 440.118.02, 97", "Tesla P100-PCIE-
 def says(tmp_path, monkeypatch):
     """Return what lets nvidia-smi print these lines, and others when it is asked for processes; it writes down each question."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def let(*lines, holders="1234", code=0):
         program, rows = tmp_path / "nvidia-smi", "".join(f"echo '{line}'; " for line in lines)
@@ -114,6 +115,35 @@ def test_only_the_runs_own_gpus_are_looked_at(says, monkeypatch, order, by_queue
     says(*(f"Tesla P100-PCIE-16GB, 16280, 440.118.02, {used}" for used in (10, 11, 12)))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", by_queue)
     assert [one["utilisation"] for one in node_facts.gpu_facts(5, *order)["gpus"]] == own
+
+
+def played(folder, **spec):
+    """Return a run on this machine as its facts are asked for, with the argument words of the agent's program alone."""
+    known = {"interface": "lo", "data": None, "probe_port": 0, "shared": None, "slots": 1, "processes": []}
+    runtime = SimpleNamespace(terminals="/dev/pts")
+    words = {"folder": str(folder), "runtime": runtime, "program": lambda module, *arguments: arguments}
+    return SimpleNamespace(spec=SimpleNamespace(**{**known, **spec}), **words)
+
+
+@pytest.mark.parametrize(("visible", "own"), [({}, [10]), ({"CUDA_VISIBLE_DEVICES": "2"}, [12])])
+def test_a_node_of_a_run_shows_the_runs_own_gpus(says, tmp_path, capsys, visible, own):
+    says(*(f"Tesla P100-PCIE-16GB, 16280, 440.118.02, {used}" for used in (10, 11, 12)))
+    run = played(tmp_path, processes=[SimpleNamespace(environment=visible)])
+    node_facts.main(*node_facts.argv_of(run))
+    assert [one["utilisation"] for one in json.loads(capsys.readouterr().out)["gpus"]] == own
+
+
+def test_the_preflight_waits_longer_than_the_slowest_tool_that_was_seen(tmp_path):
+    run, limits = played(tmp_path, names=["gpu-0"], addresses=["10.0.0.0"]), []
+
+    def ask(words, limit_s, address, marked):
+        limits.append((int(words[6]), limit_s))
+        return 1, ""
+
+    run.ask = ask
+    assert preflight.nodes(run) == {"gpu-0": None}
+    ((of_the_tool, of_the_answer),) = limits
+    assert 30 < of_the_tool < of_the_answer
 
 
 def test_gpus_at_rest_are_asked_once(says, tmp_path):

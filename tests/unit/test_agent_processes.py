@@ -9,6 +9,7 @@ from supervised_run import end_run, events_of, shell_wait, write_job
 
 from agent import spec
 from agent.supervise import health_rules, monitor, output_lines, processes
+from agent.supervise.run_context import Run
 from microcluster.jobs.run_plan import MEETING_PORT
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
@@ -45,6 +46,14 @@ def test_all_processes_get_one_free_port_and_a_programs_own_braces_stay(folder, 
     own, ours, port = said.split()
     assert (own, ours) == ("{step}-{checkpoint}", f"0-{port}")
     assert MEETING_PORT <= int(port) < 32768
+
+
+def test_all_processes_meet_at_the_port_that_was_free_first(folder, trained, monkeypatch):
+    ports = iter((20001, 20002, 20003))
+    monkeypatch.setattr(Run, "free_port", lambda run: next(ports))
+    both = [process("sh", "-c", f'echo "$0" >> {folder}/said', spec.PORT, node=node) for node in (0, 1)]
+    assert trained(*both, meeting_port=MEETING_PORT) is None
+    assert set((folder / "said").read_text().split()) == {"20001"}
 
 
 def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder, trained):

@@ -287,7 +287,8 @@ MEGATRON = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"i
 
 
 def test_pointers_are_set_to_what_was_chosen_and_go_to_every_node(folder, run):
-    write_job(folder, **MEGATRON)
+    options = {**MEGATRON["checkpoint_options"], "pointers": ["newest.txt"]}
+    write_job(folder, **{**MEGATRON, "checkpoint_options": options})
     logdir = folder / "logdir"
     for step in (1000, 2000, 3000, 4000):
         (logdir / f"iter_000{step}").mkdir()
@@ -296,13 +297,15 @@ def test_pointers_are_set_to_what_was_chosen_and_go_to_every_node(folder, run):
     (logdir / "latest").write_text("/data/x/iter_0004000")
     (logdir / "last").symlink_to("iter_0004000")
     (logdir / "counter").write_text("7")
+    (logdir / "newest.txt").write_text("iter_0004000")
     needed = resume.latest_checkpoint(run())
-    pointers = ["counter", "last", "latest", "latest_checkpointed_iteration.txt"]
+    pointers = ["counter", "last", "latest", "latest_checkpointed_iteration.txt", "newest.txt"]
     assert needed == [f"logdir/{name}" for name in ("iter_0003000/model.pt", *pointers)]
     assert (logdir / "latest_checkpointed_iteration.txt").read_text() == "3000\n"
     assert (logdir / "latest").read_text() == "/data/x/iter_0003000"
     assert os.readlink(logdir / "last") == "iter_0003000"
     assert (logdir / "counter").read_text() == "7", "no step of a checkpoint"
+    assert (logdir / "newest.txt").read_text() == "iter_0003000", "the stack file names it"
 
 
 def test_a_link_is_set_to_what_was_chosen_after_a_resume_that_was_killed(folder, run):

@@ -101,6 +101,13 @@ def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_i
     assert json.loads(answer)["events"] == [{"event": "started"}, None, None]
 
 
+def test_a_loss_and_a_metric_of_any_size_are_shown() -> None:
+    grown = [{"event": "train", "step": 22, "loss": 3e21, "t": 2.0}]
+    grown += [{"event": "metric", "name": "grad_norm", "step": 22, "value": -4e30, "t": 2.0}]
+    outcome = judge(seen(events=[*seen()["events"], *grown]))
+    assert (outcome.train_loss, outcome.metrics, outcome.malformed) == (3e21, {"grad_norm": -4e30}, 0)
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 def test_a_metric_that_is_no_number_is_shown_as_it_is_and_in_no_curve(value: str) -> None:
     norms = [{"event": "metric", "name": "grad_norm", "step": step, "value": 0.5, "t": 2.0} for step in (20, 21)]

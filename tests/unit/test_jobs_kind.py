@@ -100,6 +100,11 @@ def test_the_facts_of_every_stack_are_read_back_whole(stack: str) -> None:
     assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
+def test_pointers_of_the_stack_file_reach_the_agent() -> None:
+    plan = launched(own_program(pointers=["newest.txt"])).plan
+    assert plan.checkpoint_options == {"pattern": HOROVOD["checkpoints"], "pointers": ["newest.txt"]}
+
+
 def test_the_keys_of_a_program_of_ones_own_are_read_back_whole() -> None:
     keys = {"requirements": ["numpy==1.23.5"], "environment": VARIABLES, "keep": ["*.json"], "python": "python3"}
     facts = launched(own_program(**keys)).facts
@@ -112,6 +117,7 @@ def test_the_keys_of_a_program_of_ones_own_are_read_back_whole() -> None:
         ({"maxSteps": 200}, False),
         ({"stallS": 3600}, False),
         ({"keep": ["vocab*.json"]}, False),
+        ({"pointers": ["newest.txt"]}, False),
         ({"arguments": "--rate 2"}, True),
         ({"requirements": ["numpy==1.23.5"]}, True),
         ({"environment": {"SEED": 7}}, True),
@@ -177,6 +183,7 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
         ({"python": "../bin/python"}, "job/python: '../bin/python' is not a command"),
         ({"keep": ["../../etc/*"]}, "job/keep/0: '../../etc/*' is not a pattern of files below the run"),
         ({"keep": ["/etc/passwd"]}, "job/keep/0: '/etc/passwd' is not a pattern"),
+        ({"pointers": ["a/../b"]}, "job/pointers/0: 'a/../b' is not the name of a file, without a folder"),
         ({"keep": "*.json"}, "job/keep: '*.json' should be a valid tuple"),
         ({"environment": ["A=1"]}, "job/environment: is no mapping of names and values"),
         ({"environment": {"A B": "1"}}, "job/environment: 'A B' is no name of an environment variable"),
@@ -253,6 +260,7 @@ def test_one_more_index_reaches_pip_on_every_machine_and_makes_another_run() -> 
     assert words in launched(more).facts.container.dockerfile
     assert words in launched(more, on_machines=True).plan.make_environment[2]
     assert run_id(launched(more)) != run_id(launched(known))
+    assert run_id(launched(more, on_machines=True)) != run_id(launched(known, on_machines=True))
     assert "extraIndex" not in launched(known).texts()["program.json"], "a run of before there was the key keeps its id"
 
 

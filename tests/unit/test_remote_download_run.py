@@ -279,6 +279,13 @@ def test_the_files_of_all_nodes_that_answer_come_home_each_once_and_under_names_
     }
 
 
+@pytest.mark.parametrize(("number", "what"), [(1764334622123456789, "newest checkpoint"), (10**19, "small file")])
+def test_a_number_of_any_size_in_a_name_ends_no_list(tmp_path: Path, number: int, what: str) -> None:
+    write(tmp_path, "gpu-0/logdir/config.json", f"gpu-0/logdir/step-{number}.pt")
+    found = {file.path: file.what for file in results(nodes(tmp_path, "gpu-0"))}
+    assert found == {"logdir/config.json": "small file", f"logdir/step-{number}.pt": what}
+
+
 @pytest.mark.parametrize(
     ("size", "paths"),
     [

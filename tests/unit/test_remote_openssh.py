@@ -151,6 +151,39 @@ def test_the_login_host_is_reached_through_a_jump_host(site, served, keys, tmp_p
     assert jump.forwarded == 1
 
 
+def test_an_unknown_key_of_a_jump_host_is_refused_without_a_question(site, served, monkeypatch, tmp_path):
+    (tmp_path / "asks").write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\necho yes\n")
+    (tmp_path / "asks").chmod(0o755)
+    monkeypatch.setenv("SSH_ASKPASS", str(tmp_path / "asks"))
+    monkeypatch.setenv("DISPLAY", ":0")
+    lines = ("HostName 127.0.0.1", f"Port {served(is_jump=True).port}", f"UserKnownHostsFile {tmp_path / 'empty'}")
+    with pytest.raises(RemoteError, match="asking ssh for site"):
+        site("ProxyJump jump", "Host jump", *lines).connect()
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_connection_runs_no_command_that_its_configuration_adds(site, tmp_path):
+    more = ("PermitLocalCommand yes", f"LocalCommand touch {tmp_path}/run", "RemoteCommand false", "RequestTTY force")
+    assert site(*more).run(("echo", "there")).stdout == "there\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_command_without_an_exit_code_is_a_lost_connection(site, served):
+    host = site(port=served(run=lambda channel, command: channel.close()).port)
+    with pytest.raises(UnreachableError, match="running `true"):
+        host.run(("true",))
+
+
+def test_a_command_that_waits_too_long_for_its_turn_says_so(site, monkeypatch):
+    host = site()
+    host.connect()
+    monkeypatch.setattr(openssh, "COMMAND_TIMEOUT_S", 0.1)
+    for _ in range(openssh.SESSIONS):
+        host._connection.sessions.acquire()
+    with pytest.raises(UnreachableError, match="10 other commands take too long. Run the same command again"):
+        host.run(("true",))
+
+
 def test_nothing_of_the_configuration_is_run_before_a_command_connects(site, tmp_path):
     host = site(f'Match exec "echo >>{tmp_path}/run"')
     account_of(str(tmp_path / "config"), {})

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -32,7 +33,7 @@ class Launcher(FakeMachine):
 
     def run(self, argv, *, stdin="", timeout_s=None, accept=(0,), answer_bytes=0):
         words = [word.replace(RunFolder(CLUSTER).path, str(self.folder)) for word in argv]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
         return Completed(done.returncode, done.stdout, done.stderr)
 
 
@@ -74,6 +75,17 @@ def test_every_checkpoint_is_listed_with_its_parts_its_time_and_whether_it_is_wh
     assert "instead of" in found["model.ckpt-200"].flaw
     assert found["val_loss=1.5000-step-101"].best
     assert found["model.ckpt-90"].flaw == "put aside", "what could not be used is never shown as whole"
+
+
+def test_a_checkpoint_of_any_name_is_listed(folder):
+    pattern = {"pattern": r"(?s:.*)step-(?P<step>\d+)\.pt"}
+    sample_spec.write(folder, checkpoints="file_formats", checkpoint_options=pattern)
+    names = ("a\nb/step-1.pt", os.fsdecode(b"\xff/step-2.pt"), "x" * 251 + "/step-3.pt", "step-1764334622123456789.pt")
+    for name in (*names, f"step-{10**19}.pt"):
+        path = folder / "logdir" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"weights")
+    assert {one.step for one in read(folder).checkpoints} == {1, 2, 3, 1764334622123456789}
 
 
 def test_the_checkpoints_of_a_run_that_an_earlier_version_has_begun_are_read_by_the_same_names(folder):
