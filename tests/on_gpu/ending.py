@@ -62,12 +62,12 @@ def idle():
 
 
 def out_of_memory():
-    """A program that takes more memory than the GPU has: the run names rank and node, and shows the framework's own words."""
+    """A program that takes more memory than the GPU has: the run says so, and shows the framework's own words."""
     run = RunHere(load("steps:2 oom"), sources(HERE / "programs"), gpu=short_name())
     try:
         found = run.start().wait(lambda _: False, 90)
         lines = run.failure().get("lines", [])
-        hold(found.cause == "rank-died", f"{found.state}: {found.cause}: {found.reason}")
+        hold(found.cause == "gpu-memory", f"{found.state}: {found.cause}: {found.reason}")
         hold(any("out of memory" in line for line in lines), f"its last lines do not say it: {lines[-3:]}")
         free_again()
         return {
