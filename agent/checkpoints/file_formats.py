@@ -157,7 +157,8 @@ def pointing_at(text, step, name, known):
         number = str(step).zfill(len(word) if word.startswith("0") else 0)
         return text.replace(word, number) if int(word) in known else text
     own = [part for part in name.split(os.sep) if re.fullmatch(shape, part)][-1]
-    return text if shape == r"\d+" else re.sub(shape, lambda match: own, text)
+    # Detectron2 names the last one "final"; another node, or one that was replaced, has no such file.
+    return text if shape == r"\d+" else re.sub(shape.replace(r"\d+", r"(?:\d+|final)"), lambda match: own, text)
 
 
 def flaw(path, is_checkpoint):

@@ -26,7 +26,7 @@ GROUPS = {
     "gallery": ("test_gallery",),
     "whole way": ("test_whole_way",),
     TWO_MACHINES: (),
-    "one account": ("test_mxnet", "test_own_program", "test_texar"),
+    "one account": ("test_mxnet", "test_own_program", "test_public_programs", "test_texar"),
     "paperspace": ("test_paperspace", "test_paperspace_machines"),
     "queue": ("test_queue", "test_queue_stack"),
 }

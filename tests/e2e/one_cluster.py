@@ -2,15 +2,19 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from product import Product, install
 
+from core.polling import wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.remote import job
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
 from tools.product import ASK_LIMIT_S, Networks
@@ -23,8 +27,19 @@ REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0, jax
 """Of all programs on the image of PyTorch, so that one serves them."""
 
 
+KILL_RANK = (
+    "grep -slzE '^((OMPI_COMM_WORLD_)?LOCAL_RANK=0|NODE_RANK=[01])$' /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "| xargs -r grep -sLz ^launch.rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
+)
+"""The rank of a machine, and neither the wrapper that waits for its end nor the preflight's."""
+NOTHING_KILLED = 123
+
+
+@dataclass(frozen=True)
 class Renter(Product):
-    """A copy of the project with the cluster that its programs share."""
+    """A copy of the project with the cluster of a stack, which its programs share."""
+
+    stack: str = STACK
 
     def take(self, stack: str, last: int | None = None) -> None:
         """Give the rented stack the container and the job of another stack file, until step ``last``."""
@@ -41,20 +56,38 @@ class Renter(Product):
 
     def write(self, text: str) -> None:
         """Write the rented stack's file anew, with the salt that it has."""
-        path = self.folder / "stacks" / f"Pulumi.{STACK}.yaml"
+        path = self.folder / "stacks" / f"Pulumi.{self.stack}.yaml"
         salt = re.compile(r"^encryptionsalt: .*\n", re.MULTILINE)
         path.write_text(salt.sub("", text) + "".join(salt.findall(path.read_text())))
 
     def brought_to_its_end(self) -> dict[str, Any]:
         """Bring the run to its end by `make up`, and return its status."""
-        done = self.run(f"make up STACK={STACK}", UP_LIMIT_S)
+        done = self.run(f"make up STACK={self.stack}", UP_LIMIT_S)
         assert done.returncode == 0, done.stdout + done.stderr
-        return self.status(STACK)
+        return self.status(self.stack)
 
     @cached_property
     def hosts(self) -> dict[str, Host]:
         """The machines: what they are asked by an open connection costs a tenth of a command."""
-        return dict(zip(NODES, open_hosts(self.cluster()), strict=True))
+        return dict(zip(NODES, open_hosts(self.cluster()), strict=False))
+
+    def lose_a_rank(self, up: subprocess.Popen[bytes], script: str, step: int) -> None:
+        """Kill the rank of the last machine at a step, with 0 as soon as there is one; return once `make up` has failed."""
+        self.wait_while(up, "the job", lambda: "==> job" in self.said())
+        known, machines = self.cluster(), list(self.hosts.values())
+        words = ("sh", "-c", KILL_RANK.format(script=script))
+
+        def is_killed() -> bool:
+            return up.poll() is not None or machines[-1].run(words, accept=(0, NOTHING_KILLED)).exit_code == 0
+
+        machines[-1].run(("true",))  # A connection takes longer than some steps.
+        self.wait_while(up, f"step {step}", lambda: (job.observe(machines[0], known).step or 0) >= step, every_s=0.5)
+        wait_until("a rank to kill", is_killed, timeout_s=UP_LIMIT_S)
+        assert up.wait(UP_LIMIT_S) != 0
+
+    def resumed_from(self, run: str) -> list[int]:
+        """Return the steps of the checkpoints that a run has gone on from."""
+        return [event["step"] for event in self.events(run) if event["event"] == "resuming"]
 
     def on(self, node: str, line: str) -> str:
         """Return what a line of shell that has to succeed prints on a machine."""
@@ -62,7 +95,7 @@ class Renter(Product):
 
     def cluster(self) -> ClusterFacts:
         """Return the cluster as the run that was declared last has it."""
-        return ClusterFacts.from_json(json.dumps(self.outputs(STACK)["microcluster"]))
+        return ClusterFacts.from_json(json.dumps(self.outputs(self.stack)["microcluster"]))
 
     def events(self, run: str) -> list[dict[str, Any]]:
         shown = self.on(NODES[0], f"cat /data/runs/{run}/progress.jsonl")
@@ -70,7 +103,7 @@ class Renter(Product):
 
     def checks(self) -> dict[str, str]:
         """Return the verdicts of the preflight by what they are about."""
-        shown = self.plain(f"fab status --stack {STACK} --preflight --json", ASK_LIMIT_S)
+        shown = self.plain(f"fab status --stack {self.stack} --preflight --json", ASK_LIMIT_S)
         return {row["check"]: row["verdict"] for row in json.loads(shown.stdout)["checks"]}
 
 

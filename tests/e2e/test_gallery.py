@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from one_cluster import NODES, STACK, UP_LIMIT_S, Renter, renting
+from one_cluster import NODES, STACK, Renter, renting
 from traces import processes_of
 
-from core.polling import wait_until
-from microcluster.remote import job
 from tools.product import OF_THE_GALLERY
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
@@ -20,12 +18,6 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 FETCH_LIMIT_S = 60
 HOROVOD, SCRIPT = "https://github.com/horovod/horovod", "examples/tensorflow2/tensorflow2_synthetic_benchmark.py"
 COMMIT = "2626dc87a3a8eb8fb7d2216198ce45bce0f9e65a"
-KILL_RANK = (
-    "grep -slzE '^((OMPI_COMM_WORLD_)?LOCAL_RANK=0|NODE_RANK=1)$' /proc/[0-9]*/environ | sed s/environ/cmdline/ "
-    "| xargs -r grep -sLz ^launch.rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
-)
-"""The rank of a machine, and neither the wrapper that waits for its end nor the preflight's."""
-NOTHING_KILLED = 123
 
 
 @dataclass(frozen=True)
@@ -89,38 +81,18 @@ def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
         yield renter
 
 
-def lose_a_rank(renter: Renter, up: subprocess.Popen[bytes], script: str, step: int) -> None:
-    """Kill the rank of the second machine at a step, with 0 as soon as there is one; return once `make up` has failed."""
-    renter.wait_while(up, "the job", lambda: "==> job" in renter.said())
-    known, (first, second) = renter.cluster(), renter.hosts.values()
-    words = ("sh", "-c", KILL_RANK.format(script=script))
-
-    def is_killed() -> bool:
-        return up.poll() is not None or second.run(words, accept=(0, NOTHING_KILLED)).exit_code == 0
-
-    second.run(("true",))  # A connection takes longer than some steps.
-    renter.wait_while(up, f"step {step}", lambda: (job.observe(first, known).step or 0) >= step, every_s=0.5)
-    wait_until("a rank to kill", is_killed, timeout_s=UP_LIMIT_S)
-    assert up.wait(UP_LIMIT_S) != 0
-
-
-def resumed_from(renter: Renter, run: str) -> list[int]:
-    """Return the steps of the checkpoints that a run has gone on from."""
-    return [event["step"] for event in renter.events(run) if event["event"] == "resuming"]
-
-
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.stack)
 def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(renter, program):
     renter.take(program.stack, program.last)
     with renter.begun(f"make up STACK={STACK}") as up:
-        lose_a_rank(renter, up, program.script, program.kill_at)
+        renter.lose_a_rank(up, program.script, program.kill_at)
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert processes_of(broken["run"]) == []
 
     now = renter.brought_to_its_end()
     assert now["state"] == "finished"
-    (step,) = resumed_from(renter, now["run"])
+    (step,) = renter.resumed_from(now["run"])
     assert 0 <= step <= broken["step"]
     for node in NODES if "lightning" not in program.stack else ("gpu-1",):  # It keeps its newest alone.
         there = renter.on(node, f"find /data/runs/{now['run']}/in_container/logdir -type f").split()
@@ -167,9 +139,9 @@ def test_the_published_benchmark_of_horovod_loses_a_rank_and_begins_again(renter
     script.parent.mkdir(parents=True)
     script.write_text(text)
     with renter.begun(f"make up STACK={STACK}") as up:
-        lose_a_rank(renter, up, script.name, 0)
+        renter.lose_a_rank(up, script.name, 0)
     broken = renter.status(STACK)
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     now = renter.brought_to_its_end()
-    assert (now["state"], now["step"], resumed_from(renter, now["run"])) == ("finished", 2, [])
+    assert (now["state"], now["step"], renter.resumed_from(now["run"])) == ("finished", 2, [])
     assert renter.reported(STACK, now)["metrics"]["images"] > 0

@@ -23,7 +23,7 @@ from microcluster.config import stack as config
 
 ROOT = Path(__file__).parents[2]
 FROZEN = ROOT / "tests" / "frozen"
-CLONES = {"horovod-benchmark-local"}
+CLONES = {"horovod-benchmark-local", "nanogpt-local", "imagenet-local", "run-clm-local"}
 """Stacks whose program is a clone that is not here."""
 STACKS = sorted({path.stem.partition(".")[2] for path in config.STACKS.glob("Pulumi.*.yaml")} - CLONES)
 COMMAND = re.compile(r"^  ([a-z][a-z.-]*)", re.MULTILINE)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from types import ModuleType
 import pytest
 
 MACHINE = Path(__file__).parents[2] / "images" / "machine"
+ON_GPU = Path(__file__).parents[1] / "on_gpu" / "recorded"
+"""Raw answers of nvidia-smi, as tests/on_gpu wrote them down on real cards."""
 
 
 def loaded(name: str) -> ModuleType:
@@ -157,6 +160,17 @@ def smi(tmp_path, capsys):
 def test_lists_and_queries_are_answered_in_the_words_of_the_real_tool(smi, words, code, first_lines):
     exit_code, text = smi(*words)
     assert (exit_code, text.splitlines()[: len(first_lines)]) == (code, first_lines)
+
+
+@pytest.mark.parametrize("card", ["h100", "h200"])
+def test_the_stub_answers_as_the_real_tool_did_on_a_card(smi, card):
+    asked = json.loads((ON_GPU / card / "nvidia_smi.json").read_text())
+    name, memory, driver, _ = asked["the agent's"]["said"].split(", ")
+    uuid = re.search(r"UUID: (\S+)\)", asked["list"]["said"])[1]
+    gpu = {"index": 90, "name": name, "uuid": uuid, "driver_version": driver, "memory.total": memory}
+    for question in ("the agent's", "the count", "list"):
+        argv, said = asked[question]["argv"], asked[question]["said"]
+        assert smi(*argv[1:], gpus=[gpu]) == (0, said.replace("GPU 0", "GPU 90"))
 
 
 def test_a_machine_without_gpus_has_no_driver(smi):
