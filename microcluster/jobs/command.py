@@ -18,7 +18,7 @@ NODE = "{microcluster:node}"
 START = 'cd "$0" && exec "$@"'
 """Starts a command in the program's folder: by ssh it would start in a home."""
 WITH_HOSTS = 'cd "$0" && for host in $1; do echo "$host slots=$2"; done >"$3" && shift 3 && exec "$@"'
-"""The same beside a new file of the nodes, in their order, as DeepSpeed and mpirun read it; a queue's are not known earlier."""
+"""Starts it so, and writes a file of the hosts before, as DeepSpeed and mpirun read it; those of a queue are not known earlier."""
 
 
 class Job(OwnProgram):
