@@ -37,7 +37,7 @@ PORT_STOP, PORT_NOTE = 0.3, 0.8
 """Ports are sold in steps of ten: less than a third of the order is another port, a little less is other traffic."""
 CLOCK_NOTE_S, CLOCK_STOP_S = 2.0, 60.0
 MPIRUN, OLDEST_MPI = "mpirun", (3, 0, 0)
-"""What starts ranks by Open MPI, and its first version with the library that the agent's probe sums by, and all our options."""
+"""Open MPI's starter, and its first version with the library of the agent's probe and with all our options."""
 MPI_VERSION = r"\(Open MPI\) (\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?"
 DRIVER_STOP = 384
 """NVIDIA's images of 2019 run on Tesla cards with 384.111 too, which is older than what is installed."""

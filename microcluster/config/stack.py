@@ -87,7 +87,7 @@ class Stack:
     trainer: str | None = None
     """Trainer in the local training image; None in every other one."""
     notes: tuple[str, ...] = ()
-    """What the preview says of the program's files, after `with_files`."""
+    """Sentences of the preview on the program's files, after `with_files`."""
     guard: Guard | None = None
     """Limits of the rental; None where the stack file does not say."""
 

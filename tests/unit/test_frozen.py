@@ -3,11 +3,10 @@
 `FREEZE=1 pytest tests/unit/test_frozen.py` writes the files anew; read the difference before you commit it.
 """
 
-import contextlib
-import io
 import json
 import os
-import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import pulumi
 import pytest
 import test_program
-from fabric.main import program
 from launching import launched, run_id
 
 from core.home import Home
@@ -26,7 +24,14 @@ FROZEN = ROOT / "tests" / "frozen"
 CLONES = {"horovod-benchmark-local", "nanogpt-local", "imagenet-local", "run-clm-local"}
 """Stacks whose program is a clone that is not here."""
 STACKS = sorted({path.stem.partition(".")[2] for path in config.STACKS.glob("Pulumi.*.yaml")} - CLONES)
-COMMAND = re.compile(r"^  ([a-z][a-z.-]*)", re.MULTILINE)
+HELP = """
+import contextlib, io, json, re
+def fab(*words):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        program.run(["fab", *words], exit=False)
+    return said.getvalue()
+print(json.dumps({name: fab("--help", name) for name in re.findall("(?m)^  ([a-z][a-z.-]*)", fab("--list"))}))
+"""
 
 
 def stack_of(name: str) -> config.Stack:
@@ -53,15 +58,9 @@ def document(name: str) -> dict[str, Any]:
 
 
 def commands(_: str) -> dict[str, str]:
-    """Return {command: what `fab --help` says of it}."""
-    return {name: fab("--help", name) for name in COMMAND.findall(fab("--list"))}
-
-
-def fab(*words: str) -> str:
-    said = io.StringIO()
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(said):
-        program.run(["fab", *words], exit=False)
-    return said.getvalue()
+    """Return {command: what `fab --help` says of it}, from one process of its own."""
+    done = subprocess.run([sys.executable, "-c", HELP], cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def text(found: Any) -> str:
