@@ -16,11 +16,7 @@ from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 ROLE = "rank"
 NODE = "{microcluster:node}"
 WITH_HOSTS = 'cd "$0" && for host in $1; do echo "$host slots=$2"; done >"$3" && shift 3 && exec "$@"'
-<<<<<<< HEAD
 """Starts a command in a folder beside a new file of the nodes, in their order, as DeepSpeed and mpirun read it; a queue's are not known earlier."""
-=======
-"""Starts it so, and writes a file of the hosts before, as DeepSpeed and mpirun read it; those of a queue are not known earlier."""
->>>>>>> setup
 
 
 class Job(OwnProgram):

@@ -26,6 +26,7 @@ CLONES = {"horovod-benchmark-local", "nanogpt-local", "imagenet-local", "run-clm
 STACKS = sorted({path.stem.partition(".")[2] for path in config.STACKS.glob("Pulumi.*.yaml")} - CLONES)
 HELP = """
 import contextlib, io, json, re
+from fabric.main import program
 def fab(*words):
     with contextlib.redirect_stdout(io.StringIO()) as said:
         program.run(["fab", *words], exit=False)
