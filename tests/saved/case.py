@@ -233,7 +233,8 @@ class Training:
             if wrong and program.form != "over-link":
                 self.played.flaws.append(f"goes on from {resumed} without {wrong}")
             program.truth = program.whole()
-        elif program.torn:
+        elif program.torn:  # Of ranks, a program would not begin with it.
+            program.unloadable = program.form == "over-ranks"
             program.truth = {key: one for key, one in program.truth.items() if not key[1].endswith(".npz")}
         program.torn = False
 

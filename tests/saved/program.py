@@ -103,6 +103,7 @@ class Program:
     sides: int = 0
     seen: dict[tuple[int, str], Saved] = field(default_factory=dict)
     torn: bool = False
+    unloadable: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -111,7 +112,7 @@ class Program:
 
     def see(self) -> None:
         """Take note that somebody has looked: of a whole state there is a copy from now on."""
-        if self.is_over and not self.torn:
+        if self.is_over and not self.torn and not self.unloadable:
             self.seen = {key: one for key, one in self.truth.items() if key[1].endswith(".npz")}
 
     def whole(self) -> dict[tuple[int, str], Saved]:
