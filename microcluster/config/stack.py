@@ -285,6 +285,8 @@ def _with_program(stack: Stack) -> Stack:
         raise _refusal(stack.name, [f"job/source: {problem}" for problem in refused.args]) from refused
     except OSError as error:
         raise _refusal(stack.name, [f"job/source: {error.filename or folder}: {error.strerror}"]) from error
+    if stack.job.commit is None and not Path(named).is_absolute() and named[0] not in "~$":
+        tree = replace(tree, path=named)  # Of another clone it is the same.
     return replace(stack, tree=tree, origins=(*stack.origins, ("travels", *tree.summary)))
 
 

@@ -14,6 +14,7 @@ FILE, PROGRAM, LINK = "file", "program", "link"
 """Kinds of entries; a program is a file that may be executed."""
 IGNORE_FILE = ".microclusterignore"
 LONGEST_NAMES = 200
+REPOSITORY = Path(__file__).parents[2]
 
 
 class Entry(NamedTuple):
@@ -37,7 +38,7 @@ class FolderTree:
     """Facts of a folder's tree; its contents stay in the folder.
 
     Attributes:
-        path: the folder on the operator's computer.
+        path: the folder on the operator's computer; a relative one is below the repository of the stack files, which may be cloned elsewhere.
         id: one hash over names, kinds, targets of links and contents.
         files, bytes: what travels.
         left_files, left_bytes: what stays behind; ``left_names`` has a few of the names.
@@ -52,6 +53,10 @@ class FolderTree:
     left_bytes: int = 0
     left_names: tuple[str, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return REPOSITORY / self.path
 
     @property
     def summary(self) -> tuple[str, str]:
@@ -71,7 +76,7 @@ class FolderTree:
         Raises:
             LookupError: the folder has changed since, or nobody on this computer has read it.
         """
-        found = kept(Path(self.path))
+        found = kept(self.folder)
         if id_of(found) != self.id:
             raise LookupError(f"{self.path} is not what it was when the stack file was read")
         return found

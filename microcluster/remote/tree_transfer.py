@@ -46,7 +46,7 @@ def send_tree(host: Host, tree: FolderTree, target: str) -> bool:
     with by_openssh(host).talk((*words, "take", target, tree.id), doing) as (send, receive):
         send(json.dumps([entry[:4] for entry in entries]).encode() + b"\n")
         missing = _named(entries, read_answer(NUMBERS, _line(receive, doing), doing), doing)
-        for piece in _shown(_contents(Path(tree.path), missing), sum(one.size for one in missing), host, tree):
+        for piece in _shown(_contents(tree.folder, missing), sum(one.size for one in missing), host, tree):
             send(piece)
         wrong = read_answer(NAMES, _line(receive, doing), doing)
     if wrong:

@@ -47,10 +47,7 @@ class Server(paramiko.ServerInterface):
 
 
 def execute(channel: paramiko.Channel, command: bytes) -> None:
-    """Run a line as sshd does: by a shell, fed from the channel."""
-    given = b""
-    while data := channel.recv(65536):
-        given += data
+    """Run a line as sshd does: by a shell, fed from the channel as it comes."""
     if command == b"no-exit-code":  # As when the machine goes down.
         channel.close()
         return
@@ -58,16 +55,23 @@ def execute(channel: paramiko.Channel, command: bytes) -> None:
     with subprocess.Popen(["sh", "-c", command], **streams, process_group=0) as child:
         sending = [(child.stdout, channel.sendall), (child.stderr, channel.sendall_stderr)]
         threads = [threading.Thread(target=hand_on, args=(child, *pair), daemon=True) for pair in sending]
-        for thread in threads:
+        for thread in (*threads, threading.Thread(target=feed, args=(channel, child), daemon=True)):
             thread.start()
-        with contextlib.suppress(OSError):
-            child.stdin.write(given)
-            child.stdin.close()
         for thread in threads:
             thread.join()
     with contextlib.suppress(OSError, EOFError):
         channel.send_exit_status(child.returncode & 0xFF)
         channel.close()
+
+
+def feed(channel: paramiko.Channel, child: subprocess.Popen) -> None:
+    """Give a command what comes for it."""
+    with contextlib.suppress(OSError, EOFError):
+        while data := channel.recv(1 << 16):
+            child.stdin.write(data)
+            child.stdin.flush()
+    with contextlib.suppress(OSError):
+        child.stdin.close()
 
 
 def hand_on(child: subprocess.Popen, stream, send) -> None:

@@ -1,5 +1,6 @@
 """The registry of job kinds, and that nothing outside it knows what is trained."""
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -81,11 +82,12 @@ def test_braces_of_a_program_reach_it_unchanged_where_they_are_not_ours():
     assert plan.resume_processes[0].argv[-len(again) :] == again
 
 
-def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:
+def test_a_program_of_ones_own_travels_as_its_folder_and_is_started_as_every_rank() -> None:
     folder = launched(
         own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
     )
-    assert folder.texts()["program/train.py"] == (ROOT / "examples/horovod_regression/train.py").read_text()
+    assert folder.facts.tree.folder == ROOT / "examples/horovod_regression"
+    assert not [name for name in folder.texts() if name.startswith("program/")]
     (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
@@ -119,8 +121,19 @@ def test_the_keys_of_a_program_of_ones_own_are_read_back_whole() -> None:
 def test_more_steps_go_on_with_the_same_run_and_anything_else_makes_another(job, changes) -> None:
     one, other = (launched(own_program(**words)) for words in ({}, job))
     assert (run_id(one) != run_id(other)) is changes
-    text = replace(one, facts=replace(one.facts, texts=(SourceFile("train.py", "print()"),)))
-    assert run_id(text) != run_id(one)
+
+
+def test_a_small_folder_has_the_run_that_its_texts_had_in_an_earlier_version() -> None:
+    one = launched(own_program())
+    text = (ROOT / "examples/horovod_regression/train.py").read_text()
+    before = replace(one, facts=replace(one.facts, tree=None, texts=(SourceFile("train.py", text),)))
+    assert run_id(before) == run_id(one)
+    assert ClusterFacts.from_json(before.facts.to_json()) == before.facts
+    assert before.texts()["program/train.py"] == text
+    other = replace(before, facts=replace(before.facts, texts=(SourceFile("train.py", "print()"),)))
+    assert run_id(other) != run_id(one)
+    large = replace(one, facts=replace(one.facts, tree=replace(one.facts.tree, hashes={})))
+    assert json.loads(large.texts()["program.json"])["files"] == one.facts.tree.id
 
 
 def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
@@ -307,18 +320,19 @@ def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module:
     assert (folder.plan.reader, folder.plan.reader_options) == (module, options)
 
 
-def test_a_source_without_the_script_too_large_or_no_text_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:
-    with pytest.raises(config.ConfigError, match=f"job/source: {tmp_path} does not hold train.py"):
+def test_a_folder_that_cannot_travel_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to("/etc")
+    said = f"2 problems(.|\n)*job/source: {tmp_path} does not hold train.py(.|\n)*links that lead out of it: out"
+    with pytest.raises(config.ConfigError, match=said):
         config.with_files(own_program(source=str(tmp_path)))
-    (tmp_path / "train.py").write_text("")
-    for content, said in ((b"\xff" * 10, "weights is no text"), (b"0" * 1_000_001, "more than 200 files or 1,000,000")):
-        (tmp_path / "weights").write_bytes(content)
-        with pytest.raises(config.ConfigError, match=said):
-            config.with_files(own_program(source=str(tmp_path)))
-    with pytest.raises(
-        config.ConfigError, match="there is no folder .*/absent; put the program there first, .* git clone"
-    ):
-        config.with_files(own_program(source=str(tmp_path / "absent")))
+
+
+def test_what_travels_and_what_stays_behind_stands_among_the_values(tmp_path: Path) -> None:
+    for name, text in (("train.py", ""), (".gitignore", "*.bin\n"), ("train.bin", "1234")):
+        (tmp_path / name).write_text(text)
+    _, travels, stays = config.with_files(own_program(source=str(tmp_path))).origins[-1]
+    assert travels == f"2 files with 6 bytes of {tmp_path} travel"
+    assert stays.startswith("1 file with 4 bytes stay behind, as git ignores them (train.bin)")
 
 
 def test_status_and_curves_show_what_the_program_itself_names() -> None:
