@@ -48,6 +48,7 @@ class Tree:
         above, name = os.path.split(os.fsencode(folder))
         self.folder, self.part = os.path.join(above, name), os.path.join(above, b"." + name + b".part")
         self.list = os.path.join(above, b"." + name + b".list")
+        self.made = set()
 
     def known(self):
         """Return the id in the list, its names, and {name: [kind, digest]} of the files that are as it says."""
@@ -95,8 +96,11 @@ class Tree:
 
     def _receive(self, path, kind, size, digest, source):
         """Write one file or link, and return whether its content is that of the hash."""
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with contextlib.suppress(OSError):
+        above = os.path.dirname(path)
+        if above not in self.made:
+            os.makedirs(above, exist_ok=True)
+            self.made.add(above)
+        if os.path.lexists(path):
             os.remove(path)
         if kind == LINK:
             os.symlink(digest.encode("utf-8", "surrogateescape"), path)

@@ -95,7 +95,7 @@ def _of_git(folder: Path, git: Path) -> Iterator[str]:
     names -= _list(git, top, folder, ("-ci", *patterns))
     for name in names:
         try:
-            mode = (folder / name).lstat().st_mode
+            mode = os.lstat(f"{folder}/{name}").st_mode
         except FileNotFoundError:  # Of the index, and deleted since.
             continue
         if stat.S_ISDIR(mode):
@@ -168,17 +168,21 @@ def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data
         found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
     if is_data and not names:
         found.append(f"{folder} holds no file")
-    size, most = sum((folder / name).lstat().st_size for name in names), LARGEST_WHOLE_BYTES if is_data else MOST_BYTES
+    size, most = (
+        sum(os.lstat(f"{folder}/{name}").st_size for name in names),
+        LARGEST_WHOLE_BYTES if is_data else MOST_BYTES,
+    )
     leave_out = "" if is_data else f", or leave them out with {IGNORE_FILE}"
+    less = "take some out" if is_data else f"leave some out with {IGNORE_FILE}"
     if size > most:
-        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; take some out{leave_out}")
+        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; {less}")
     odd = [name for name in names if _is_odd(name)]
     if odd:
         found.append(
             f"{folder} has names that the machines cannot hold (no UTF-8, control characters, or too long): {_some(odd)}; rename "
             f"them{leave_out}"
         )
-    out = [name for name in names if (folder / name).is_symlink() and _leads_out(folder, name, is_data=is_data)]
+    out = [name for name in names if os.path.islink(f"{folder}/{name}") and _leads_out(folder, name, is_data=is_data)]
     if out:
         where = "out of it or to no file" if is_data else "out of it"
         found.append(f"{folder} has links that lead {where}: {_some(out)}; put a copy there{leave_out}")
@@ -205,15 +209,15 @@ def _leads_out(folder: Path, name: str, *, is_data: bool) -> bool:
 
 
 def _entry(folder: Path, name: str, before: Entry | None) -> Entry:
-    path = folder / name
-    facts = path.lstat()
+    path = f"{folder}/{name}"
+    facts = os.lstat(path)
     version = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
     if stat.S_ISLNK(facts.st_mode):
         return Entry(name, LINK, facts.st_size, os.readlink(path), version)
     kind = PROGRAM if facts.st_mode & stat.S_IXUSR else FILE
     if before and before.version == version and before.kind != LINK:
         return before._replace(kind=kind)
-    with path.open("rb") as content:
+    with open(path, "rb") as content:
         return Entry(name, kind, facts.st_size, hashlib.file_digest(content, "sha256").hexdigest(), version)
 
 
@@ -243,6 +247,8 @@ def _parents(name: str) -> Iterator[str]:
 def _small(folder: Path, entries: Sequence[Entry]) -> dict[str, str]:
     """Return the hashes of a small folder's texts; nothing of any other folder."""
     shown = [one for one in entries if not any(part.startswith(".") for part in one.name.split("/"))]
+    if len(shown) > 2 * SMALL_FILES:
+        return {}
     shown = [one for one in shown if (folder / one.name).is_file()]
     if len(shown) > SMALL_FILES or sum((folder / one.name).stat().st_size for one in shown) > SMALL_BYTES:
         return {}

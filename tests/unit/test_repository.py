@@ -45,7 +45,7 @@ def server(tmp_path, monkeypatch):
     (tmp_path / "server.pem").write_text(key + authority)
     (tmp_path / "authority.pem").write_text(authority)
     (home / ".gitconfig").write_text(
-        f"[http]\n sslCAInfo = {tmp_path}/authority.pem\n[user]\n name = me\n email = me@site.edu\n[protocol \"file\"]\n allow = always\n"
+        f'[http]\n sslCAInfo = {tmp_path}/authority.pem\n[user]\n name = me\n email = me@site.edu\n[protocol "file"]\n allow = always\n'
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
@@ -123,14 +123,14 @@ def test_the_token_is_in_no_file_beside_its_own(server, key):
         (TOKEN, "0123456789abcdef0123456789abcdef01234567", "it has no such commit"),
     ],
 )
-def test_a_wrong_key_and_an_unknown_commit_are_a_sentence(server, key, tmp_path, token, commit, said):
+def test_a_wrong_key_and_an_unknown_commit_are_a_sentence(server, key, token, commit, said):
     address, real = serve(server, "program", {"train.py": "print()\n"})
     if token:
-        (tmp_path / "token").write_text(token)
+        (server.folder / "token").write_text(token)
     with pytest.raises(FolderError, match=f"cloning {address}: {said}") as refused:
         cloned(address, commit or real, key if token else None)
     assert TOKEN not in str(refused.value)
-    assert not list((tmp_path / "home" / "cache" / "repositories").glob("*")), "nothing half is left"
+    assert not list((server.folder / "home" / "cache" / "repositories").glob("*")), "nothing half is left"
 
 
 def test_a_key_that_others_may_read_is_not_used(server, key, tmp_path):

@@ -110,7 +110,7 @@ def test_a_killed_send_goes_on_and_until_then_there_is_no_folder(host, folder, t
 
     def cut(pieces, *more):
         yield next(whole(pieces, *more))
-        wait_until("the first file", lambda: (part / "data/größe/a.bin").exists(), timeout_s=20, every_s=0.01)
+        wait_until("the first file", (part / "data/größe/a.bin").exists, timeout_s=20, every_s=0.01)
         raise KeyboardInterrupt
 
     part = target.with_name(".program.part")
@@ -155,11 +155,11 @@ def test_a_host_that_has_the_tree_needs_no_folder_here(host, folder, target):
 
 
 @pytest.mark.parametrize("answer", ["[7]", "[-1]", '["../x"]', "{}", "nonsense"])
-def test_a_host_gets_no_file_that_is_not_in_the_tree(host, folder, target, answer, monkeypatch, tmp_path):
+def test_a_host_gets_no_file_that_is_not_in_the_tree(host, folder, answer, monkeypatch, tmp_path):
     (tmp_path / "receive.py").write_text(f"import sys; sys.argv[1] == 'look' and sys.exit(1); print({answer!r})")
     monkeypatch.setattr(tree_transfer, "RECEIVE", tmp_path / "receive.py")
     with pytest.raises(RemoteError, match="Look at the machine"):
-        send_tree(host, read_tree(folder), str(target))
+        send_tree(host, read_tree(folder), str(tmp_path / "there"))
 
 
 def test_a_run_starts_with_the_folder_in_its_own(host, folder, tmp_path):
