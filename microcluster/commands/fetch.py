@@ -1,6 +1,7 @@
 """`fab fetch`: download a run, so that the machines can be cancelled."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -147,7 +148,9 @@ def unfetched_of(found: Inventory, manifest: Mapping[str, Any]) -> dict[str, Any
 def _copies(file: RemoteFile | SimpleNamespace) -> set[tuple[str, str, int, int]]:
     """Return what tells each copy of a file from others: where it is on which node, how large, and when it was written."""
     there = file.there.items()
-    return {(file.path.removeprefix(f"nodes/{node}/"), node, file.size, written) for node, written in there}
+    return {
+        (re.sub(f"^(nodes/{re.escape(node)}/)+", "", file.path), node, file.size, written) for node, written in there
+    }
 
 
 def _shown(file: RemoteFile) -> str:

@@ -45,7 +45,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
 
 LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
-"""A guard that comes later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
+"""A guard that begins later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
 TURN_S = 1800
 """For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
 MISSED_LOOKS_S = 180
@@ -316,7 +316,7 @@ class Guard:
             stopped = self.hands.stop()
             if stopped:
                 self.tell(f"guard: the program may still run: {stopped}")
-            lost = self.hands.fetch(self._fetch_limit_s(verdict))
+            lost = self.hands.fetch(self._fetch_limit_s(verdict, begun_at=record.at))
             if lost and verdict.fetch_by is None:
                 return self._alarm(record, f"not everything was fetched, so that nothing was cancelled: {lost}")
             if lost:
@@ -346,10 +346,13 @@ class Guard:
         over = replace(verdict, step="over", why=f"{verdict.why}: cancelled", code=0)
         return self._keep(replace(record, verdict=over, unread=""))
 
-    def _fetch_limit_s(self, verdict: Verdict) -> float:
+    def _fetch_limit_s(self, verdict: Verdict, begun_at: datetime) -> float:
         until = verdict.fetch_by or (verdict.due.last if verdict.due else None)
-        left_s = (until - self.hands.now()).total_seconds() if until else LONGEST_FETCH_S
-        return FETCH_S if left_s < -LATE_S else max(left_s - CANCEL_S, LEAST_FETCH_S)
+        if until is None:
+            return LONGEST_FETCH_S
+        if begun_at - until > timedelta(seconds=LATE_S):
+            return FETCH_S
+        return max((until - self.hands.now()).total_seconds() - CANCEL_S, LEAST_FETCH_S)
 
     def _alarm(self, record: Record, why: str, code: int = FAILED) -> Record:
         self.tell(f"guard: {why}")

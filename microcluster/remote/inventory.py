@@ -270,14 +270,14 @@ def _union(answers: Mapping[str, _Answer], key: str) -> tuple[RemoteFile, ...]:
     union: dict[str, RemoteFile] = {}
     for node, answer in answers.items():
         for file in (file for name, file in answer.rows if name == key):
-            known = union.get(file.path)
-            if known and (known.size, known.sha256) == (file.size, file.sha256):
-                known.there.update(file.there)
-            elif known:
-                path = f"nodes/{node}/{file.path}"
-                union[path] = replace(file, path=path, here=f"nodes/{node}/{file.here}" if file.here else "")
+            one = file
+            while (known := union.get(one.path)) and (known.size, known.sha256) != (one.size, one.sha256):
+                below = f"nodes/{node}/"
+                one = replace(one, path=below + one.path, here=below + one.here if one.here else "")
+            if known:
+                known.there.update(one.there)
             else:
-                union[file.path] = file
+                union[one.path] = one
     return tuple(sorted(union.values(), key=attrgetter("path")))
 
 

@@ -60,8 +60,9 @@ def test_what_was_written_since_is_missing(tmp_path, path, fields, unfetched, go
     assert (len(facts["unfetched"]), facts["gone_on"]) == (unfetched, gone_on)
 
 
-def test_a_file_of_one_node_that_came_under_a_name_of_its_own_is_known_again(tmp_path: Path) -> None:
-    own = replace(LARGE, path="nodes/gpu-1/logdir/all.bin")
+@pytest.mark.parametrize("below", ["nodes/gpu-1/", "nodes/gpu-1/nodes/gpu-1/"])
+def test_a_file_of_one_node_that_came_under_a_name_of_its_own_is_known_again(tmp_path: Path, below: str) -> None:
+    own = replace(LARGE, path=f"{below}logdir/all.bin")
     found = replace(FOUND, files=(*FOUND.files, own))
     then = replace(FOUND, left=(LARGE,))
     assert after_fetching(tmp_path, found, then)["unfetched"] == []

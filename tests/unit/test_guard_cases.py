@@ -67,6 +67,13 @@ def test_case_2_a_guard_that_wakes_long_after_the_lease_acts_at_once(world):
     assert world.is_over and world.fetched and world.last_end < BEGAN + timedelta(hours=9, minutes=15)
 
 
+def test_case_2_a_guard_that_begins_minutes_late_shortens_the_fetch(world):
+    world.fetch_s, world.stop_s = 900, 110
+    world.now = BEGAN + timedelta(hours=4.6, minutes=4.7)
+    watch(world, guard(world, Limits(lease_h=Decimal("4.6"))), hours=1)
+    assert world.last_end - BEGAN - timedelta(hours=4.6) < timedelta(minutes=10)
+
+
 def test_case_2_a_guard_that_works_long_after_the_lease_has_its_time_before_another_one_takes_over(world):
     first, second, steps = guard(world, LEASE), guard(world, LEASE, "timer@sleeper"), []
     look(first)

@@ -279,6 +279,24 @@ def test_the_files_of_all_nodes_that_answer_come_home_each_once_and_under_names_
     }
 
 
+@pytest.mark.parametrize(
+    ("size", "paths"),
+    [
+        (1, {"nodes/gpu-1/logdir/a": ["gpu-0", "gpu-1"]}),
+        (2, {"nodes/gpu-1/logdir/a": ["gpu-0"], "nodes/gpu-1/nodes/gpu-1/logdir/a": ["gpu-1"]}),
+    ],
+    ids=["as it is there", "as it was there before"],
+)
+def test_what_the_launcher_keeps_of_a_node_is_listed(tmp_path: Path, size: int, paths: dict[str, list[str]]) -> None:
+    first = [row("logdir/a", sha256="1" * 64), row("nodes/gpu-1/logdir/a", sha256="2" * 64, size=size)]
+    own = [row("logdir/a", sha256="2" * 64)]
+    rows = {"gpu-0": first, "gpu-1": own}
+    hosts = [Machine(tmp_path, {"word": "0", "files": files}, name) for name, files in rows.items()]
+    found = inventory(hosts, RUN)
+    assert found
+    assert {file.path: list(file.there) for file in found.files} == {"logdir/a": ["gpu-0"], **paths}
+
+
 def test_every_run_on_the_machines_is_known_the_stacks_own_first(tmp_path: Path) -> None:
     known = replace(CLUSTER, run="0123456789ab", mount_point=str(tmp_path))
     for run in ("00aa00aa00aa", "0123456789ab"):
