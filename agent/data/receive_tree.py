@@ -1,18 +1,18 @@
 """Receive a folder's tree: what is missing of it here, in one stream; sent alone to the machine that is to have it.
 
 Arguments: ``look`` or ``take``, the folder, and the tree's id. ``look`` ends with 0 where the folder is that tree. ``take`` reads one line of
-JSON, [[name, kind, size, digest], ...], prints the numbers of those that are missing as another, and reads their contents one after
-another; then it prints the names that arrived with another hash. The folder is whole or not there: until then it has another name.
+JSON, [[name, kind, size, digest], ...], prints the numbers of those that are missing as another, and unpacks a tar of them; then it prints the
+names that have not arrived. The folder is whole or not there: until then it has another name.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
+import subprocess
 import sys
 
-LINK, PROGRAM = "link", "program"
+LINK = "link"
 PIECE = 1 << 20
 PLACED_AT = 10**9
 """Time of the last change of every file of a tree, in seconds since 1970: what has another one was written afterwards."""
@@ -48,7 +48,6 @@ class Tree:
         above, name = os.path.split(os.fsencode(folder))
         self.folder, self.part = os.path.join(above, name), os.path.join(above, b"." + name + b".part")
         self.list = os.path.join(above, b"." + name + b".list")
-        self.made = set()
 
     def known(self):
         """Return the id in the list, its names, and {name: [kind, digest]} of the files that are as it says."""
@@ -65,14 +64,15 @@ class Tree:
         id, files, there = self.known()
         return id == tree and os.path.isdir(self.folder) and files == set(there) == names_below(self.folder)
 
-    def take(self, tree, wanted, source):
-        """Receive what is missing; return the names that arrived with another hash."""
+    def take(self, tree, wanted):
+        """Receive what is missing; return the names that have not arrived whole."""
         there = self.known()[2]
         missing = [number for number, row in enumerate(wanted) if there.get(row[0]) != [row[1], row[3]]]
         if os.path.isdir(self.folder):
             os.rename(self.folder, self.part)
         os.makedirs(self.part, exist_ok=True)
-        for name in names_below(self.part) - set(row[0] for row in wanted):
+        kept = set(row[0] for row in wanted) - set(wanted[number][0] for number in missing)
+        for name in names_below(self.part) - kept:
             os.remove(below(self.part, name))
         for where, _, _ in os.walk(self.part, topdown=False):
             with contextlib.suppress(OSError):  # It is not empty.
@@ -80,43 +80,23 @@ class Tree:
         os.makedirs(self.part, exist_ok=True)
         print(json.dumps(missing))
         sys.stdout.flush()
-        wrong = []
+        code = subprocess.call(["tar", "-C", self.part, "--no-same-owner", "-xf", "-"])
+        lacking = []
         with open(self.list, "a") as journal:
             journal.write('\n""\n')  # It is no tree's from now on.
             for name, kind, size, digest in (wanted[number] for number in missing):
-                path = below(self.part, name)
-                if self._receive(path, kind, size, digest, source):
-                    journal.write(json.dumps([name, kind, digest, version(path)]) + "\n")
+                now = version(below(self.part, name))
+                # It gets its time when all of it is there.
+                if now and (kind == LINK or (now[1] == size and now[2] == PLACED_AT * 10**9)):
+                    journal.write(json.dumps([name, kind, digest, now]) + "\n")
                 else:
-                    wrong.append(name)
-        if not wrong:
+                    lacking.append(name)
+        if code:
+            sys.exit("the stream ended before everything was there")
+        if not lacking:
             os.rename(self.part, self.folder)
             self._keep(tree, wanted)
-        return wrong
-
-    def _receive(self, path, kind, size, digest, source):
-        """Write one file or link, and return whether its content is that of the hash."""
-        above = os.path.dirname(path)
-        if above not in self.made:
-            os.makedirs(above, exist_ok=True)
-            self.made.add(above)
-        if os.path.lexists(path):
-            os.remove(path)
-        if kind == LINK:
-            os.symlink(digest.encode("utf-8", "surrogateescape"), path)
-            return True
-        found, left = hashlib.sha256(), size
-        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if kind == PROGRAM else 0o666)
-        with open(target, "wb", 0) as file:
-            while left:
-                piece = source.read(min(PIECE, left))
-                if not piece:
-                    sys.exit("the stream ended within a file")
-                found.update(piece)
-                file.write(piece)
-                left -= len(piece)
-        os.utime(path, (PLACED_AT, PLACED_AT))
-        return found.hexdigest() == digest
+        return lacking
 
     def _keep(self, tree, wanted):
         rows = ([name, kind, digest, version(below(self.folder, name))] for name, kind, _, digest in wanted)
@@ -130,9 +110,13 @@ def main(what, folder, tree):
     if what == "look":
         return 0 if Tree(folder).is_whole(tree) else 1
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with open(0, "rb", PIECE, closefd=False) as source:
-        wanted = json.loads(source.readline().decode("utf-8"))
-        print(json.dumps(Tree(folder).take(tree, wanted, source)))
+    line = b""
+    while not line.endswith(b"\n"):  # What comes behind it is asked for.
+        piece = os.read(0, PIECE)
+        if not piece:
+            sys.exit("the stream ended before it began")
+        line += piece
+    print(json.dumps(Tree(folder).take(tree, json.loads(line.decode("utf-8")))))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 import agent
+from agent.data.receive_tree import PLACED_AT
 from core.plain_text import note, printable
-from microcluster.jobs.folder_tree import LINK, Entry, FolderTree
+from microcluster.jobs.folder_tree import LINK, PROGRAM, Entry, FolderTree
 from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
@@ -46,11 +48,11 @@ def send_tree(host: Host, tree: FolderTree, target: str) -> bool:
     with by_openssh(host).talk((*words, "take", target, tree.id), doing) as (send, receive):
         send(json.dumps([entry[:4] for entry in entries]).encode() + b"\n")
         missing = _named(entries, read_answer(NUMBERS, _line(receive, doing), doing), doing)
-        for piece in _shown(_contents(tree.folder, missing), sum(one.size for one in missing), host, tree):
+        for piece in _shown(_tar(tree.folder, missing), sum(one.size for one in missing), host, tree):
             send(piece)
         wrong = read_answer(NAMES, _line(receive, doing), doing)
     if wrong:
-        raise _changed(tree.path, wrong[0])
+        raise RemoteError(f"{doing}: {printable(wrong[0])} did not arrive whole. Run the same command again.")
     return True
 
 
@@ -69,28 +71,48 @@ def _line(receive: Callable[[int], bytes], doing: str) -> bytes:
 def _named(entries: Sequence[Entry], numbers: Sequence[int], doing: str) -> list[Entry]:
     if any(not 0 <= number < len(entries) for number in numbers):
         raise RemoteError(f"{doing}: it asks for files that there are not. Look at the machine, or run `make down`.")
-    return [entries[number] for number in numbers if entries[number].kind != LINK]
+    return [entries[number] for number in numbers]
 
 
-def _contents(folder: Path, entries: Sequence[Entry]) -> Iterator[bytes]:
-    """Yield the contents of files, one behind the other; small ones together."""
-    waiting = bytearray()
+def _tar(folder: Path, entries: Sequence[Entry]) -> Iterator[bytes]:
+    """Yield a tar of the entries, in pieces of about PIECE_BYTES."""
+    waiting, sent = bytearray(), 0
     for entry in entries:
-        left = entry.size
-        try:
-            with open(os.open(folder / entry.name, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as content:
-                while left and (piece := content.read(min(PIECE_BYTES, left))):
-                    left -= len(piece)
-                    waiting += piece
-                    if len(waiting) >= PIECE_BYTES:
-                        yield bytes(waiting)
-                        waiting.clear()
-                facts = os.fstat(content.fileno())
-        except OSError as gone:
-            raise _changed(folder, entry.name) from gone
-        if left or (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) != entry.version:
-            raise _changed(folder, entry.name)
-    yield bytes(waiting)
+        waiting += _header(entry)
+        for piece in _content(folder, entry) if entry.kind != LINK else ():
+            waiting += piece
+            if len(waiting) >= PIECE_BYTES:
+                sent += len(waiting)
+                yield bytes(waiting)
+                waiting.clear()
+        waiting += bytes(-entry.size % tarfile.BLOCKSIZE) if entry.kind != LINK else b""
+    waiting += bytes(2 * tarfile.BLOCKSIZE)
+    yield bytes(waiting) + bytes(-(sent + len(waiting)) % tarfile.RECORDSIZE)  # It waits for a whole record.
+
+
+def _header(entry: Entry) -> bytes:
+    header = tarfile.TarInfo(entry.name)
+    header.mtime, header.mode = PLACED_AT, 0o755 if entry.kind == PROGRAM else 0o644
+    if entry.kind == LINK:
+        header.type, header.linkname = tarfile.SYMTYPE, entry.digest
+    else:
+        header.size = entry.size
+    return header.tobuf(tarfile.GNU_FORMAT)
+
+
+def _content(folder: Path, entry: Entry) -> Iterator[bytes]:
+    """Yield the content of a file that is what it was when it was read."""
+    left = entry.size
+    try:
+        with open(os.open(f"{folder}/{entry.name}", os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as content:
+            while left and (piece := content.read(min(PIECE_BYTES, left))):
+                left -= len(piece)
+                yield piece
+            facts = os.fstat(content.fileno())
+    except OSError as gone:
+        raise _changed(folder, entry.name) from gone
+    if left or (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) != entry.version:
+        raise _changed(folder, entry.name)
 
 
 def _shown(pieces: Iterator[bytes], total: int, host: Host, tree: FolderTree) -> Iterator[bytes]:
