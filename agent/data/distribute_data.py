@@ -17,7 +17,7 @@ from agent.kill_run import last_line
 from agent.machine import parallel
 from agent.nodes import chain_copy
 
-LIST, HASH_DIGITS = "SHA256SUMS", 64
+LIST = "SHA256SUMS"
 SSH_FAILED = 255
 TRIES, PAUSE_S = 3, 5
 
@@ -33,8 +33,8 @@ class Spread:
             self.sums = file.read()
 
     def names(self):
-        # A name may begin with a blank.
-        return [LIST] + [line[HASH_DIGITS + 2 :] for line in self.sums.decode("utf-8").split("\n")[:-1]]
+        # Not splitlines: it also splits at characters that may stand in a name.
+        return [LIST] + [line.split(None, 1)[1].lstrip("*") for line in self.sums.decode("utf-8").split("\n")[:-1]]
 
     def lacking(self, machines):
         """Return those that do not have every file as the list says."""

@@ -168,10 +168,12 @@ def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data
         found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
     if is_data and not names:
         found.append(f"{folder} holds no file")
-    size, most = sum(os.lstat(f"{folder}/{name}").st_size for name in names), LARGEST_WHOLE_BYTES if is_data else MOST_BYTES
+    size = sum(os.lstat(f"{folder}/{name}").st_size for name in names)
+    most = LARGEST_WHOLE_BYTES if is_data else MOST_BYTES
     leave_out = "" if is_data else f", or leave them out with {IGNORE_FILE}"
+    less = "take some out" if is_data else f"leave some out with {IGNORE_FILE}"
     if size > most:
-        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; take some out{leave_out}")
+        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; {less}")
     odd = [name for name in names if _is_odd(name)]
     if odd:
         found.append(

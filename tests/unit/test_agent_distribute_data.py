@@ -71,7 +71,15 @@ def test_each_machine_has_the_data_from_the_one_before(launcher):
 
 def test_names_of_any_kind_and_more_than_fit_into_an_argv_arrive(launcher):
     data = launcher / "data"
-    names = ["-T", "* two  blanks", " first", "back\\nslash", "ö", *(f"{number:0>250}" for number in range(9000))]
+    names = [
+        "-T",
+        "* two  blanks",
+        " first",
+        "back\\nslash",
+        "ö",
+        "two\u2028parts",
+        *(f"{number:0>250}" for number in range(9000)),
+    ]
     for name in names:
         (data / "files" / name).parent.mkdir(exist_ok=True)
         (data / "files" / name).write_bytes(b"")
