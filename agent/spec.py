@@ -25,8 +25,8 @@ PORT = "{microcluster:port}"
 """In any process's argv or environment: a free port of the first node, where the processes meet."""
 LONGEST_METRIC = 80
 """Characters of a metric's name, all of which can be printed; a longer one is none."""
+# Nanoseconds since 1970 are fewer; what has a larger number in its name is a file like any other.
 LARGEST_STEP = 1 << 63
-"""No step has so many: the nanoseconds since 1970 are fewer. What has a larger number in its name is a file like any other."""
 FIELDS = (
     "version",
     # What the run is.
