@@ -6,6 +6,7 @@ names that have not arrived. The folder is whole or not there: until then it has
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import stat
@@ -66,6 +67,8 @@ class Tree:
 
     def take(self, tree, wanted):
         """Receive what is missing; return the names that have not arrived whole."""
+        lock = open(self.list + b".lock", "w")  # noqa: SIM115 - until the process ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # One whose stream was cut off may still write down what it has.
         there = self.known()[2]
         missing = [number for number, row in enumerate(wanted) if there.get(row[0]) != [row[1], row[3]]]
         if os.path.isdir(self.folder):

@@ -117,7 +117,7 @@ def test_a_killed_send_goes_on_and_until_then_there_is_no_folder(host, folder, t
     part = target.with_name(".program.part")
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
         killed.setattr(tree_transfer, "_shown", cut)
-        killed.setattr(tree_transfer, "PIECE_BYTES", len(BYTES) + 2048)
+        killed.setattr(tree_transfer, "PIECE_BYTES", len(BYTES) + 20_000)
         send_tree(host, tree, str(target))
     assert not target.exists()
     kept = target.with_name(".program.list")
