@@ -83,7 +83,10 @@ class Tree:
         os.makedirs(self.part, exist_ok=True)
         print(json.dumps(missing))
         sys.stdout.flush()
-        code = subprocess.call(["tar", "-C", self.part, "--no-same-owner", "-xf", "-"])
+        tar = subprocess.Popen(["tar", "-C", self.part, "--no-same-owner", "-xf", "-"], stderr=subprocess.PIPE)
+        said = tar.stderr.read().decode(
+            "utf-8", "replace"
+        )  # Nobody may be there to hear it before the list is written.
         lacking = []
         with open(self.list, "a") as journal:
             journal.write('\n""\n')  # It is no tree's from now on.
@@ -94,8 +97,8 @@ class Tree:
                     journal.write(json.dumps([name, kind, digest, now]) + "\n")
                 else:
                     lacking.append(name)
-        if code:
-            sys.exit("the stream ended before everything was there")
+        if tar.wait():
+            sys.exit(said.strip()[-500:])
         if not lacking:
             os.rename(self.part, self.folder)
             self._keep(tree, wanted)
