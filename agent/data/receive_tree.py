@@ -6,6 +6,7 @@ names that have not arrived. The folder is whole or not there: until then it has
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import stat
@@ -66,6 +67,8 @@ class Tree:
 
     def take(self, tree, wanted):
         """Receive what is missing; return the names that have not arrived whole."""
+        lock = open(self.list + b".lock", "w")  # noqa: SIM115 - until the process ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # One whose stream was cut off may still write down what it has.
         there = self.known()[2]
         missing = [number for number, row in enumerate(wanted) if there.get(row[0]) != [row[1], row[3]]]
         if os.path.isdir(self.folder):
@@ -80,7 +83,10 @@ class Tree:
         os.makedirs(self.part, exist_ok=True)
         print(json.dumps(missing))
         sys.stdout.flush()
-        code = subprocess.call(["tar", "-C", self.part, "--no-same-owner", "-xf", "-"])
+        tar = subprocess.Popen(["tar", "-C", self.part, "--no-same-owner", "-xf", "-"], stderr=subprocess.PIPE)
+        said = tar.stderr.read().decode(
+            "utf-8", "replace"
+        )  # Nobody may be there to hear it before the list is written.
         lacking = []
         with open(self.list, "a") as journal:
             journal.write('\n""\n')  # It is no tree's from now on.
@@ -91,8 +97,8 @@ class Tree:
                     journal.write(json.dumps([name, kind, digest, now]) + "\n")
                 else:
                     lacking.append(name)
-        if code:
-            sys.exit("the stream ended before everything was there")
+        if tar.wait():
+            sys.exit(said.strip()[-500:])
         if not lacking:
             os.rename(self.part, self.folder)
             self._keep(tree, wanted)

@@ -9,6 +9,8 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 from core.files import write_whole
@@ -50,7 +52,12 @@ def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False)
     if problems:
         raise FolderError(*problems)
     before = {entry.name: entry for entry in kept(folder)}
-    entries = tuple(_entry(folder, name, before.get(name)) for name in names)
+    ways = os.cpu_count() or 1
+    with ThreadPoolExecutor(ways) as readers:
+        parts = readers.map(
+            lambda way: [_entry(folder, name, before.get(name)) for name in names[way::ways]], range(ways)
+        )
+        entries = tuple(sorted(chain.from_iterable(parts)))
     if entries != tuple(before.values()):
         list_of(folder).parent.mkdir(parents=True, exist_ok=True)
         write_whole(list_of(folder), json.dumps(entries))

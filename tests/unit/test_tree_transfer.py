@@ -10,6 +10,7 @@ import pytest
 from ssh_server import SshServer
 from test_jobs_run_spec import CLUSTER
 
+from agent.records.inventory import is_sent
 from core.polling import wait_until
 from microcluster.config.folder_reader import read_tree
 from microcluster.jobs import cluster_facts
@@ -110,13 +111,13 @@ def test_a_killed_send_goes_on_and_until_then_there_is_no_folder(host, folder, t
 
     def cut(pieces, *more):
         yield next(whole(pieces, *more))
-        wait_until("the first file", (part / "data/größe/a.bin").exists, timeout_s=20, every_s=0.01)
+        wait_until("the first file", lambda: is_sent(part / "data/größe/a.bin"), timeout_s=20, every_s=0.01)
         raise KeyboardInterrupt
 
     part = target.with_name(".program.part")
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
         killed.setattr(tree_transfer, "_shown", cut)
-        killed.setattr(tree_transfer, "PIECE_BYTES", len(BYTES) + 2048)
+        killed.setattr(tree_transfer, "PIECE_BYTES", len(BYTES) + 20_000)
         send_tree(host, tree, str(target))
     assert not target.exists()
     kept = target.with_name(".program.list")

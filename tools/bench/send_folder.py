@@ -40,12 +40,14 @@ def measure(console: Console) -> None:
             "unchanged, s",
             title=f"{FILES:,} files, {BYTES / 1e9:g} GB, load {os.getloadavg()[0]:.1f}",
         )
+        there = f"{scratch}/there"
         ways = {
-            "rsync": _rsync(host, folder, f"{scratch}/there-rsync"),
-            "folder tree": _ours(host, folder, f"{scratch}/there"),
+            "rsync": _rsync(host, folder, f"{there}-rsync"),
+            "reading the folder": lambda: read_tree(folder),
+            "sending its tree": lambda: send_tree(host, read_tree(folder), there),
         }
-        for name, send in ways.items():
-            table.add_row(name, *(f"{_seconds(send):.1f}" for _ in range(2)))
+        for name, act in ways.items():
+            table.add_row(name, *(f"{_seconds(act):.1f}" for _ in range(2)))
         console.print(table)
 
 
@@ -59,11 +61,6 @@ def _rsync(host: Host, folder: Path, target: str) -> Callable[[], object]:
     *words, login = ssh_argv(host, [host])
     argv = ("rsync", "-a", "--delete", "-e", shlex.join(words), f"{folder}/", f"{login}:{target}/")
     return lambda: subprocess.run(argv, check=True)
-
-
-def _ours(host: Host, folder: Path, target: str) -> Callable[[], object]:
-    """Return what reads the folder and sends it, as `make up` does."""
-    return lambda: send_tree(host, read_tree(folder), target)
 
 
 def _fill(folder: Path) -> None:
