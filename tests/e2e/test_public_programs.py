@@ -125,7 +125,9 @@ def rented(clone: Clone, account: Renter) -> Iterator[Renter]:
 
 def param(clone: Clone) -> Any:
     reason = f"no {clone.variable}: a clone of {clone.folder} that holds commit {clone.commit}"
-    return pytest.param(clone, id=clone.stack, marks=pytest.mark.skipif(clone.variable not in os.environ, reason=reason))
+    return pytest.param(
+        clone, id=clone.stack, marks=pytest.mark.skipif(clone.variable not in os.environ, reason=reason)
+    )
 
 
 @pytest.mark.parametrize("clone", map(param, CLONES))
