@@ -25,8 +25,9 @@ TWO_MACHINES = "two machines"
 GROUPS = {
     "gallery": ("test_gallery",),
     "whole way": ("test_whole_way",),
+    "public programs": ("test_public_programs",),
     TWO_MACHINES: (),
-    "one account": ("test_mxnet", "test_own_program", "test_public_programs", "test_texar"),
+    "one account": ("test_mxnet", "test_own_program", "test_texar"),
     "paperspace": ("test_paperspace", "test_paperspace_machines"),
     "queue": ("test_queue", "test_queue_stack"),
 }

@@ -9,11 +9,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from one_cluster import UP_LIMIT_S, Renter
+from one_cluster import UP_LIMIT_S, Renter, renting
 from pictures import draw
 from traces import processes_of
+
+from tools.product import OF_THE_CLONES
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(2400)]
 
@@ -46,12 +49,9 @@ class Clone:
     parts: tuple[str, ...] = ()
 
     def take(self, home: Path) -> None:
-        """Clone the commit to where the stack file has it, or skip the test."""
-        named = os.environ.get(self.variable)
-        if not named:
-            pytest.skip(f"no {self.variable}: a clone of {self.folder} that holds commit {self.commit}")
+        """Clone the commit to where the stack file has it."""
         target = home / self.folder
-        git("clone", "--quiet", "--no-checkout", "--shared", named, str(target))
+        git("clone", "--quiet", "--no-checkout", "--shared", os.environ[self.variable], str(target))
         if self.parts:
             git("-C", str(target), "sparse-checkout", "set", *self.parts)
         git("-C", str(target), "checkout", "--quiet", self.commit)
@@ -107,21 +107,30 @@ def make_data(home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def home(renter: Renter) -> Path:
-    make_data(renter.home)
-    return renter.home
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
+    """Return a copy of the project with an account of its own, and what the programs learn from."""
+    with renting(tmp_path_factory.mktemp("product"), OF_THE_CLONES) as account:
+        make_data(account.home)
+        yield account
 
 
 @pytest.fixture
-def rented(clone: Clone, renter: Renter, home: Path) -> Iterator[Renter]:
+def rented(clone: Clone, account: Renter) -> Iterator[Renter]:
     """Return the project with the program's clone; the block's end cancels its machines."""
-    clone.take(home)
-    own = replace(renter, stack=clone.stack)
+    clone.take(account.home)
+    own = replace(account, stack=clone.stack)
     yield own
     own.run(f"make down STACK={clone.stack}", UP_LIMIT_S)
 
 
-@pytest.mark.parametrize("clone", CLONES, ids=lambda one: one.stack)
+def param(clone: Clone) -> Any:
+    reason = f"no {clone.variable}: a clone of {clone.folder} that holds commit {clone.commit}"
+    return pytest.param(
+        clone, id=clone.stack, marks=pytest.mark.skipif(clone.variable not in os.environ, reason=reason)
+    )
+
+
+@pytest.mark.parametrize("clone", map(param, CLONES))
 def test_a_public_program_loses_a_rank_and_goes_on_from_its_own_checkpoint(clone: Clone, rented: Renter) -> None:
     began = time.monotonic()
     with rented.begun(f"make up STACK={clone.stack}") as up:

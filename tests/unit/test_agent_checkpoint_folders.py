@@ -1,8 +1,11 @@
 """Folders of checkpoints as public programs lay them out: their names, and the texts of their pointers."""
 
+import json
+import re
 import struct
+import time
 
-from agent.checkpoints import file_formats
+from agent.checkpoints import file_formats, rewritten
 from tests.recorded import Recorded, recorded
 
 EMPTY_TENSORS = struct.pack("<Q", 2) + b"{}"
@@ -18,20 +21,37 @@ def lay_out(folder, listing):
             (folder / name).write_bytes(text.encode() or content)
 
 
+def checkpoints(folder, asked):
+    """Return the checkpoints in ``logdir``; what is written over has the step of the last progress line, and a copy."""
+    options = {"pattern": asked["pattern"]}
+    if "step" not in asked:
+        return file_formats.Format(str(folder / "logdir"), options)
+    line = {"event": "train", "step": asked["step"], "loss": 2.0, "t": time.time() - 60.0}
+    (folder / "progress.jsonl").write_text(json.dumps(line) + "\n")
+    found = rewritten.Format(str(folder / "logdir"), options)
+    found.records, found.at_work = str(folder), False
+    assert found.copy("")
+    return found
+
+
+def plain(name):
+    return re.sub(r"-\d{13}/", "-TIME/", name)
+
+
 @recorded("checkpoint_folder")
 def test_a_programs_own_folder_is_read_and_its_pointers_set(answer: Recorded, tmp_path) -> None:
-    lay_out(tmp_path, answer.answer)
-    there = file_formats.Format(str(tmp_path), {"pattern": answer.asked["pattern"]})
+    lay_out(tmp_path / "logdir", answer.answer)
+    there = checkpoints(tmp_path, answer.asked)
     names = [name for _, name in there.found()]
     doubts = {name: there.suspicion_of(name) for name in names}
-    (step, chosen) = there.newest_whole()
+    _, chosen = there.newest_whole()
     back_to = answer.asked.get("back_to", chosen)
     needed = there.prepare(back_to)
-    pointers = {name: (tmp_path / name).read_text() for name in there.shared_files(back_to)}
+    pointers = {name: (tmp_path / "logdir" / name).read_text() for name in there.shared_files(back_to)}
     found = {
-        "found": [list(one) for one in there.found()],
+        "found": [[step, plain(name)] for step, name in there.found()],
         "doubted": {name: why for name, why in doubts.items() if why},
-        "chosen": chosen,
+        "chosen": plain(chosen),
         "needed": needed,
         "pointers": pointers,
     }
