@@ -18,6 +18,7 @@ from pydantic_core import from_json, to_json
 
 from core.catalog import paperspace as catalog
 from core.home import Home, Owner
+from core.polling import wait_until
 from microcluster.accounts.registry import AccountSettings
 from microcluster.commands import apart, guard, guard_enforcement, status
 from microcluster.guard.decision import Limits, Verdict
@@ -211,7 +212,11 @@ def test_what_takes_too_long_or_fails_is_ended_and_unknown(tmp_path, monkeypatch
     began = tmp_path / "began"
     assert apart.apart(20.0, os.system, command=f"trap '' INT TERM; echo $$ > {began}; sleep 600") is None
     stat = Path("/proc", began.read_text().strip(), "stat")
-    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+    def is_over() -> bool:
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+    wait_until("the kernel to end what was killed", is_over, timeout_s=60, every_s=0.1)
     assert apart.apart(60, json.loads, s="{") is None
     assert apart.apart(60, json.loads, s="[42]") == [42]
 
