@@ -14,7 +14,7 @@ from agent.data.receive_tree import PLACED_AT
 from core.plain_text import note, printable
 from microcluster.jobs.folder_tree import LINK, PROGRAM, Entry, FolderTree
 from microcluster.remote.answers import read_answer
-from microcluster.remote.errors import RemoteError
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import by_openssh
 
@@ -34,8 +34,7 @@ def send_tree(host: Host, tree: FolderTree, target: str) -> bool:
     Raises:
         RemoteError: a file has changed since it was read, or did not arrive.
     """
-    words = ("python3", "-c", RECEIVE.read_text())
-    if host.run((*words, "look", target, tree.id), accept=(0, 1), timeout_s=LOOK_TIMEOUT_S).exit_code == 0:
+    if host.run((*_receiver(), "look", target, tree.id), accept=(0, 1), timeout_s=LOOK_TIMEOUT_S).exit_code == 0:
         return False
     try:
         entries = tree.entries()
@@ -44,8 +43,16 @@ def send_tree(host: Host, tree: FolderTree, target: str) -> bool:
             f"sending {tree.path} to {host}: {changed}, and the machine has no copy. Nothing was started. Run the same command again "
             "when no program writes there."
         ) from changed
+    try:
+        _send(host, tree, target, entries)
+    except UnreachableError:  # What has arrived stays there.
+        _send(host, tree, target, entries)
+    return True
+
+
+def _send(host: Host, tree: FolderTree, target: str, entries: Sequence[Entry]) -> None:
     doing = f"sending {tree.path} to {host}"
-    with by_openssh(host).talk((*words, "take", target, tree.id), doing) as (send, receive):
+    with by_openssh(host).talk((*_receiver(), "take", target, tree.id), doing) as (send, receive):
         send(json.dumps([entry[:4] for entry in entries]).encode() + b"\n")
         missing = _named(entries, read_answer(NUMBERS, _line(receive, doing), doing), doing)
         for piece in _shown(_tar(tree.folder, missing), sum(one.size for one in missing), host, tree):
@@ -53,7 +60,10 @@ def send_tree(host: Host, tree: FolderTree, target: str) -> bool:
         wrong = read_answer(NAMES, _line(receive, doing), doing)
     if wrong:
         raise RemoteError(f"{doing}: {printable(wrong[0])} did not arrive whole. Run the same command again.")
-    return True
+
+
+def _receiver() -> tuple[str, ...]:
+    return "python3", "-c", RECEIVE.read_text()
 
 
 def _line(receive: Callable[[int], bytes], doing: str) -> bytes:
