@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agent import spec
-from microcluster.jobs.own_program import IN_FOLDER, OwnProgram, Words
+from microcluster.jobs.own_program import IN_FOLDER, OwnProgram
+from microcluster.jobs.program_words import Words
 from microcluster.jobs.ranks import commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
 

@@ -18,7 +18,8 @@ from agent import spec
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Sections, matching
-from microcluster.jobs.own_program import LONGEST, OwnScript, Words, pattern_or
+from microcluster.jobs.own_program import OwnScript
+from microcluster.jobs.program_words import LONGEST, Words, pattern_or
 from microcluster.jobs.ranks import Program, commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
 

@@ -4,20 +4,36 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from agent import spec
 from agent.spec import LONGEST_METRIC
-from core.home import problem_of_path
-from core.plain_text import printable, shown
+from core.plain_text import printable
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
-from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections, matching
+from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections
+from microcluster.jobs.program_words import (
+    LONGEST,
+    MOST_LINES,
+    Index,
+    Interpreter,
+    Line,
+    LocalPath,
+    Pointer,
+    Requirement,
+    Script,
+    Source,
+    Variables,
+    Words,
+    holds_secret,
+    is_secret,
+    pattern_or,
+)
 from microcluster.jobs.ranks import Program
 from microcluster.jobs.rendering import render
 from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, DataPlan, Plan, World
@@ -45,58 +61,21 @@ ENVIRONMENT = "environment"
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
-NUMBERED = re.compile(r"(?<!rank)(?<!rank[-_])(?<!shard)(?<!shard[-_])(\\d|\[0-9\])")
-"""Where a pattern takes numbers, but those of ranks and shards: without the group ``step`` it was forgotten."""
-LONGEST, LONGEST_WORDS = 1000, 8000
-SOURCE = re.compile(
-    r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9_.~/][A-Za-z0-9_.~/-]*|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*"
-)
-REPOSITORY = re.compile(r"https://|[^/]+@")
-INDEX = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9_.~+-]+)*/?")
-SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
-REQUIREMENT = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+|(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.txt"
-)
-"""A pinned package, or a file of the source."""
-LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]+")
-POINTER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 SCRIPT_WORD = re.compile(r".+\.py")
-COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SECRET = re.compile(
-    r"(.*PASSWORD|(.*_)?((API|ACCESS)?KEY|TOKEN|SECRET|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIES?|PAT|PASS|PWD|DSN))(_.*)?",
-    re.IGNORECASE,
-)
-"""As a whole word of the name: TOKENIZERS_PARALLELISM and MONKEY hold no secret."""
-SETTING = re.compile(r"(?i)(?!.*(PASSWORD|PASSWD|PASSPHRASE)=)\w+=(-?\d{1,9}|true|false)")
-"""No secret whatever its name, as MAX_TOKEN=4096; but a password may be a number."""
-SECRET_VALUE = re.compile(
-    r"(?i)[a-z][a-z0-9+.-]{0,30}://[^/@\s:]*:[^/@\s]+@|PRIVATE KEY-----|^(gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|AKIA)[a-z0-9]{16}"
-)
-"""An address with a login in it, a private key, and keys that show whose they are."""
+REPOSITORY = re.compile(r"https://|[^/]+@")
 SECRET_HINT = (
     "looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell there) that the "
     "program reads; WANDB_API_KEY is taken from your own environment. If it is none, list its name in job.notSecret"
 )
-ASSIGNED = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=['\"]?([^\s'\"$`]+)")
-"""Variables that a line of shell sets to a text of its own."""
 FOLDER = re.compile(r"\{(logdir|data)\}")
 DATA = re.compile(r"(?<!\{)\{data\}")
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
-TAKEN = re.compile(
-    r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
-    r"NODE_RANK|(NCCL|GLOO|TP)_SOCKET_IFNAME|OMPI_COMM_WORLD_.*|"
-    r"DMLC_(ROLE|PS_ROOT_URI|PS_ROOT_PORT|NUM_SERVER|NUM_WORKER|NODE_HOST)|WANDB_(MODE|DIR|RUN_ID|RESUME)"
-)
-"""Variables that find the programs and place the ranks; another value would break the run or be ignored."""
-REPEATED_TWICE = re.compile(r"\((?:\?:|\?P<\w+>)?(?:\\.|\[[^\]]+\]|[^\\()\[])[+*]\)[+*]")
-"""A repetition inside a repetition: each further character of a line doubles the time of a search."""
 WANDB_KEY, WANDB_FOLDER = "WANDB_API_KEY", "wandb"
 """The key of Weights & Biases, and what its package makes in the folder that it is given."""
 WANDB = re.compile(r"wandb(\[.*\])?==|.*\binstall\b.*\bwandb\b")
 """Among the requirements, or in a line of job.setup."""
-MOST_LINES, SETUP_LIMIT_S = 50, 3600
-"""Most lines of job.setup, and the time limit of each."""
+SETUP_LIMIT_S = 3600
+"""Time limit of each line of job.setup."""
 IN_CONTAINER = "/var/lib/microcluster"
 """Folder in a container, below which each run notes which lines it has run there; a new container has none."""
 WANDB_MODE = f"""if [ "${{GROUP_RANK:-${{NODE_RANK:-0}}}}" != 0 ]; then export WANDB_MODE=disabled
@@ -104,106 +83,6 @@ elif [ -r "$0" ]; then {WANDB_KEY}=$(cat "$0"); export {WANDB_KEY} WANDB_MODE=on
 exec "$@"
 """
 """Only the first node takes part: a program that starts it on each node would claim one run twice. The key stays in its file until then."""
-
-
-def _words(value: str) -> str:
-    """Take words as a shell splits them; no shell ever sees them."""
-    try:
-        shlex.split(value)
-    except ValueError as error:
-        raise ValueError(f"{value[:80]!r} cannot be split into words: {error}") from error
-    if not value.isprintable():
-        raise ValueError(f"{value[:80]!r} holds signs that cannot be printed")
-    return value
-
-
-def _path(value: str) -> str:
-    """Accept a path of a file on this computer."""
-    problem = problem_of_path(value)
-    if problem:
-        raise ValueError(problem)
-    return value
-
-
-def pattern_or(*words: str, rewritten: bool = False) -> AfterValidator:
-    """Accept one of some words, or a regular expression with the group ``step``.
-
-    Args:
-        rewritten: accept one without the group too, for files that are written over and over, whose names have no number.
-    """
-
-    def check(value: str) -> str:
-        if value in words:
-            return value
-        try:
-            names = set(re.compile(value).groupindex)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"{value[:80]!r} is no regular expression: {error}") from error
-        twice = REPEATED_TWICE.search(value)
-        if twice:
-            raise ValueError(
-                f"{value[:80]!r} repeats what is repeated already, which can take for ever: {twice.group()}"
-            )
-        if "step" not in names and (not rewritten or NUMBERED.search(value)):
-            raise ValueError(f"{value[:80]!r} has no group of the name step: (?P<step>\\d+)")
-        return value
-
-    return AfterValidator(check)
-
-
-def _index(value: str) -> str:
-    """Accept a package index; what is refused is not repeated, because it may hold a password."""
-    if not INDEX.fullmatch(value):
-        raise ValueError(
-            "is no https address without login, password and query; for example https://download.pytorch.org/whl/cu118"
-        )
-    return value
-
-
-def _variables(found: Any) -> Any:
-    """Take whole numbers as texts; a yes or no, or a fraction, is one thing in YAML and another to a program."""
-    if not isinstance(found, dict):
-        raise ValueError("is no mapping of names and values; for example OMP_NUM_THREADS: 4")
-    problems = [_problem_of_variable(name, value) for name, value in found.items()]
-    if any(problems):
-        raise ValueError("; ".join(filter(None, problems)))
-    return {name: str(value) for name, value in found.items()}
-
-
-def _problem_of_variable(name: Any, value: Any) -> str | None:
-    if not isinstance(name, str) or not VARIABLE.fullmatch(name):
-        return f"{shown(name)} is no name of an environment variable: letters, digits and _"
-    if TAKEN.fullmatch(name):
-        return f"{name} is set by what starts the ranks; leave it out"
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return f"{name} has to be a text; put its value in quotes"
-    if not str(value).isprintable() or len(str(value)) > LONGEST:
-        return f"the value of {name} holds signs that cannot be printed, or is longer than {LONGEST} characters"
-    return None
-
-
-def _is_secret(name: Any, value: Any) -> bool:
-    is_named_so = SECRET.fullmatch(str(name)) and not SETTING.fullmatch(f"{name}={value}")
-    return bool(is_named_so or SECRET_VALUE.search(str(value)[:LONGEST]))
-
-
-def _holds_secret(line: str, open_ones: Collection[str]) -> bool:
-    """Return whether a line of shell holds a secret; what it takes from a variable or a file is none."""
-    words = (line, *re.split(r"[^\w-]+", line))
-    given = [pair for pair in ASSIGNED.findall(line) if pair[0] not in open_ones]
-    return any(map(SECRET_VALUE.search, words)) or any(_is_secret(*pair) for pair in given)
-
-
-Words = Annotated[StrictStr, Field(max_length=LONGEST_WORDS), AfterValidator(_words)]
-Requirement = Annotated[
-    StrictStr,
-    matching(REQUIREMENT, "a pinned requirement or a file of the source; for example numpy==1.23.5, requirements.txt"),
-]
-Line = Annotated[
-    StrictStr,
-    Field(max_length=LONGEST),
-    matching(LINE, "a line of shell, which is not empty and whose signs can all be printed; write one in each item"),
-]
 
 
 class OwnProgram(Section):
@@ -214,8 +93,7 @@ class OwnProgram(Section):
 
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)] | None = None
     source: Annotated[
-        StrictStr,
-        matching(SOURCE, "a folder, or the https or ssh address of a repository"),
+        Source,
         Field(description="folder that travels with the job, or https or ssh address of a repository"),
     ]
     commit: Annotated[
@@ -223,7 +101,7 @@ class OwnProgram(Section):
         Field(description="40 hex digits; with a repository only"),
     ] = None
     source_key_file: Annotated[
-        Annotated[StrictStr, AfterValidator(_path)] | None,
+        LocalPath | None,
         Field(description="file of mode 0600 with a token for a private repository; it is cloned on this computer"),
     ] = None
     submodules: Annotated[
@@ -242,7 +120,7 @@ class OwnProgram(Section):
         ),
     ] = None
     extra_index: Annotated[
-        Annotated[StrictStr, AfterValidator(_index)] | None,
+        Index | None,
         Field(description="https address of one more package index, beside the usual one, for `requirements`"),
     ] = None
     progress: Annotated[
@@ -261,7 +139,7 @@ class OwnProgram(Section):
         ),
     ] = None
     pointers: Annotated[
-        tuple[Annotated[StrictStr, matching(POINTER, "the name of a file, without a folder")], ...] | None,
+        tuple[Pointer, ...] | None,
         Field(
             description="names of further files that say which checkpoint the program goes on from; the usual ones are known"
         ),
@@ -277,14 +155,13 @@ class OwnProgram(Section):
         ),
     ] = None
     python: Annotated[
-        Annotated[StrictStr, matching(COMMAND, "a command or an absolute path; for example python3.9")] | None,
+        Interpreter | None,
         Field(
             description="interpreter: a command or a path, in the image or on the machines; requirements are installed for it"
         ),
     ] = None
     environment: Annotated[
-        dict[str, str],
-        BeforeValidator(_variables),
+        Variables,
         Field(default_factory=dict, description="variables of every rank; secrets stay in files"),
     ]
     data: Annotated[
@@ -337,14 +214,14 @@ class OwnProgram(Section):
         found += [
             f"job/environment: {printable(str(name))} {SECRET_HINT}"
             for name, value in named
-            if _is_secret(name, value) and name not in open_ones
+            if is_secret(name, value) and name not in open_ones
         ]
         lines = job.get("setup") if isinstance(job.get("setup"), list | tuple) else ()
         found += [
             f"job/setup/{number}: holds what looks like a secret, and a stack file holds none: read it from a file on the machines, "
             "or list the name of what is none in job.notSecret"
             for number, line in enumerate(lines)
-            if _holds_secret(str(line)[:LONGEST], open_ones)
+            if holds_secret(str(line)[:LONGEST], open_ones)
         ]
         if LONG_NAME.search(str(job.get("progress"))):
             found.append(f"job/progress: has a group whose name is longer than {LONGEST_METRIC} characters")
@@ -519,8 +396,7 @@ class OwnScript(OwnProgram):
     """A Python script of the user's own, which every rank runs."""
 
     script: Annotated[
-        StrictStr,
-        matching(SCRIPT, "the path of a Python script below the source"),
+        Script,
         Field(description="path of a Python script below the source"),
     ]
     arguments: Annotated[
