@@ -120,7 +120,7 @@ def make_environment(host: Host, folder: RunFolder) -> None:
 
     The nodes of many sites reach no repository and no package index.
     """
-    if not (folder.facts.job.commit or folder.facts.job.requirements):
+    if not (folder.facts.job.fetched_there or folder.facts.job.pinned):
         return
     doing = f"bringing the repository and the packages of run {folder.facts.run} on {host.facts.name}"
     note(f"{doing} ...")
