@@ -68,12 +68,12 @@ class Limits:
         return self.cancels_done or self.idle_s is not None or self.keep_failed_s < NEVER_S
 
     def held_by(self, terms: Terms | None) -> "Limits":
-        """Return the limits with lease and budget as the account holds them; what it does not hold is the stack file's."""
+        """Return the limits with lease and budget as the account holds them: a changed stack file counts from the next `up` on."""
         if terms is None:
             return self
-        budget = self.budget if terms.budget_cents is None else Decimal(terms.budget_cents) / 100
-        lease_h = self.lease_h if terms.lease_minutes is None else Decimal(terms.lease_minutes) / 60
-        return replace(self, budget=budget, lease_h=lease_h)
+        budget, minutes = terms.budget_cents, terms.lease_minutes
+        budget = None if budget is None else Decimal(budget) / 100
+        return replace(self, budget=budget, lease_h=None if minutes is None else Decimal(minutes) / 60)
 
     def extended(self, by: Extension) -> "Limits":
         """Return the limits with more dollars and hours, where there are limits."""

@@ -249,6 +249,12 @@ def test_an_end_that_was_begun_goes_on_however_the_account_dates_its_beginning(w
     assert begun and world.book.newest().begun.at == begun.at
 
 
+def test_a_lease_that_is_new_in_the_stack_file_waits_for_the_next_up(world):
+    world.terms = Terms(int(BEGAN.timestamp()))
+    record = watch(world, guard(world, LEASE), hours=4)
+    assert not world.is_over and record.verdict.step == "record"
+
+
 def test_the_lease_that_the_account_holds_counts_whatever_the_stack_file_says_by_now(world):
     world.terms = Terms(int(BEGAN.timestamp()), lease_minutes=60)
     watch(world, guard(world, Limits(lease_h=Decimal(300))), hours=2)
