@@ -34,9 +34,9 @@ def container() -> Iterator[docker.models.containers.Container]:
 
 
 def python(container: docker.models.containers.Container, script: str) -> str:
-    code, output = container.exec_run(["python", "-c", script], workdir=LOCAL_PROGRAM_FOLDER)
-    assert code == 0, output.decode()[-2000:]
-    return output.decode().strip()
+    code, (output, said) = container.exec_run(["python", "-c", script], workdir=LOCAL_PROGRAM_FOLDER, demux=True)
+    assert code == 0, (said or b"").decode()[-2000:]
+    return (output or b"").decode().strip()
 
 
 def test_names_of_tensorflow_1_are_there_beside_horovod_and_absent_ones_fail_when_they_are_used(container):
