@@ -19,7 +19,7 @@ from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_mesh import FOLDER
 from microcluster.remote.system import has_systemd
-from microcluster.remote.training_image import image_id, inspected
+from microcluster.remote.training_image import PIP_VARIABLES, image_id, inspected
 
 DAEMON_FILE = "/etc/docker/daemon.json"
 RESTART_TIMEOUT_S = 120.0
@@ -36,6 +36,8 @@ LIMITS = {"memlock": -1, "stack": 64 << 20}
 """As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
 # What the nvidia runtime goes by: NVIDIA's own images set it, and in others there is no GPU without it.
 FOR_GPUS = ("-e", "NVIDIA_VISIBLE_DEVICES=all", "-e", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
+# The lines of job.setup use the package index that the machine's environment names, as the image's build does.
+FOR_PIP = tuple(word for name in PIP_VARIABLES for word in ("-e", name))
 SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "$2" && {
   mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
 """Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
@@ -118,7 +120,7 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
     started = (
         *(f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host", f"--shm-size={SHM_BYTES}"),
         *(*limits, *FOR_GPUS, "-e", f"SSH_PORT={container.ssh_port}"),
-        *(("--label", f"{SETUP}={container.setup}") if container.setup else ()),
+        *(("--label", f"{SETUP}={container.setup}", *FOR_PIP) if container.setup else ()),
         *(*mounts(mount_point), "-v", f"{FOLDER}:{FOLDER}:ro"),
         *(container.tag, *COMMAND),
     )

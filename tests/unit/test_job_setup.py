@@ -16,6 +16,7 @@ from agent.supervise import prepare, supervisor
 from microcluster.config import stack as config
 from microcluster.config.local_files import unpinned
 from microcluster.jobs import own_program as product
+from microcluster.jobs.rendering import render
 from microcluster.remote.docker import docker_run
 
 ON_THE_MACHINE = {"runtime": "host", "container": None, "preflight_skipped": "not here", "end": ["true"]}
@@ -66,6 +67,13 @@ def test_other_lines_get_a_new_container_of_the_same_image() -> None:
     assert one.tag == other.tag and one == same
     assert docker_run(one, "/data") != docker_run(other, "/data")
     assert docker_run(replace(one, setup=None), "/data") == docker_run(launched(own_program()).facts.container, "/data")
+
+
+def test_lines_in_a_container_use_the_package_index_of_the_machine() -> None:
+    container = launched(own_program(setup=["pip install -e ."])).facts.container
+    assert "-e PIP_INDEX_URL -e PIP_TRUSTED_HOST" in " ".join(docker_run(container, "/data"))
+    assert "PIP_" not in " ".join(docker_run(replace(container, setup=None), "/data"))
+    assert "PIP" in render("start.sh.j2", folder="/f", address="10.0.0.1").partition("grep -E")[2].partition("=")[0]
 
 
 @pytest.mark.parametrize(
