@@ -50,7 +50,7 @@ class Entries:
         there = [(below + one.name, one) for one in os.scandir(path) if one.name not in OURS]
         links = set(name for name, one in there if one.is_symlink())
         folders = [name for name, one in there if one.is_dir(follow_symlinks=False)]
-        folders += filter(self._leads_elsewhere, links)
+        folders += filter(self._leads_elsewhere, sorted(links))  # Of two ways to a folder every process takes the same.
         files = sorted(links.union(name for name, one in there if one.is_file()).difference(folders))
         parts = dict((name, part) for name, part in zip(files, map(self.part_of, files)) if part)
         return Listed((found.st_dev, found.st_ino), found.st_mtime_ns, since, now, files, folders, links, parts)

@@ -34,8 +34,8 @@ PROGRESS = ("train", "validation", "metric", "resuming")
 """Events that say the step: those of the program's lines, and the one with which an attempt goes on."""
 WRITTEN_S = 5.0
 """What a program writes is changed as a file when its content is; what another node has given has an older time."""
-ROUNDED_S = 0.001
-"""An event's time is written in whole milliseconds."""
+LATE_S = 0.011
+"""An event may be noted that much after what the program wrote next: its time has whole milliseconds, a file has that of a tick of Linux."""
 
 
 class Format(file_formats.Format):
@@ -187,7 +187,7 @@ def step_at(folder, moment):
             file.seek(max(0, size - length))
             events = map(event_summary.value_of, reversed(file.read().split(b"\n")))
             said = (one for one in events if isinstance(one, dict) and one.get("event") in PROGRESS)
-            steps = (one.get("step") for one in said if event_summary.time_of(one) - ROUNDED_S <= moment)
+            steps = (one.get("step") for one in said if event_summary.time_of(one) - LATE_S <= moment)
             step = next((one for one in steps if type(one) is int), None)
             if step is not None:
                 return step

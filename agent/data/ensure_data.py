@@ -12,9 +12,11 @@ ASK_TIMEOUT_S = 900
 """Comparing 2 GB with their sums takes seconds, 100 GB ten minutes."""
 REMOVE_TIMEOUT_S = 60
 MEASURE, MEASURE_TIMEOUT_S = (
-    'cd "$0" && test -f SHA256SUMS && du -sm . && cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-',
+    'cd "$0" && test -f SHA256SUMS && du -sm . && { test "$(wc -l <SHA256SUMS)" -gt 99 || '
+    'cut -c 67- SHA256SUMS | tr "\\n" "\\0" | wc -lc --files0-from=-; }',
     300,
 )
+"""A person's own folder may have a million files, whose lines nobody asks for."""
 TRIES = 2
 WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""

@@ -37,8 +37,11 @@ def place(source, folder):
         if facts(sent) == facts(path):
             continue
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        shutil.copy2(sent, path + b".new", follow_symlinks=False)
-        os.rename(path + b".new", path)
+        new = path + b".new"
+        if os.path.lexists(new):  # Of a start that was killed; a link is not written over.
+            os.remove(new)
+        shutil.copy2(sent, new, follow_symlinks=False)
+        os.rename(new, path)
 
 
 class Program(Spread):
@@ -46,9 +49,12 @@ class Program(Spread):
 
     def __init__(self, run, folder, way):
         self.run, self.folder, self.way, self.silent = run, folder, way, {}
-        place = os.fsencode(folder)
-        known = ((name, facts(below(place, name))) for name in sorted(names_below(place)))
-        self.files = dict((name, told) for name, told in known if told and (told[-1] == PLACED_AT or told == str(told)))
+        path = os.fsencode(folder)
+        known = ((name, facts(below(path, name))) for name in sorted(names_below(path)))
+        # A link bears no time by which one of the program's own is known.
+        self.files = dict(
+            (name, told) for name, told in known if isinstance(told, str) or (told and told[-1] == PLACED_AT)
+        )
         self.sums = json.dumps(self.files).encode("ascii")
         self.check = " ".join(map(shlex.quote, program(run, "data.program_folder", "has", folder)))
 

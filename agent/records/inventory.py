@@ -96,9 +96,9 @@ def below_logdir(run, logdir, asked, at_work, folder):
         names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
         facts.update(dict.fromkeys(names, (what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
     for name, twin in checkpoints.twins().items():  # Of what the program may write over, its copy.
-        facts[twin if at_work or os.path.islink(checkpoints.path(name)) else name] = (facts.pop(name), facts.pop(twin))[
-            1
-        ]
+        told, stays = facts[twin], twin if at_work or os.path.islink(checkpoints.path(name)) else name
+        del facts[name], facts[twin]
+        facts[stays] = told
     for name, (what, step, why) in facts.items():
         if what == SMALL and name.rpartition(os.sep)[2].startswith("events."):
             facts[name] = (EVENTS, step, why)

@@ -8,7 +8,7 @@ import re
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -88,7 +88,7 @@ def _all_of(folder: Path) -> list[str]:
 def _taken(folder: Path) -> set[str]:
     """Return the names of what travels, those of repositories inside the folder too."""
     with tempfile.TemporaryDirectory() as scratch:
-        subprocess.run(("git", "init", "--quiet", "--bare", "--template=", scratch), check=True, env=_environment())
+        _git(("git", "init", "--quiet", "--bare", "--template=", scratch), folder, {})
         return {name for name in _of_git(folder.resolve(), Path(scratch)) if ".git" not in name.split("/")}
 
 
@@ -119,17 +119,22 @@ def _list(git: Path, top: Path, folder: Path, options: Sequence[str]) -> set[str
     argv = ("git", "-c", "core.fsmonitor=false", "ls-files", "-z", *options, *more)
     places = {"GIT_DIR": str(git), "GIT_WORK_TREE": str(top)}
     for index in (str(own / "index"), str(git / "index")):  # One that needs more of its repository cannot be read.
-        done = subprocess.run(
-            argv,
-            cwd=folder,
-            env=_environment() | places | {"GIT_INDEX_FILE": index},
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=False,
-        )
+        done = _git(argv, folder, places | {"GIT_INDEX_FILE": index})
         if not done.returncode:
             return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
     raise FolderError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
+
+
+def _git(argv: Sequence[str], folder: Path, places: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    options = {"cwd": folder, "env": _environment() | places, "capture_output": True}
+    try:
+        return subprocess.run(argv, timeout=GIT_TIMEOUT_S, check=False, **options)
+    except FileNotFoundError as missing:
+        raise FolderError("git is not on this computer. Install git, then try again") from missing
+    except subprocess.TimeoutExpired as late:
+        raise FolderError(
+            f"git does not list {folder} in {GIT_TIMEOUT_S} s; try again, or give job.source a smaller folder"
+        ) from late
 
 
 def _environment() -> dict[str, str]:

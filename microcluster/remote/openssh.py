@@ -32,11 +32,11 @@ OVER_MASTER = shlex.split("ssh -F /dev/null -o LogLevel=ERROR -o ProxyCommand=fa
 """One command over the connection: no file is read again, and no other connection is made."""
 FAILURES = {
     "Permission denied": LoginRefusedError,
-    **dict.fromkeys(
-        ("Host key verification failed", "bad configuration option", "for Unix domain socket"), RemoteError
-    ),
+    **dict.fromkeys(("Host key verification failed", "bad configuration option"), RemoteError),
 }
-"""Messages of ssh after which trying again does not help. A socket's path has at most 90 characters."""
+"""Messages of ssh after which trying again does not help."""
+LONGEST_SOCKET = 90
+"""Bytes of a connection's path: ssh adds 17 until it listens, and Linux allows 107 (unix(7))."""
 SESSIONS = 10
 """Commands at once over a connection: sshd refuses one more (MaxSessions)."""
 READ_TIMEOUT_S, LOGIN_TIMEOUT_S, CLOSE_TIMEOUT_S = 30.0, 60.0, 10.0
@@ -150,6 +150,9 @@ class Master:
         folder = Home.of().root / "ssh"
         folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         self.path, self.transport, self.lock = str(folder / secrets.token_hex(4)), self, threading.Lock()
+        if len(os.fsencode(self.path)) > LONGEST_SOCKET:
+            self._short = tempfile.TemporaryDirectory(prefix="microcluster-", dir="/tmp")
+            self.path = str(Path(self._short.name) / "ssh")
         self.sessions = threading.BoundedSemaphore(SESSIONS)
         self._commands: weakref.WeakSet[Session] = weakref.WeakSet()
         atexit.register(self.close)

@@ -110,7 +110,10 @@ def test_an_account_that_cannot_be_read_is_exit_code_3_with_the_next_command(clo
 
 def test_at_the_end_of_a_budget_everything_is_cancelled_but_for_a_bystanders_machine(clone, account):
     bystander = Onlooker(account.config_file).order("gpu-0", domain="local-0badcafe.microcluster")
-    limit(clone, "{budget: 10, whenDone: keep}")
+    limit(clone, "{budget: 15.5, whenDone: keep}")
+    assert "within its limits" in clone.run("fab", "guard").stdout, "a changed stack file counts from the next up on"
+    renewed = clone.run(*UP)
+    assert renewed.returncode == 0, renewed.stdout + renewed.stderr
     ended = clone.run("fab", "guard")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "another started hour costs" in ended.stderr

@@ -16,7 +16,7 @@ class Server(paramiko.ServerInterface):
 
     def __init__(self, allowed: paramiko.PKey, tries: list[str], run=None, banner: str = "") -> None:
         self.allowed, self.tries, self.run, self.banner = allowed, tries, run, banner
-        self.forward = None
+        self.forward, self.asked = None, []
 
     def get_banner(self):
         return (self.banner, "en") if self.banner else (None, None)
@@ -42,8 +42,17 @@ class Server(paramiko.ServerInterface):
         return paramiko.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel, command):
-        threading.Thread(target=self.run or execute, args=(channel, command), daemon=True).start()
+        self.asked.append(threading.Thread(target=self.run or execute, args=(channel, command), daemon=True))
         return True
+
+
+class Transport(paramiko.Transport):
+    """A connection that has answered the request for a command before the command begins."""
+
+    def _send_user_message(self, data):
+        super()._send_user_message(data)
+        while threading.current_thread() is self and self.server_object and self.server_object.asked:
+            self.server_object.asked.pop().start()
 
 
 def execute(channel: paramiko.Channel, command: bytes) -> None:
@@ -114,7 +123,7 @@ class SshServer:
             if self.greet:
                 threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
                 continue
-            transport = paramiko.Transport(connection)
+            transport = Transport(connection)
             transport.add_server_key(self.host_key)
             self.logins.append(connection)
             server = Server(self.allowed, self.tries, **self.options)

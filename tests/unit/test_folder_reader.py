@@ -121,6 +121,15 @@ def test_a_folder_or_script_that_is_missing_is_named(folder, script, said):
         read_tree(folder if script else folder / "absent", script)
 
 
+def test_without_git_and_without_its_answer_there_is_a_sentence(folder, monkeypatch):
+    monkeypatch.setattr(folder_reader, "GIT_TIMEOUT_S", 0)
+    with pytest.raises(FolderError, match="does not list"):
+        read_tree(folder)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(FolderError, match="Install git"):
+        read_tree(folder)
+
+
 def test_links_and_modes_are_part_of_the_tree(folder):
     before = read_tree(folder).id
     (folder / "same.py").symlink_to("train.py")

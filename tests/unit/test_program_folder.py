@@ -78,6 +78,13 @@ def test_a_run_that_goes_on_keeps_what_its_program_wrote_beside(launcher):
     assert (program / "run.sh").stat().st_ino == kept, "what is right is not copied again"
 
 
+def test_what_a_killed_start_has_left_is_no_obstacle(launcher):
+    (launcher / "program").mkdir()
+    (launcher / "program" / "latest.new").symlink_to("nowhere")
+    place(launcher)
+    assert os.readlink(launcher / "program" / "latest") == "data/größe.bin"
+
+
 def test_only_what_the_program_wrote_counts_as_its_files(launcher):
     place(launcher)
     program = launcher / "program"
