@@ -47,13 +47,13 @@ down:
 	@.venv/bin/fab down --stack "$(STACK)" $(UNSAVED)
 
 test: venv
-	@$(WITHOUT_KEYS) tools.testing
+	@$(WITHOUT_KEYS) tests.suites
 
 audit: engine
-	@.venv/bin/python -m microcluster.setup.environment tools/audit/run.sh
+	@.venv/bin/python -m microcluster.setup.environment tests/audit/run.sh
 
 chaos: engine
-	@$(WITHOUT_KEYS) tools.chaos $(if $(SEED),--seed "$(SEED)") $(if $(CASE),--case "$(CASE)")
+	@$(WITHOUT_KEYS) tests.chaos $(if $(SEED),--seed "$(SEED)") $(if $(CASE),--case "$(CASE)")
 
 bench: engine
-	@$(WITHOUT_KEYS) tools.bench
+	@$(WITHOUT_KEYS) tests.bench

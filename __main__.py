@@ -6,8 +6,8 @@ import pulumi
 
 from components.cluster import TrainingClusterArgs, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs
-from core.home import Home
 from microcluster.config import stack as config
+from microcluster.core.home import Home
 from microcluster.lifecycle import renamed
 
 ALREADY_LOGGED = 32

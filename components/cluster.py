@@ -10,11 +10,11 @@ from typing import Any
 import pulumi
 from pulumi_command import local
 
-from core.home import Home
-from core.key_file import KeyFileError
 from microcluster.config.rules_and_defaults import least_hours
 from microcluster.config.sections import Container as ContainerSection
 from microcluster.config.stack import ConfigError, Owner, Stack
+from microcluster.core.home import Home
+from microcluster.core.key_file import KeyFileError
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
 from microcluster.jobs.image import KEY_FILE, NGC, registry, registry_key, takes_key_alone
 from microcluster.jobs.run_plan import Plan

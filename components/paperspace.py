@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pulumi
 
 from components.cluster import Node, TrainingCluster, TrainingClusterArgs, completed, step
+from microcluster.accounts.paperspace.declared import Ledger, Machine, PrivateNetwork, SharedDrive
+from microcluster.accounts.paperspace.specs import DriveSpec, LedgerSpec, MachineSpec, NetworkSpec
 from microcluster.jobs.cluster_facts import Drive
-from providers.paperspace.declared import Ledger, Machine, PrivateNetwork, SharedDrive
-from providers.paperspace.specs import DriveSpec, LedgerSpec, MachineSpec, NetworkSpec
 
 NETWORK, DRIVE = "private", "data"
 

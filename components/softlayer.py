@@ -7,9 +7,9 @@ from typing import Any
 import pulumi
 
 from components.cluster import Node, TrainingCluster, TrainingClusterArgs, completed, step
-from core.catalog import softlayer as catalog
-from providers.softlayer.declared import Ledger, SecurityGroup, SshKey, VirtualGuest
-from providers.softlayer.specs import GroupSpec, GuestSpec, KeySpec, LedgerSpec, RuleSpec
+from microcluster.accounts.softlayer import catalog
+from microcluster.accounts.softlayer.declared import Ledger, SecurityGroup, SshKey, VirtualGuest
+from microcluster.accounts.softlayer.specs import GroupSpec, GuestSpec, KeySpec, LedgerSpec, RuleSpec
 
 
 class Cluster(TrainingCluster):

@@ -9,19 +9,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emulator import process, status
-from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.certificates import write_identity
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.networks import gateway
 from emulator.machines.publishing import publish
 from emulator.machines.spec import MachineError, Machines, NoMachines
-from emulator.package_index import PAGES, pip_configuration
-from emulator.process import ProcessError
-from emulator.server import application, serve
-from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError
-from emulator.store import DATABASE_FILE, StoreError
-from emulator.vendor import Command, Vendor
+from emulator.shared import process, status
+from emulator.shared.machine_reconciler import MachineReconciler
+from emulator.shared.package_index import PAGES, pip_configuration
+from emulator.shared.process import ProcessError
+from emulator.shared.server import application, serve
+from emulator.shared.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError
+from emulator.shared.store import DATABASE_FILE, StoreError
+from emulator.shared.vendor import Command, Vendor
 from emulator.vendors import DEFAULT, VENDORS, load_settings
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -210,7 +210,7 @@ def _add(words: Any, name: str, command: Command) -> argparse.ArgumentParser:
     added.set_defaults(run=command.run)
     added.add_argument("--state", type=Path, help="folder of the account")
     added.add_argument(
-        "--port", type=int, help="port on the loopback interface (softlayer 8170, paperspace 8180, pbs 8190)"
+        "--port", type=int, help="port on the loopback interface (softlayer 8170, paperspace 8180, queue 8190)"
     )
     added.add_argument("--machines", choices=("containers", "none"), help="what runs behind what is rented")
     added.add_argument("--clock-rate", type=float, help="seconds of the account's clock per second (1)")

@@ -8,14 +8,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from emulator.paperspace.vendor import PAPERSPACE
-from emulator.pbs.site import PBS
-from emulator.settings import SETTINGS_FILE, Settings, UsageError
+from emulator.queue.site import QUEUE
+from emulator.shared.settings import SETTINGS_FILE, Settings, UsageError
+from emulator.shared.validation import problems_of
+from emulator.shared.vendor import Vendor
 from emulator.softlayer.vendor import SOFTLAYER
-from emulator.validation import problems_of
-from emulator.vendor import Vendor
 
 DEFAULT = "softlayer"
-VENDORS: Mapping[str, Vendor] = {DEFAULT: SOFTLAYER, "paperspace": PAPERSPACE, "pbs": PBS}
+VENDORS: Mapping[str, Vendor] = {DEFAULT: SOFTLAYER, "paperspace": PAPERSPACE, "queue": QUEUE}
 
 
 def default_state(vendor: str = DEFAULT) -> Path:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from emulator.account import EmulatedAccount, free_address
 from emulator.paperspace.catalog import Catalog, load_catalog
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, not_found, refused
 from emulator.paperspace.records import Network, Records
 from emulator.paperspace.settings import Settings
+from emulator.shared.account import EmulatedAccount, free_address
 
 NAMES = {
     "machines": "Machine",

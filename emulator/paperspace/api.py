@@ -11,9 +11,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator import api
-from emulator.api import Reply
-from emulator.fault_injection import REORDERED, InjectedFault
 from emulator.paperspace import availability, lifecycle, machines, networks, operations
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, refused
@@ -21,8 +18,11 @@ from emulator.paperspace.operations import Call, Operation
 from emulator.paperspace.records import BillingItem
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
-from emulator.response_faults import RETRY_AFTER_S
-from emulator.store import Table
+from emulator.shared import api
+from emulator.shared.api import Reply
+from emulator.shared.fault_injection import REORDERED, InjectedFault
+from emulator.shared.response_faults import RETRY_AFTER_S
+from emulator.shared.store import Table
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY = ("POST", "PUT", "PATCH")

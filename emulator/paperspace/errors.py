@@ -6,7 +6,7 @@ commit c7bdd42). The texts are ours: the vendor's are not known.
 
 from collections.abc import Sequence
 
-from emulator.api import Refusal
+from emulator.shared.api import Refusal
 
 STATUS = {
     "BAD_REQUEST": 400,

@@ -1,11 +1,11 @@
 """What happens to machines as the account's clock goes on (phases with a state, and their events), and what runs behind them."""
 
-from emulator.machine_reconciler import MachineSource, Target
 from emulator.machines.spec import Access, MachineSpec, Share
 from emulator.paperspace import billing, networks
 from emulator.paperspace.account import Account
 from emulator.paperspace.records import Drive, Event, Machine, Phase
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
+from emulator.shared.machine_reconciler import MachineSource, Target
 
 OFF, READY, SERVICE_READY = "off", "ready", "serviceready"
 STARTING, STOPPING, PROVISIONING = "starting", "stopping", "provisioning"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from emulator.store import Store, Table
+from emulator.shared.store import Store, Table
 
 
 @dataclass

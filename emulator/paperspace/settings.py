@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from pydantic.dataclasses import dataclass
 
-from emulator import settings
-from emulator.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, FaultKind, FaultModel
+from emulator.shared import settings
+from emulator.shared.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, FaultKind, FaultModel
 
 BOX_IMAGE, DRIVE_IMAGE = "microcluster/ml-in-a-box:current", "microcluster/drive:current"
 MACHINES_CREATE = "machines-create"

@@ -12,7 +12,7 @@ from emulator.paperspace.lifecycle import MachineTargets
 from emulator.paperspace.records import BillingItem, Drive, Machine
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.views import moment
-from emulator.vendor import Vendor
+from emulator.shared.vendor import Vendor
 
 KEY_FILE = "paperspace-api-key"
 

@@ -1,6 +1,6 @@
 """An emulated SoftLayer account: what every account has, and the catalog."""
 
-from emulator.account import EmulatedAccount
+from emulator.shared.account import EmulatedAccount
 from emulator.softlayer.catalog import Catalog, load_catalog
 from emulator.softlayer.records import Records
 from emulator.softlayer.settings import Settings

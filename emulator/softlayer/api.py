@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from emulator import api
-from emulator.api import Reply
-from emulator.fault_injection import NO_FAULT, InjectedFault
-from emulator.response_faults import html_page
+from emulator.shared import api
+from emulator.shared.api import Reply
+from emulator.shared.fault_injection import NO_FAULT, InjectedFault
+from emulator.shared.response_faults import html_page
 from emulator.softlayer import portal, protocols, queries, transactions, types, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import per_hour

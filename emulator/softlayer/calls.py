@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from emulator.shared.store import Table
 from emulator.softlayer.faults import BAD_REQUEST, INVALID_PARAMETERS, Fault, invalid_value, lacks, not_found
-from emulator.store import Table
 
 SERVICE_PREFIX = "SoftLayer_"
 ACCOUNT_SERVICE = "SoftLayer_Account"

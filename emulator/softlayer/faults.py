@@ -1,6 +1,6 @@
 """Faults: the API's refusals, with SoftLayer's own codes and a text that names the object."""
 
-from emulator.api import Refusal
+from emulator.shared.api import Refusal
 
 PUBLIC = "SoftLayer_Exception_Public"
 NOT_FOUND = "SoftLayer_Exception_ObjectNotFound"

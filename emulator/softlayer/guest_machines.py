@@ -1,7 +1,7 @@
 """The machine behind each guest: what it has to be like, with security groups resolved to addresses."""
 
-from emulator.machine_reconciler import Target
 from emulator.machines.spec import Access, MachineSpec, Rule
+from emulator.shared.machine_reconciler import Target
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.records import Component, GroupRule, Guest

@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from emulator.settings import UsageError
+from emulator.shared.settings import UsageError
 from emulator.softlayer import billing
 from emulator.softlayer.account import Account
 from emulator.softlayer.dates import CENTRAL, iso

@@ -1,6 +1,6 @@
 """Networks: routers, VLANs and addresses of new guests, and the end of a VLAN."""
 
-from emulator.account import free_address
+from emulator.shared.account import free_address
 from emulator.softlayer import faults
 from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import Datacenter, Router

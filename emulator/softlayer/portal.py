@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.callers import owners_alone, refusal
+from emulator.shared.callers import owners_alone, refusal
+from emulator.shared.validation import problems_of
 from emulator.softlayer import billing, guests, networks
 from emulator.softlayer.account import Account
 from emulator.softlayer.cancellation import NETWORK_VLAN
 from emulator.softlayer.create_template import find_datacenter
 from emulator.softlayer.faults import Fault, public
 from emulator.softlayer.records import BillingItem, Fee, Order
-from emulator.validation import problems_of
 
 DECISIONS = {"approve": guests.approve, "refuse": guests.refuse}
 VOLUME, VLAN = "volume", "vlan"

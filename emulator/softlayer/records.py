@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from emulator.machines.spec import Disk
-from emulator.store import Store, Table
+from emulator.shared.store import Store, Table
 
 
 @dataclass

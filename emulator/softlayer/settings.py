@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from emulator import settings
-from emulator.fault_injection import BEFORE, COMMON_KINDS, DROP, HELD, LIST_KINDS, STALE, FaultKind, FaultModel
+from emulator.shared import settings
+from emulator.shared.fault_injection import BEFORE, COMMON_KINDS, DROP, HELD, LIST_KINDS, STALE, FaultKind, FaultModel
 from emulator.softlayer.calls import SERVICE_PREFIX
 from emulator.softlayer.faults import SERVICE_FAULTS
 

@@ -3,10 +3,10 @@
 import hmac
 from dataclasses import dataclass
 
+from emulator.shared.store import Table
 from emulator.softlayer.account import USER_ID, Account
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import not_found, public, unauthorized
-from emulator.store import Table
 
 ALL_GUESTS, VIEW, BILLING = "ACCESS_ALL_GUEST", "VIRTUAL_GUEST_VIEW", "ACCOUNT_SUMMARY_VIEW"
 NEEDED = {

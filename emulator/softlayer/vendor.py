@@ -5,10 +5,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from emulator import process
 from emulator.machines.certificates import AUTHORITY_FILE
 from emulator.machines.host_tools import write_private
-from emulator.process import ProcessError
+from emulator.shared import process
+from emulator.shared.process import ProcessError
+from emulator.shared.store import DATABASE_FILE
+from emulator.shared.vendor import Command, Vendor
 from emulator.softlayer import invoices
 from emulator.softlayer.account import Account
 from emulator.softlayer.api import SERVICES, Method, SoftLayer
@@ -18,8 +20,6 @@ from emulator.softlayer.guest_machines import GuestMachines
 from emulator.softlayer.guests import PENDING
 from emulator.softlayer.records import Guest, Order
 from emulator.softlayer.settings import Settings
-from emulator.store import DATABASE_FILE
-from emulator.vendor import Command, Vendor
 
 CONFIG_FILE = "softlayer.conf"
 TIMEOUT_S = 60

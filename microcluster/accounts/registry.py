@@ -1,6 +1,6 @@
 """The registry of accounts by the name that ``cluster.account`` gives.
 
-The name of an account is also that of its module here, which holds it as ACCOUNT, of its provider (``providers.NAME``), of its
+The name of an account is also that of its folder here, whose ``section.py`` holds it as ACCOUNT, of its
 emulator (``emulator.vendors``), of its component (``components.NAME``) and of its settings in the stack file (``NAME:...``). Only the
 standard library: setup reads it first.
 """
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from microcluster.accounts.cluster_section import Account
+    from microcluster.accounts.shared.cluster_section import Account
 
 DEFAULT = "softlayer"
 ACCOUNTS: Mapping[str, tuple[str, ...]] = {
@@ -21,9 +21,12 @@ ACCOUNTS: Mapping[str, tuple[str, ...]] = {
         *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
     ),
     "paperspace": ("PAPERSPACE_API_KEY",),
-    "pbs": (),
+    "queue": (),
 }
 """The accounts, and for each the environment variables with its secrets: those that we read, and those that other tools for it read."""
+
+FORMER_NAMES: Mapping[str | None, str] = {"pbs": "queue"}
+"""Names of accounts in states and records of older versions, and in stack files that are not changed yet."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,13 @@ class AccountSettings:
     config_file: str | None = None
     time_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", FORMER_NAMES.get(self.name, self.name))
+
 
 def account_of(name: str | None) -> "Account":
-    """Return the account of that name; the names are those of ACCOUNTS."""
-    return import_module(f"microcluster.accounts.{name or DEFAULT}").ACCOUNT
+    """Return the account of that name; the names are those of ACCOUNTS and FORMER_NAMES."""
+    return import_module(f"microcluster.accounts.{FORMER_NAMES.get(name, name) or DEFAULT}.section").ACCOUNT
 
 
 def name_in(cluster: Any) -> str | None:

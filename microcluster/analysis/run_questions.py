@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from core.plain_text import count, duration
 from microcluster.analysis.records import Curves, Event, Point, attempts, named
 from microcluster.analysis.samples import MOST_NODES
+from microcluster.core.plain_text import count, duration
 
 Policy = Callable[[int], float | None]
 """The planned learning rate by step, from 1; None where only the program knows it."""

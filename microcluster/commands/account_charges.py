@@ -8,24 +8,24 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from core.files import write_whole
-from core.home import PRIVATE_DIR, Home, Owner, owner_in_word
-from core.local_name import local_name
-from core.plain_text import note
 from microcluster.accounts.registry import DEFAULT, AccountSettings
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.shared.opened_account import OpenedAccount
+from microcluster.accounts.shared.receipt import Charge
 from microcluster.commands.command_line import SENTENCES, CommandFailed, UserMistake, sentence
 from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.config import stack as config
+from microcluster.core.files import write_whole
+from microcluster.core.home import PRIVATE_DIR, Home, Owner, owner_in_word
+from microcluster.core.local_name import local_name
+from microcluster.core.plain_text import note
 from microcluster.guard.records import Book
 from microcluster.guard.rental import Rental, last_rental, named_rental, rentals
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
 from microcluster.planning.run_cost import Cost
-from providers.rental.errors import AccountError
-from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
 
 
 @dataclass(frozen=True)

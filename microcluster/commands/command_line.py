@@ -14,18 +14,18 @@ from typing import Any
 
 import invoke
 
-from core.home import Home, KeysError
-from core.plain_text import note, one_line, say
-from core.polling import NotReadyError
+from microcluster.accounts.shared.errors import AccountError, CallError, ProviderError
+from microcluster.accounts.shared.key_file import CredentialsError
+from microcluster.accounts.shared.redaction import redacted, without_secrets
 from microcluster.config.stack import ConfigError
+from microcluster.core.home import Home, KeysError
+from microcluster.core.plain_text import note, one_line, say
+from microcluster.core.polling import NotReadyError
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.lifecycle import renamed
 from microcluster.remote.errors import CommandError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.setup.errors import FAILED, INTERRUPTED, MISTAKE, UNKNOWN, CommandFailed, UserMistake, of_the_system
 from microcluster.setup.secret_env import kept
-from providers.rental.errors import AccountError, CallError, ProviderError
-from providers.rental.key_file import CredentialsError
-from providers.rental.redaction import redacted, without_secrets
 
 STACK = "local"
 AGAIN = "Run the same command again."

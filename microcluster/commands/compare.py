@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from core.plain_text import printable, say
 from microcluster.analysis import comparison
 from microcluster.analysis.comparison import ReportedRun
 from microcluster.commands.command_line import UserMistake, local_command, print_json
 from microcluster.commands.report import reports_in
+from microcluster.core.plain_text import printable, say
 from microcluster.display.console import show_table
 from microcluster.setup.environment import ARTIFACTS
 

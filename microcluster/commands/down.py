@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from core.home import Home, Owner
-from core.plain_text import count, note, say
-from core.polling import NotReadyError
 from microcluster.accounts.registry import account_of
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.commands import unsaved_work
 from microcluster.commands.account_charges import account_and_owner, place_of
 from microcluster.commands.apart import apart
@@ -15,6 +14,9 @@ from microcluster.commands.receipt import receipt
 from microcluster.commands.recover import recover, repair
 from microcluster.commands.stop import stop
 from microcluster.config import stack as config
+from microcluster.core.home import Home, Owner
+from microcluster.core.plain_text import count, note, say
+from microcluster.core.polling import NotReadyError
 from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.lifecycle.locks import Busy, alone_on
@@ -22,8 +24,6 @@ from microcluster.setup import engine
 from microcluster.setup.environment import use_own_backend
 from microcluster.setup.errors import of_the_system
 from microcluster.setup.progress import Stages
-from providers.rental.errors import ProviderError
-from providers.rental.opened_account import OpenedAccount
 
 STOP_LIMIT_S = 120
 

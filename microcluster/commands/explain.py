@@ -1,8 +1,8 @@
 """`fab explain`: every value of a stack and where it came from."""
 
-from core.plain_text import note
 from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.config import stack as config
+from microcluster.core.plain_text import note
 from microcluster.display.console import show_table
 
 

@@ -14,8 +14,6 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from agent.records.inventory import BEST, CHECKPOINT, NEWEST, SUSPECTED
-from core.files import write_whole
-from core.plain_text import count, note, printable, say
 from microcluster.commands.command_line import (
     FAILED,
     STACK,
@@ -28,6 +26,8 @@ from microcluster.commands.command_line import (
 )
 from microcluster.commands.report import write_report
 from microcluster.commands.stack_outputs import cluster_of
+from microcluster.core.files import write_whole
+from microcluster.core.plain_text import count, note, printable, say
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder

@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any
 
 from agent.supervise.guard import CAUSES
-from core.catalog.billing_rules import DOLLARS, money
-from core.home import Home, stack_of
-from core.plain_text import BY_TIMER, duration, note, say
+from microcluster.accounts.shared.account import Extension
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import account_and_owner, book_of, guarded_owner, place_of, take_up
 from microcluster.commands.command_line import (
@@ -27,13 +25,15 @@ from microcluster.commands.command_line import (
 )
 from microcluster.commands.guard_enforcement import MISSED_LOOKS_S, Guard, StackHands
 from microcluster.config import stack as config
+from microcluster.core.catalog.billing_rules import DOLLARS, money
+from microcluster.core.home import Home, stack_of
+from microcluster.core.plain_text import BY_TIMER, duration, note, say
 from microcluster.guard import timer
 from microcluster.guard.decision import Limits, Verdict, price
 from microcluster.guard.records import RECORD, Record, called
 from microcluster.guard.rental import CLOCKS_AGREE_S
 from microcluster.lifecycle import account_opening, emulated_account, pulumi_state
 from microcluster.setup.environment import PROJECT, VENV, use_own_backend
-from providers.rental.account import Extension
 
 LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
 MOST_MORE = 100_000

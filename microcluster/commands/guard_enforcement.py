@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from core.home import Home
-from core.plain_text import note, say
 from microcluster.accounts.registry import AccountSettings
+from microcluster.accounts.shared.account import Extension, Terms
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.analysis.run_state import OUTCOME, Outcome
 from microcluster.commands.account_charges import account_and_owner, guarded_owner, place_of
 from microcluster.commands.apart import apart
@@ -21,6 +22,8 @@ from microcluster.commands.holdings import known_machines
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.stop import stop
+from microcluster.core.home import Home
+from microcluster.core.plain_text import note, say
 from microcluster.guard.decision import (
     CANCEL_S,
     FETCH_S,
@@ -40,9 +43,6 @@ from microcluster.jobs.cluster_facts import Guard as HeldByMachines
 from microcluster.lifecycle import locks
 from microcluster.remote import job
 from microcluster.setup.errors import FAILED, of_the_system
-from providers.rental.account import Extension, Terms
-from providers.rental.errors import ProviderError
-from providers.rental.opened_account import OpenedAccount
 
 LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
 """A guard that begins later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""

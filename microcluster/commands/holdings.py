@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from core.home import Home
-from core.plain_text import duration
 from microcluster.accounts.registry import attached_kinds, resource_types
+from microcluster.accounts.shared.account import Resource
+from microcluster.core.home import Home
+from microcluster.core.plain_text import duration
 from microcluster.display.console import show_table
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
-from providers.rental.account import Resource
 
 COLUMNS = ("id", "name", "owner", "since", "per hour", "")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from pydantic import Base64Bytes, TypeAdapter
 
-from core.plain_text import note, say
 from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.core.plain_text import note, say
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder

@@ -6,15 +6,18 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.home import Home
-from core.plain_text import count, say
 from microcluster.accounts.registry import account_of
+from microcluster.accounts.shared.account import Quote
+from microcluster.accounts.shared.api_calls import at_once
+from microcluster.accounts.shared.errors import ProviderError
 from microcluster.analysis import bottleneck
 from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, local_command, print_json
 from microcluster.commands.report import reports_in
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
 from microcluster.config.variants import Keys, variants
+from microcluster.core.home import Home
+from microcluster.core.plain_text import count, say
 from microcluster.display.console import show_table
 from microcluster.lifecycle.account_opening import open_account, why_no_key
 from microcluster.planning.alternatives import (
@@ -35,9 +38,6 @@ from microcluster.planning.prediction import OWN_PACE, MeasuredRun, predict
 from microcluster.planning.recorded_runs import LinkKind, kind_of_link, link_kinds, samples_to_loss
 from microcluster.planning.run_cost import Span, exactly
 from microcluster.setup.environment import ARTIFACTS
-from providers.rental.account import Quote
-from providers.rental.api_calls import at_once
-from providers.rental.errors import ProviderError
 
 RECORDED = "published seconds of a GPU and the links of recorded runs"
 COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M", "")

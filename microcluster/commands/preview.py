@@ -1,11 +1,11 @@
 """`fab preview`: what `fab up` would rent, its price, and what the run will take."""
 
-from core.home import Home
-from core.plain_text import say
 from microcluster.commands.command_line import STACK, CommandFailed, local_command
 from microcluster.commands.guard import say_limits
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config
+from microcluster.core.home import Home
+from microcluster.core.plain_text import say
 from microcluster.lifecycle import pulumi
 from microcluster.setup import engine
 from microcluster.setup.progress import Stages

@@ -5,20 +5,20 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-from core.home import Home
-from core.plain_text import count, note, say
+from microcluster.accounts.shared.account import Extension, Resource
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.shared.opened_account import OpenedAccount
+from microcluster.accounts.shared.receipt import Charge, when
+from microcluster.accounts.shared.sweep import of_other_stacks
 from microcluster.commands.account_charges import keep, place_of, read_statement
 from microcluster.commands.command_line import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, with_state
+from microcluster.core.home import Home
+from microcluster.core.plain_text import count, note, say
 from microcluster.display.console import show_table
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle.pulumi_state import Held
 from microcluster.planning.run_cost import CENT
-from providers.rental.account import Extension, Resource
-from providers.rental.errors import AccountError
-from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge, when
-from providers.rental.sweep import of_other_stacks
 
 COLUMNS = ("item", "host", "what", "from (UTC)", "to (UTC)", "price", "cost")
 

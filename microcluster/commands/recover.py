@@ -2,18 +2,18 @@
 
 import dataclasses
 
-from core.home import Home, Owner
-from core.plain_text import count, note, say
+from microcluster.accounts.shared.account import Resource
+from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.commands import holdings
 from microcluster.commands.account_charges import account_and_owner
 from microcluster.commands.command_line import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
 from microcluster.commands.holdings import Compared, with_state
 from microcluster.config import stack as config
+from microcluster.core.home import Home, Owner
+from microcluster.core.plain_text import count, note, say
 from microcluster.lifecycle import emulated_account, locks, orphans, pulumi, pulumi_state
 from microcluster.setup import engine
 from microcluster.setup.progress import Stages
-from providers.rental.account import Resource
-from providers.rental.opened_account import OpenedAccount
 
 REFRESH_LIMIT_S = 1800
 QUICK_S = 60

@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from core.files import write_whole
-from core.plain_text import note, say
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.receipt import Charge
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, latest, rewound
 from microcluster.analysis.run_questions import Answer
@@ -30,6 +30,8 @@ from microcluster.commands.command_line import (
 )
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.commands.status import status_facts
+from microcluster.core.files import write_whole
+from microcluster.core.plain_text import note, say
 from microcluster.display import run_text
 from microcluster.guard.rental import last_rental
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -41,8 +43,6 @@ from microcluster.remote import report_records
 from microcluster.remote.host import Host
 from microcluster.remote.report_records import Records
 from microcluster.setup.environment import fetched_folder
-from providers.rental.errors import ProviderError
-from providers.rental.receipt import Charge
 
 PAGE, FACTS = "report.html", "report.json"
 MEASURED = re.compile(r"^ *(\d{1,15}) +(\d{1,15}) (.{1,300})$", re.MULTILINE)

@@ -1,11 +1,11 @@
 """`fab resume`: continue the job on machines that stay."""
 
-from core.home import Home
-from core.plain_text import say
 from microcluster.commands.command_line import STACK, command, suggest
 from microcluster.commands.guard import watched
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.commands.step import secrets_for
+from microcluster.core.home import Home
+from microcluster.core.plain_text import say
 from microcluster.remote import job
 from microcluster.remote.parallel import on_all
 from microcluster.remote.steps import bring_image, open_hosts, start_container

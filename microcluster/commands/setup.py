@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from core import stack_keys
-from core.home import Home
-from core.plain_text import say
 from microcluster.commands.command_line import STACK, UserMistake, local_command
 from microcluster.config import stack as config
+from microcluster.core import stack_keys
+from microcluster.core.home import Home
+from microcluster.core.plain_text import say
 from microcluster.lifecycle import emulated_account, pulumi_state
 from microcluster.setup import engine as pulumi_engine
 from microcluster.setup.progress import Stages

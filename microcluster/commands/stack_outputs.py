@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.home import Home
 from microcluster.config import stack as config
+from microcluster.core.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.remote.host import Host

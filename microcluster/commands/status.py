@@ -3,13 +3,13 @@
 from contextlib import closing
 from typing import Any
 
-from core.plain_text import say
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import cost_of
 from microcluster.commands.command_line import STACK, command, print_json
 from microcluster.commands.stack_outputs import find_cluster, launcher_of
 from microcluster.config.stack import ConfigError
+from microcluster.core.plain_text import say
 from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.planning.run_cost import Cost

@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Callable
 
-from core.home import Home
-from core.key_file import SETTING, KeyFileError, settings_in
-from core.plain_text import note, say
 from microcluster.commands.command_line import UserMistake, command
+from microcluster.core.home import Home
+from microcluster.core.key_file import SETTING, KeyFileError, settings_in
+from microcluster.core.plain_text import note, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.lifecycle.account_opening import drive_password

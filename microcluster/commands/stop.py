@@ -1,8 +1,8 @@
 """`fab stop`: end the job on machines that stay."""
 
-from core.plain_text import note, say
 from microcluster.commands.command_line import FAILED, STACK, command, print_json, suggest
 from microcluster.commands.stack_outputs import find_cluster
+from microcluster.core.plain_text import note, say
 from microcluster.remote import job
 from microcluster.remote.steps import open_hosts
 

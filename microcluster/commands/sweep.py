@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from core.home import PUBLIC_KEY, Home, stack_of
-from core.plain_text import count, note, say
+from microcluster.accounts.shared.account import Resource
+from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.commands import holdings
 from microcluster.commands.command_line import (
     FAILED,
@@ -16,10 +16,10 @@ from microcluster.commands.command_line import (
     suggest,
 )
 from microcluster.config import stack as config
+from microcluster.core.home import PUBLIC_KEY, Home, stack_of
+from microcluster.core.plain_text import count, note, say
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
-from providers.rental.account import Resource
-from providers.rental.opened_account import OpenedAccount
 
 
 @command

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import agent
-from core.plain_text import note, printable, say
 from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import find_cluster
+from microcluster.core.plain_text import note, printable, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.run_spec import RunFolder

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from agent.machine import hash_of
 from agent.records.inventory import NEWEST, VOCABULARY
-from core.plain_text import count, note, one_line, say
 from microcluster.commands.command_line import STACK, UserMistake, command, print_json
 from microcluster.commands.fetch import MANIFEST, manifest_in
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.core.plain_text import count, note, one_line, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder

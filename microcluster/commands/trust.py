@@ -1,8 +1,8 @@
 """`fab trust`: pin the host key that a machine shows, after a person has confirmed it."""
 
-from core.plain_text import note, say
 from microcluster.commands.command_line import FAILED, STACK, agrees, command
 from microcluster.commands.stack_outputs import cluster_of, host_named
+from microcluster.core.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.host_key import trust as record

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from core.home import Home
-from core.plain_text import one_line, say
 from microcluster.accounts.registry import machine_types
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.apart import apart
 from microcluster.commands.command_line import CommandFailed, UserMistake, run_part
 from microcluster.commands.fetch import fetch, unfetched_runs
 from microcluster.commands.status import observed_or_none
+from microcluster.core.home import Home
+from microcluster.core.plain_text import one_line, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi
 from microcluster.setup.progress import Stages, moment

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from core.home import Home
-from core.plain_text import duration, note, say
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import unsaved_work
@@ -40,6 +38,8 @@ from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import outcome_or_none
 from microcluster.commands.watch import LIMIT, watch
 from microcluster.config import stack as config
+from microcluster.core.home import Home
+from microcluster.core.plain_text import duration, note, say
 from microcluster.guard.decision import LIVING, Limits, Verdict
 from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on

@@ -10,13 +10,13 @@ from rich.spinner import Spinner
 from rich.styled import Styled
 from rich.table import Table
 
-from core.plain_text import duration, note, say
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.account_charges import cost_of
 from microcluster.commands.command_line import FAILED, INTERRUPTED, STACK, CommandFailed, command, is_part
 from microcluster.commands.guard import LimitReached, bring_to_its_end, limit_watch
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.core.plain_text import duration, note, say
 from microcluster.display import preflight_table, run_text
 from microcluster.display.console import PlainConsole
 from microcluster.jobs.cluster_facts import ClusterFacts

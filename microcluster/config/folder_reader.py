@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
-from core.files import write_whole
-from core.plain_text import printable
+from microcluster.core.files import write_whole
+from microcluster.core.plain_text import printable
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES
 from microcluster.jobs.folder_tree import FILE, IGNORE_FILE, LINK, PROGRAM, Entry, FolderTree, id_of, kept, list_of
 

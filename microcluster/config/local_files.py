@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from core.files import write_whole
 from microcluster.config.folder_reader import read_tree
+from microcluster.core.files import write_whole
 from microcluster.jobs.finished_data import Data, SentFile
 
 COMMENT, PINNED = re.compile(r"(^|\s)#.*"), re.compile(r"==[^*]+$|@[0-9a-f]{40}\b|--hash=")

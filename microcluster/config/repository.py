@@ -9,11 +9,11 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from core.files import whole_folder
-from core.home import Home
-from core.key_file import SETTING, KeyFileError, settings_in
-from core.plain_text import duration, printable
 from microcluster.config.folder_reader import FolderError
+from microcluster.core.files import whole_folder
+from microcluster.core.home import Home
+from microcluster.core.key_file import SETTING, KeyFileError, settings_in
+from microcluster.core.plain_text import duration, printable
 
 TIMEOUT_S = 900
 WRITE_ANEW = "Write the token alone into it, and run 'chmod 600' on it."

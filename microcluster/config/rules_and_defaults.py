@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.catalog.gpus import GPUS
-from core.catalog.images import why_unusable
-from core.home import problem_of_path
-from core.plain_text import printable, shown
-from microcluster.accounts.cluster_section import Account, ClusterSection
 from microcluster.accounts.registry import account_of, name_in
+from microcluster.accounts.shared.cluster_section import Account, ClusterSection
 from microcluster.config.sections import StackFile
 from microcluster.config.validation_messages import unknown_key
+from microcluster.core.catalog.gpus import GPUS
+from microcluster.core.catalog.images import why_unusable
+from microcluster.core.home import problem_of_path
+from microcluster.core.plain_text import printable, shown
 from microcluster.jobs.image import named_image
 from microcluster.jobs.job_section import Hardware, Origin, Section
 from microcluster.jobs.kinds import KINDS, kind_named, kind_of

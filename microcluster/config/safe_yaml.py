@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from core.plain_text import printable, shown
+from microcluster.core.plain_text import printable, shown
 
 LARGEST_BYTES = 64 * 1024
 DEEPEST = 8

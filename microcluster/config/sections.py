@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model, model_validator
 from pydantic.alias_generators import to_camel
 
-from core.home import problem_of_path
-from core.plain_text import shown
 from microcluster.accounts.registry import ACCOUNTS, account_of, name_in
+from microcluster.core.home import problem_of_path
+from microcluster.core.plain_text import shown
 from microcluster.jobs.cluster_facts import SSH_PORT
 from microcluster.jobs.image import EXAMPLE
 from microcluster.jobs.kinds import section_of

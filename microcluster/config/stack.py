@@ -10,11 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.home import PUBLIC_KEY, Home, KeysError, mark_of
-from core.home import Owner as Bearing
-from core.plain_text import count, printable, shown
-from microcluster.accounts.cluster_section import ClusterSection
-from microcluster.accounts.registry import ACCOUNTS, DEFAULT, AccountSettings, account_of, name_in
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, FORMER_NAMES, AccountSettings, account_of, name_in
+from microcluster.accounts.shared.cluster_section import ClusterSection
 from microcluster.config.folder_reader import FolderError, read_tree
 from microcluster.config.forecast import Forecast, with_forecast
 from microcluster.config.local_files import find_files, find_whole, unpinned
@@ -29,6 +26,9 @@ from microcluster.config.rules_and_defaults import (
 from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.config.sections import Container, Guard, StackFile, stack_file
 from microcluster.config.validation_messages import sentence, unknown_key
+from microcluster.core.home import PUBLIC_KEY, Home, KeysError, mark_of
+from microcluster.core.home import Owner as Bearing
+from microcluster.core.plain_text import count, printable, shown
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
@@ -149,7 +149,7 @@ def read_file(stack: str, *, ordering: bool = False) -> Stack:
 
 def read_account(stack: str) -> AccountSettings:
     """Return the account of a stack file, even if the rest is wrong: its orders must be found and cancelled."""
-    values = read_values(path_of(stack))
+    values, _ = _with_names_of_today(read_values(path_of(stack)))
     cluster = values.get(f"{NAMESPACE}:cluster")
     name = name_in(cluster)
     if name is None:
@@ -235,12 +235,13 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     Raises:
         ConfigError: with every problem, its path and a suggestion.
     """
+    values, problems = _with_names_of_today(values)
     written = _sections(values, NAMESPACE)
     name = name_in(written.get("cluster")) or DEFAULT
     account = _sections(values, name)
     local_programs = _local_programs()
     completed, reasons = complete(written, local_programs)
-    problems = _strange_keys(values, name) + problems_of_account(name, account)
+    problems += _strange_keys(values, name) + problems_of_account(name, account)
     problems += problems_of_sections(written, completed, ordering=ordering)
     file = stack_file(completed.get("cluster"), completed.get("job"))
     parsed = None
@@ -328,6 +329,23 @@ def _refusal(stack: str, problems: list[str]) -> ConfigError:
 def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     prefix = f"{namespace}:"
     return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
+
+
+def _with_names_of_today(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the values under the accounts' present names, and a problem for each name of before."""
+    today, problems = {}, []
+    for key, value in values.items():
+        before, _, rest = str(key).partition(":")
+        now = f"{FORMER_NAMES[before]}:{rest}" if before in FORMER_NAMES else key
+        today[now] = value
+        if now != key:
+            problems.append(f"{printable(key)}: is called {printable(now)} now")
+    cluster = values.get(f"{NAMESPACE}:cluster")
+    named = cluster.get("account") if isinstance(cluster, Mapping) else None
+    if isinstance(named, str) and named in FORMER_NAMES:
+        today[f"{NAMESPACE}:cluster"] = {**cluster, "account": FORMER_NAMES[named]}
+        problems.append(f"cluster/account: '{named}' is called '{FORMER_NAMES[named]}' now")
+    return today, problems
 
 
 def _strange_keys(values: Mapping[str, Any], account: str) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from core.plain_text import printable, shown
 from microcluster.config.sections import StackFile
+from microcluster.core.plain_text import printable, shown
 
 
 def _fields_at(file: type[StackFile], location: list[str]) -> dict[str, FieldInfo]:

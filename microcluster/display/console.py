@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from core.plain_text import lines, one_line
+from microcluster.core.plain_text import lines, one_line
 
 WIDTH = 200
 """Of a table, in characters, where standard output is no terminal."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.plain_text import count, one_line
+from microcluster.core.plain_text import count, one_line
 
 Check = Mapping[str, Any]
 Row = tuple[str, str, str, str, str]

@@ -11,11 +11,11 @@ import pygal
 from pygal.style import CleanStyle
 from rich.filesize import decimal
 
-from core.plain_text import printable
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
+from microcluster.core.plain_text import printable
 from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render_page

@@ -5,10 +5,10 @@ from decimal import Decimal
 from typing import Any
 
 from agent.readers.ranks import TAG
-from core.plain_text import count, duration, one_line
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
+from microcluster.core.plain_text import count, duration, one_line
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from core.catalog.billing_rules import DOLLARS, money
-from core.plain_text import duration
+from microcluster.accounts.shared.account import Extension, Terms
 from microcluster.analysis.run_state import Outcome
+from microcluster.core.catalog.billing_rules import DOLLARS, money
+from microcluster.core.plain_text import duration
 from microcluster.guard.rental import CLOCKS_AGREE_S, Rental, hours
 from microcluster.planning.run_cost import last_paid
 from microcluster.setup.errors import FAILED, UNKNOWN
-from providers.rental.account import Extension, Terms
 
 STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
 """Kept in reserve before a limit: to stop the program so that it saves, to fetch, and to cancel."""

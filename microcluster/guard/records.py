@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from core.files import write_whole
-from core.plain_text import note
 from microcluster.accounts.registry import AccountSettings
+from microcluster.accounts.shared.account import Extension
+from microcluster.core.files import write_whole
+from microcluster.core.plain_text import note
 from microcluster.guard.decision import Begun, Limits, Trouble, Verdict
 from microcluster.guard.rental import Rental
-from providers.rental.account import Extension
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from core.catalog.billing_rules import DOLLARS
-from core.home import Owner
-from providers.rental.account import Terms
-from providers.rental.receipt import Charge
+from microcluster.accounts.shared.account import Terms
+from microcluster.accounts.shared.receipt import Charge
+from microcluster.core.catalog.billing_rules import DOLLARS
+from microcluster.core.home import Owner
 
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 CLOCKS_AGREE_S = 120

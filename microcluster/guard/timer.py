@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.files import write_whole
+from microcluster.core.files import write_whole
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import asked
 

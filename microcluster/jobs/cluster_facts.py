@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, ValidationError
 
-from core.home import Home, Owner
+from microcluster.core.home import Home, Owner
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.job_section import Section

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictStr
 
-from core.home import Home, problem_of_path
-from core.plain_text import shown
+from microcluster.core.home import Home, problem_of_path
+from microcluster.core.plain_text import shown
 from microcluster.jobs.folder_tree import FolderTree
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"

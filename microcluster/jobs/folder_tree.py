@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from core.home import Home
-from core.plain_text import count, printable
+from microcluster.core.home import Home
+from microcluster.core.plain_text import count, printable
 
 FILE, PROGRAM, LINK = "file", "program", "link"
 """Kinds of entries; a program is a file that may be executed."""

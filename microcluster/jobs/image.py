@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.key_file import SETTING, KeyFileError, settings_in
+from microcluster.core.key_file import SETTING, KeyFileError, settings_in
 from microcluster.jobs.job_section import Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"

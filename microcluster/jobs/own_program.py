@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from agent import spec
 from agent.spec import LONGEST_METRIC
-from core.plain_text import printable
+from microcluster.core.plain_text import printable
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections

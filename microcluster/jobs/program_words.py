@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
-from core.home import problem_of_path
-from core.plain_text import shown
+from microcluster.core.home import problem_of_path
+from microcluster.core.plain_text import shown
 from microcluster.jobs.job_section import matching
 
 NUMBERED = re.compile(r"(?<!rank)(?<!rank[-_])(?<!shard)(?<!shard[-_])(\\d|\[0-9\])")

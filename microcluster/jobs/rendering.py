@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jinja2
 
-from core.plain_text import lines
+from microcluster.core.plain_text import lines
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 

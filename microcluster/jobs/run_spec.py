@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 from agent import batch, spec
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from agent.supervise.node_samples import SAMPLE_EVERY_S
-from core.catalog.gpus import GPUS, LARGER, Gpu
+from microcluster.core.catalog.gpus import GPUS, LARGER, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
 from microcluster.jobs.finished_data import Data
 from microcluster.jobs.image import is_local

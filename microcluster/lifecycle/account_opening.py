@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
-from core.home import Owner
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.opened_account import OpenedAccount
+from microcluster.core.home import Owner
 from microcluster.setup.secret_env import kept
-from providers.rental.errors import ProviderError
-from providers.rental.opened_account import OpenedAccount
 
 
 def open_account(name: str, key_file: str | None) -> OpenedAccount:
@@ -44,4 +44,4 @@ def drive_password(name: str, key_file: str | None, drive_id: str, owner: Owner)
 
 
 def _provider(name: str) -> ModuleType:
-    return import_module(f"providers.{name}.account")
+    return import_module(f"microcluster.accounts.{name}.account")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.home import Home
-from core.polling import wait_until
 from microcluster.accounts.registry import account_of
 from microcluster.config import stack as config
+from microcluster.core.home import Home
+from microcluster.core.polling import wait_until
 from microcluster.setup import docker_install
 from microcluster.setup import images as local_images
 from microcluster.setup.environment import PYTHON, child_environment
@@ -54,7 +54,7 @@ def of_stack(stack: str, home: Home) -> Emulated | None:
     """
     account = config.read_account(stack)
     state = Path(account.config_file).parent if account.config_file else None
-    emulated = state and state.name in ("emulator", f"emulator-{account.name}") and state.is_relative_to(home.root)
+    emulated = state and state.name.partition("-")[0] == "emulator" and state.is_relative_to(home.root)
     return Emulated(account.name, state) if state and emulated else None
 
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from core.files import locked
-from core.home import Home
+from microcluster.core.files import locked
+from microcluster.core.home import Home
 from microcluster.lifecycle.pulumi_state import PROJECT_NAME
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed

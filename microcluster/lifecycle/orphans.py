@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.home import Home
-from core.polling import NotReadyError, wait_until
 from microcluster.accounts.registry import ACCOUNTS
+from microcluster.core.home import Home
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.setup.environment import BACKEND, child_environment
 
 ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
-PROVIDERS = {f"providers.{name}": f"{name} provider" for name in ACCOUNTS}
+PROVIDERS = {f"microcluster.accounts.{name}": f"{name} provider" for name in ACCOUNTS}
 TERM_S = 8.0
 """The provider saves its journal within four seconds."""
 KILL_S = 10.0

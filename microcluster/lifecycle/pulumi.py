@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.home import Home
-from core.plain_text import duration, say
+from microcluster.core.home import Home
+from microcluster.core.plain_text import duration, say
 from microcluster.setup.environment import PULUMI, with_account
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import MISSING, STOPPED_BY_LIMIT, asked, run_in_view

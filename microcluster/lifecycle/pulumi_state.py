@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from core.files import write_whole
-from core.home import Home, Owner
 from microcluster.accounts.registry import ACCOUNTS, machine_types
+from microcluster.core.files import write_whole
+from microcluster.core.home import Home, Owner
 from microcluster.lifecycle import pulumi
 from microcluster.setup.environment import BACKEND, settings
 from microcluster.setup.errors import CommandFailed

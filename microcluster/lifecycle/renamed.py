@@ -1,8 +1,8 @@
 """Stacks that were renamed in Pulumi: what a stack's state holds bears the label of its keys, whatever the stack is called by now."""
 
-from core import stack_keys
-from core.home import Home, Owner, bears, stack_of
-from core.plain_text import note
+from microcluster.core import stack_keys
+from microcluster.core.home import Home, Owner, bears, stack_of
+from microcluster.core.plain_text import note
 from microcluster.lifecycle import pulumi, pulumi_state
 
 

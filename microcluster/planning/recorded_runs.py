@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from agent import step_time_model
-from core.catalog.gpus import GPUS, MEASURED_UNITS
+from microcluster.core.catalog.gpus import GPUS, MEASURED_UNITS
 from microcluster.planning.run_cost import Span
 
 RUNS = Path(__file__).with_suffix(".toml")

@@ -8,7 +8,7 @@ from decimal import Decimal
 from heapq import heapify, heapreplace
 from typing import Any
 
-from core.catalog.billing_rules import DOLLARS, Rate, money
+from microcluster.core.catalog.billing_rules import DOLLARS, Rate, money
 
 HOUR_S = 3600
 SHORTEST_MONTH_H = 28 * 24

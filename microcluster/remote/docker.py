@@ -10,8 +10,8 @@ from pydantic_core import from_json
 
 from agent.kill_run import RUN_VARIABLE
 from agent.nodes.activity import OF_THE_MACHINE, TERMINALS
-from core.plain_text import note
-from core.polling import wait_until
+from microcluster.core.plain_text import note
+from microcluster.core.polling import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.run_spec import container_disk, mounts
 from microcluster.remote.answers import read_answer

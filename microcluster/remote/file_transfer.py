@@ -13,9 +13,9 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from agent.machine import is_locked
-from core.files import locked
-from core.plain_text import note, printable
-from core.polling import SAY_EVERY_S, wait_until
+from microcluster.core.files import locked
+from microcluster.core.plain_text import note, printable
+from microcluster.core.polling import SAY_EVERY_S, wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import SentFile
 from microcluster.jobs.run_plan import DataPlan

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, fields
 
 from agent.nodes.node_facts import GPU_ARGV, read_gpus
-from core.polling import NotReadyError, wait_until
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError

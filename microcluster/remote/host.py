@@ -12,8 +12,8 @@ from pathlib import Path
 import fabric
 import paramiko
 
-from core.plain_text import printable
-from core.polling import NotReadyError, wait_until
+from microcluster.core.plain_text import printable
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import host_key
 from microcluster.remote.answers import SIZE, read_answer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import paramiko
 
-from core.files import write_whole
+from microcluster.core.files import write_whole
 from microcluster.remote.errors import RemoteError
 
 RECORD = "trusted_hosts.json"

@@ -31,7 +31,7 @@ from agent.records.inventory import (
     VOCABULARY,
 )
 from agent.spec import LARGEST_STEP
-from core.local_name import local_name
+from microcluster.core.local_name import local_name
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder
 from microcluster.remote.answers import Size, read_answer, reason_of

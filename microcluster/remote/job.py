@@ -22,9 +22,9 @@ from agent.batch.records import owner_of
 from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S
 from agent.checkpoints.parts import OVER
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
-from core.plain_text import count, note, printable
-from core.polling import NotReadyError, wait_until
 from microcluster.analysis.run_state import OUTCOME, Outcome, judge
+from microcluster.core.plain_text import count, note, printable
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts, Guard
 from microcluster.jobs.run_spec import RunFolder, container_disk
 from microcluster.remote import queue

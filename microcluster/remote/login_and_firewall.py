@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from core.polling import NotReadyError, wait_until
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host

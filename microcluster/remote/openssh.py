@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
 
-from core.home import PRIVATE_DIR, Home
-from core.plain_text import printable
+from microcluster.core.home import PRIVATE_DIR, Home
+from microcluster.core.plain_text import printable
 from microcluster.jobs import cluster_facts
 from microcluster.remote.connection import known_name
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from core.polling import NotReadyError
+from microcluster.core.polling import NotReadyError
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 

@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from agent.batch import SECRETS, commands
 from agent.batch.login import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
 from agent.batch.records import FOLDER, owner_of
-from core.plain_text import count, duration, note
-from core.polling import wait_until
 from microcluster.analysis.run_state import place_in_queue
+from microcluster.core.plain_text import count, duration, note
+from microcluster.core.polling import wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.run_spec import RunFolder

@@ -9,9 +9,9 @@ from pydantic import FailFast, Field, OnErrorOmit, TypeAdapter
 
 from agent import IN_CONTAINER
 from agent.records import event_summary
-from core.plain_text import note
 from microcluster.analysis.records import Number, Seconds, Whole, parse
 from microcluster.analysis.run_state import Text
+from microcluster.core.plain_text import note
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.answers import read_answer

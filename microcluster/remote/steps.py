@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from core.catalog.gpus import GPUS
-from core.plain_text import note
+from microcluster.core.catalog.gpus import GPUS
+from microcluster.core.plain_text import note
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
 from microcluster.remote.docker import ensure_container, ensure_docker_storage

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.plain_text import note
-from core.polling import NotReadyError, wait_until
+from microcluster.core.plain_text import note
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
 from microcluster.remote.answers import SIZE, read_answer
 from microcluster.remote.errors import RemoteError

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 from pydantic import TypeAdapter
 
-from core.polling import NotReadyError, wait_until
 from microcluster.analysis.records import Seconds
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host

@@ -9,9 +9,9 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from agent.nodes import chain_copy
-from core.files import write_whole
-from core.key_file import SETTING, KeyFileError
-from core.plain_text import note, printable
+from microcluster.core.files import write_whole
+from microcluster.core.key_file import SETTING, KeyFileError
+from microcluster.core.plain_text import note, printable
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render

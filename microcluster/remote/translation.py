@@ -9,8 +9,8 @@ from typing import Any
 
 import agent
 from agent import IN_CONTAINER
-from core.local_name import local_name
-from core.plain_text import count
+from microcluster.core.local_name import local_name
+from microcluster.core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder, sent_folder

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 import agent
 from agent.data.receive_tree import PLACED_AT
-from core.plain_text import note, printable
+from microcluster.core.plain_text import note, printable
 from microcluster.jobs.folder_tree import LINK, PROGRAM, Entry, FolderTree
 from microcluster.remote.answers import read_answer
 from microcluster.remote.errors import RemoteError, UnreachableError

@@ -9,8 +9,8 @@ import docker
 import docker.errors
 import requests.exceptions
 
-from core.home import Home
-from core.polling import wait_until
+from microcluster.core.home import Home
+from microcluster.core.polling import wait_until
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
 from microcluster.setup.process import Step, asked, run_logged, tail

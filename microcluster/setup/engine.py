@@ -12,9 +12,9 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.files import locked, whole_folder
-from core.home import Home
-from core.plain_text import say
+from microcluster.core.files import locked, whole_folder
+from microcluster.core.home import Home
+from microcluster.core.plain_text import say
 from microcluster.setup.environment import PROJECT, PULUMI, VENV, child_environment
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import Step, asked, run_logged

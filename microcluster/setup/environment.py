@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup.secret_env import kept, withhold
 
 PROJECT = Path(__file__).resolve().parents[2]

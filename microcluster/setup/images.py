@@ -8,9 +8,9 @@ import docker
 import docker.errors
 import requests.exceptions
 
-from core.files import locked
-from core.home import Home
-from core.plain_text import duration, say
+from microcluster.core.files import locked
+from microcluster.core.home import Home
+from microcluster.core.plain_text import duration, say
 from microcluster.jobs.image import TRAINER_FILE
 from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.setup.errors import CommandFailed, UserMistake

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import Step, run_logged
 

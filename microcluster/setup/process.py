@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from core.plain_text import duration, say
+from microcluster.core.plain_text import duration, say
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import shown

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from core.plain_text import duration, say
+from microcluster.core.plain_text import duration, say
 
 REPEAT_S = 10
 """Between two progress lines."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.files import whole_folder
+from microcluster.core.files import whole_folder
 from microcluster.jobs.job_section import PinnedSource
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.image_build import NOT_INPUTS, input_files, input_hash

@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.files import locked
-from core.home import Home
-from core.plain_text import say
+from microcluster.core.files import locked
+from microcluster.core.home import Home
+from microcluster.core.plain_text import say
 from microcluster.setup import packages, secret_env
 from microcluster.setup.environment import PROJECT, VENV
 from microcluster.setup.errors import FAILED, INTERRUPTED, CommandFailed, of_the_system

@@ -4,11 +4,11 @@ from itertools import product
 
 import pytest
 
-from tools.chaos.cases import SIZES, counted, sample
-from tools.chaos.engine import Verb
-from tools.chaos.stage import Blow, Target
-from tools.chaos.wire import Moment
-from tools.chaos.workers import played, workers
+from tests.chaos.cases import SIZES, counted, sample
+from tests.chaos.engine import Verb
+from tests.chaos.stage import Blow, Target
+from tests.chaos.wire import Moment
+from tests.chaos.workers import played, workers
 
 pytestmark = pytest.mark.timeout(840)  # The first test waits for all runs of the sample, which takes minutes.
 SEED = 4

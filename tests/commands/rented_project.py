@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup.environment import child_environment
 from tests.integration.conftest import AccountEmulator
-from tools.product import copy_project
+from tests.product import copy_project
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
@@ -22,13 +22,13 @@ CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
 import pulumi
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.config import stack as config
 from microcluster.lifecycle import renamed
 from components.cluster import TrainingClusterArgs
 from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
-from providers.softlayer.declared import Ledger, SshKey, VirtualGuest
-from providers.softlayer.specs import LedgerSpec
+from microcluster.accounts.softlayer.declared import Ledger, SshKey, VirtualGuest
+from microcluster.accounts.softlayer.specs import LedgerSpec
 
 stack = config.load()
 renamed.settle(Home.of(), stack.name)

@@ -16,7 +16,7 @@ from tests.integration.until import until
 pytestmark = pytest.mark.timeout(240)
 RISK = """
 from microcluster.commands import unsaved_work
-from core.home import Home
+from microcluster.core.home import Home
 print(unsaved_work.why_something_ends(Home.of(), "local", None))
 """
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.home import owner_in_domain
+from microcluster.core.home import owner_in_domain
 from tests.commands.rented_project import LOCAL, UP, RentedProject
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker

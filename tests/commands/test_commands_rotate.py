@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core import stack_keys
-from core.home import mark_of
+from microcluster.core import stack_keys
+from microcluster.core.home import mark_of
 from tests.commands.rented_project import UP, RentedProject, fab
 from tests.integration.conftest import AccountEmulator
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.setup.environment import PROJECT, child_environment
 

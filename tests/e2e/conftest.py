@@ -18,7 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines.spec import MACHINE_IMAGE
-from tools.product import SHARED
+from tests.product import SHARED
 
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
 TWO_MACHINES = "two machines"
@@ -67,7 +67,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachi
 
 
 class Results:
-    """What each file of tests did, for the table of systems; see tools/pages.py."""
+    """What each file of tests did, for the table of systems; see docs/tools/pages.py."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, Any]] = {}

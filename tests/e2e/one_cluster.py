@@ -12,12 +12,12 @@ from typing import Any
 
 from product import Product, install
 
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import job
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
-from tools.product import ASK_LIMIT_S, Networks
+from tests.product import ASK_LIMIT_S, Networks
 
 STACK = "lightning-local"
 NODES = ("gpu-0", "gpu-1")

@@ -13,11 +13,11 @@ from typing import Any
 
 import docker
 
-from core.polling import wait_until
 from emulator.machines.networks import containers_of, is_served, overlapping
-from emulator.settings import Settings
-from tools import product
-from tools.product import ASK_LIMIT_S, ROOT, SHARED, Networks
+from emulator.shared.settings import Settings
+from microcluster.core.polling import wait_until
+from tests import product
+from tests.product import ASK_LIMIT_S, ROOT, SHARED, Networks
 
 TRAINS_LIMIT_S = 1100
 

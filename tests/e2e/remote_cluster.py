@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from image_containers import TRAINING, need
 
-from core.files import write_whole
-from core.home import Home
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
 from emulator.machines.spec import Access, Disk, MachineSpec
+from microcluster.core.files import write_whole
+from microcluster.core.home import Home
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.openseq2seq import STAND_IN_RELEASE

@@ -11,7 +11,7 @@ import pytest
 from one_cluster import NODES, STACK, Renter, renting
 from traces import processes_of
 
-from tools.product import OF_THE_GALLERY
+from tests.product import OF_THE_GALLERY
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

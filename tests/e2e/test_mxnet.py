@@ -8,8 +8,8 @@ import pytest
 from one_cluster import NODES, STACK, UP_LIMIT_S, Renter
 from traces import processes_of
 
-from core.polling import wait_until
-from tools.product import ASK_LIMIT_S, SHARED
+from microcluster.core.polling import wait_until
+from tests.product import ASK_LIMIT_S, SHARED
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -13,9 +13,9 @@ import requests
 from image_containers import need
 from product import Product, account_key, install
 
-from core.polling import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
-from tools.product import ASK_LIMIT_S, free_port, write_settings
+from microcluster.core.polling import wait_until
+from tests.product import ASK_LIMIT_S, free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

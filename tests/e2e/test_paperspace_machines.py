@@ -17,8 +17,8 @@ from product import account_key, emulator
 
 from emulator.machines.host_tools import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
+from tests.product import free_port, write_settings
 from tests.unit.emulated_paperspace import order
-from tools.product import free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 READY_S, LIMIT_S = 120, 120

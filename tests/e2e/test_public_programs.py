@@ -16,7 +16,7 @@ from one_cluster import UP_LIMIT_S, Renter, renting
 from pictures import draw
 from traces import processes_of
 
-from tools.product import OF_THE_CLONES
+from tests.product import OF_THE_CLONES
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(2400)]
 

@@ -18,22 +18,22 @@ from image_containers import need
 from product import emulator
 
 from components.cluster import facts_of as cluster_facts_of
-from core import home
-from core import stack_keys as keys
-from core.home import Home
 from emulator.machines.host_tools import wait_until
-from emulator.pbs.settings import QUEUE_IMAGE
+from emulator.queue.settings import QUEUE_IMAGE
+from microcluster.accounts.shared.account import Terms
 from microcluster.analysis.run_state import Outcome
 from microcluster.config import stack as config
 from microcluster.config.stack import Owner
+from microcluster.core import home
+from microcluster.core import stack_keys as keys
+from microcluster.core.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import decided
 from microcluster.lifecycle.account_opening import open_account
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
-from providers.rental.account import Terms
 from tests.integration.conftest import ROOT
-from tools.product import free_port, write_settings
+from tests.product import free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 STACK, LIMIT_S, STEPS = "queue", 300, 60
@@ -96,7 +96,7 @@ class Site:
 
     def terms(self) -> Terms | None:
         """What limits the rental, as an account says that was opened now."""
-        account = open_account("pbs", str(self.facts.account_config_file)).account
+        account = open_account("queue", str(self.facts.account_config_file)).account
         return account.terms(home.Owner(STACK, self.facts.mark))
 
     def processes(self, words: str) -> list[str]:
@@ -123,7 +123,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     need(QUEUE_IMAGE, command="fab images --only queue")
     folder = tmp_path_factory.mktemp("queue")
     os.environ["MICROCLUSTER_HOME"] = str(folder / "home")
-    state = Home.of().root / "emulator-pbs"
+    state = Home.of().root / "emulator-queue"
     write_settings(state, free_port(), (SUBNET,), "198.51.100.176/28")
     with (state / "settings.toml").open("a") as settings:
         settings.write("kill_wait_s = 3\n")
@@ -131,21 +131,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (folder / "program" / "train.py").write_text(PROGRAM)
     for theirs, ours in (("train.py", "digits.py"), ("networks.py", "networks.py")):
         shutil.copy(ROOT / "examples" / "digits_mxnet" / theirs, folder / "program" / ours)
-    emulator("pbs", state, "start")
+    emulator("queue", state, "start")
     try:
-        status = json.loads(emulator("pbs", state, "status", "--json"))
+        status = json.loads(emulator("queue", state, "status", "--json"))
         found = Site(facts_of(folder), status["account"], folder)
         wait_until("both nodes", lambda: found.says("pbsnodes -a").count("state = free") == 2, 120)
         yield found
     finally:
-        emulator("pbs", state, "reset")
+        emulator("queue", state, "reset")
         del os.environ["MICROCLUSTER_HOME"]
 
 
 def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     """The facts that the components make of a stack file with these modules and keys of the job."""
-    state = Home.of().root / "emulator-pbs"
-    cluster = {"account": "pbs", "queue": "gpu", "walltime": "00:02:00", "folder": "/home/researcher/microcluster"}
+    state = Home.of().root / "emulator-queue"
+    cluster = {"account": "queue", "queue": "gpu", "walltime": "00:02:00", "folder": "/home/researcher/microcluster"}
     cluster |= {"processors": 2, "modules": list(modules)}
     job = {
         **{"kind": "mxnet", "source": str(folder / "program"), "script": "train.py", "maxSteps": STEPS},
@@ -154,7 +154,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
         **more,
     }
     values = {"microcluster:cluster": cluster, "microcluster:job": job, "microcluster:guard": {"lease": 30}}
-    stack = config.with_files(config.parse(STACK, values | {"pbs:sshConfig": str(state / "ssh_config")}))
+    stack = config.with_files(config.parse(STACK, values | {"queue:sshConfig": str(state / "ssh_config")}))
     keys.ensure(Home.of().keys / STACK, STACK)
     owner: Owner = config.owner(STACK)
     return decided(cluster_facts_of(stack, owner))[0]
@@ -210,7 +210,7 @@ def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_st
 
 
 def test_the_receipt_counts_the_node_hours_of_every_submission(site):
-    account = open_account("pbs", str(site.facts.account_config_file))
+    account = open_account("queue", str(site.facts.account_config_file))
     charges = account.charges(home.Owner(STACK, site.facts.mark))
     assert len(charges) == 3 and account.is_emulated
     assert account.identity().account_id == f"researcher@{site.account}"

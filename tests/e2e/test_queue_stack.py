@@ -8,8 +8,8 @@ import pytest
 from image_containers import need
 from product import Product, install
 
-from emulator.pbs.settings import QUEUE_IMAGE
-from tools.product import ASK_LIMIT_S, free_port, write_settings
+from emulator.queue.settings import QUEUE_IMAGE
+from tests.product import ASK_LIMIT_S, free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1200)]
 
@@ -21,15 +21,15 @@ UP_LIMIT_S = 900
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     need(QUEUE_IMAGE, command="fab images --only queue")
     product = install(tmp_path_factory.mktemp("site"))
-    write_settings(product.home / "emulator-pbs", free_port(), (SUBNET,), "198.18.68.0/28")
+    write_settings(product.home / "emulator-queue", free_port(), (SUBNET,), "198.18.68.0/28")
     product.edit_stack("maxSteps: 20", f"maxSteps: {EPOCHS}", STACK)
     yield product
-    product.run(".venv/bin/python -m emulator reset pbs", 300)
+    product.run(".venv/bin/python -m emulator reset queue", 300)
 
 
 def jobs(product: Product) -> list[str]:
     """The jobs of the queue, as the person sees them on the login host; none before there is one."""
-    answer = product.run(f"ssh -F {product.home}/emulator-pbs/ssh_config login qstat", ASK_LIMIT_S)
+    answer = product.run(f"ssh -F {product.home}/emulator-queue/ssh_config login qstat", ASK_LIMIT_S)
     return [line.split()[0] for line in answer.stdout.splitlines() if "mc" in line]
 
 

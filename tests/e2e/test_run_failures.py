@@ -13,10 +13,10 @@ import pytest
 from remote_cluster import ACCOUNT, machine, shell
 from traces import processes_of
 
-from core.polling import wait_until
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.config.local_files import find_files
+from microcluster.core.polling import wait_until
 from microcluster.jobs import openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.finished_data import Data

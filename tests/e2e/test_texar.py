@@ -7,7 +7,7 @@ import pytest
 from one_cluster import NODES, STACK, Renter
 from traces import processes_of
 
-from tools.product import ASK_LIMIT_S
+from tests.product import ASK_LIMIT_S
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

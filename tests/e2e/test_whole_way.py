@@ -28,7 +28,7 @@ from traces import (
     to_be_kept,
 )
 
-from tools.product import OF_THE_WHOLE_WAY, free_port
+from tests.product import OF_THE_WHOLE_WAY, free_port
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.chaos.accounts import AccountServer
 from tests.guarded.case import Case, Played, case_of, play
 from tests.guarded.rented import opened
-from tools.chaos.accounts import AccountServer
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 
 from microcluster.commands.account_charges import book_of
+from tests.chaos.accounts import AccountServer
 from tests.guarded.computer import Computer, Look, Machines
 from tests.guarded.misfortunes import ALL, BLOCKING, NAMELESS, Undo
 from tests.guarded.rented import Account, opened
-from tools.chaos.accounts import AccountServer
 
 MINUTE_S, HOUR_S, WEEK_S = 60.0, 3600.0, 7 * 86400.0
 OVER_S = 300.0

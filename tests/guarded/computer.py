@@ -19,17 +19,17 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from core.home import MARK_FILE, Home
-from core.ssh_key import KeyPair
+from microcluster.accounts.shared import api_calls
+from microcluster.accounts.softlayer.api import SEEING, Api
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import command_line, down, guard, guard_enforcement, receipt, unsaved_work
 from microcluster.config import stack as config
+from microcluster.core.home import MARK_FILE, Home
+from microcluster.core.ssh_key import KeyPair
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.setup import engine
 from microcluster.setup.errors import CommandFailed
-from providers.rental import api_calls
-from providers.softlayer.api import SEEING, Api
 from tests.guarded.rented import MARK, STACK, Account
 
 STOP_S, ENGINE_S = 40.0, 60.0

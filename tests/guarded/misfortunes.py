@@ -5,8 +5,8 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 
-from core import stack_keys
 from emulator.softlayer import users
+from microcluster.core import stack_keys
 from tests.guarded.computer import Computer
 from tests.guarded.rented import STACK
 

@@ -13,17 +13,17 @@ from typing import Any
 
 from starlette.responses import PlainTextResponse
 
-from core.home import Owner
 from emulator.softlayer import guests, users
 from emulator.softlayer.api import SoftLayer
 from emulator.softlayer.billing import charged
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import Fault
 from emulator.softlayer.records import BillingItem, Guest
-from providers.rental.account import Terms
-from providers.softlayer.account import claim_notes
-from tools.chaos.accounts import AccountServer, Rented
-from tools.chaos.softlayer import MARK, _template
+from microcluster.accounts.shared.account import Terms
+from microcluster.accounts.softlayer.account import claim_notes
+from microcluster.core.home import Owner
+from tests.chaos.accounts import AccountServer, Rented
+from tests.chaos.softlayer import MARK, _template
 
 STACK, COPIED = "test", "copied"
 OWNER = Owner(STACK, MARK)

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from core.ssh_key import KeyPair
+from microcluster.core.ssh_key import KeyPair
 from tests.hostile.commands import COMMANDS, Case, case_of
 from tests.hostile.stage import Result, World, play
 from tests.hostile.truth import Truth, facts_below, write_fetched, write_run
@@ -113,7 +113,7 @@ def the_world(keep: Path | None) -> Iterator[tuple[World, Path]]:
     for package in ("commands", "remote", "lifecycle", "display", "setup"):
         for module in iter_modules(import_module(f"microcluster.{package}").__path__):
             import_module(f"microcluster.{package}.{module.name}")
-    for name in ("providers.softlayer.account", "providers.pbs.account", "fabric.main"):
+    for name in ("microcluster.accounts.softlayer.account", "microcluster.accounts.queue.account", "fabric.main"):
         import_module(name)
     folder = keep or Path(tempfile.mkdtemp(prefix="hostile-", dir=MEMORY if MEMORY.is_dir() else None))
     try:

@@ -7,8 +7,8 @@ from typing import Any
 
 import SoftLayer
 
-from providers.softlayer import credentials
-from providers.softlayer.api import new_client
+from microcluster.accounts.softlayer import credentials
+from microcluster.accounts.softlayer.api import new_client
 
 LEASE_S = 2.0
 """A little longer than the lease in the stack file of a case."""

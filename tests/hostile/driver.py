@@ -159,9 +159,9 @@ def act(words: Sequence[str], stack: str, given: Path | None) -> int:
 
 
 def _follow(stack: str) -> int:
-    from core.home import Home  # noqa: PLC0415
     from microcluster.commands import up  # noqa: PLC0415
     from microcluster.commands.command_line import command  # noqa: PLC0415
+    from microcluster.core.home import Home  # noqa: PLC0415
     from microcluster.setup.environment import use_own_backend  # noqa: PLC0415
     from microcluster.setup.progress import Stages  # noqa: PLC0415
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import paramiko
 from paramiko.common import cMSG_DISCONNECT
 
-from core.ssh_key import KeyPair
+from microcluster.core.ssh_key import KeyPair
 from tests.hostile.attacks import CHANGES, Attack
 from tests.hostile.manners import BLOCK, DRIP_S, LATE_S, MANNERS, end, send_all
 from tests.hostile.truth import Answer, Truth

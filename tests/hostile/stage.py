@@ -15,8 +15,8 @@ from pathlib import Path
 
 import paramiko
 
-from core.home import owner_mark
-from core.ssh_key import KeyPair
+from microcluster.core.home import owner_mark
+from microcluster.core.ssh_key import KeyPair
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from tests.hostile import driver
 from tests.hostile.account import Rent
@@ -24,7 +24,7 @@ from tests.hostile.checks import Seen, changes, reserved, snapshot, words
 from tests.hostile.commands import Case
 from tests.hostile.machine import ADDRESSES, Machines, serve
 from tests.hostile.truth import Truth
-from tools.product import free_port
+from tests.product import free_port
 
 ROOT = Path(__file__).parents[2]
 MEMORY_BYTES, KILLED_AT_BYTES = 200 * 10**6, 700 * 10**6
@@ -158,7 +158,7 @@ class Stage:
             "account_config_file": str(self.world.account_file),
         }
         if self.case.command.queued:
-            asked = {"account": "pbs", "container": None, "queue": Queue("gpu", 2, 4, 3600)}
+            asked = {"account": "queue", "container": None, "queue": Queue("gpu", 2, 4, 3600)}
             own |= {**asked, "account_config_file": str(self.place / "site")}
         return replace(
             self.world.facts,

@@ -15,13 +15,13 @@ from typing import Any
 
 import agent
 from components.cluster import facts_of
-from core.files import write_whole
 from microcluster.config import stack as config
+from microcluster.core.files import write_whole
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder, decided
+from tests.tiny_checkpoint import save
 from tests.unit.fake_machine import FakeMachine
 from tests.unit.sampled_run import SampledRun
-from tools.tiny_checkpoint import save
 
 WORD, STEPS, ANSWER_LIMIT_S = "0a1b2c", 300, 60
 TOOLS = (

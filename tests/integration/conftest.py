@@ -14,11 +14,11 @@ from typing import Any, Self
 
 import pytest
 
-from emulator.settings import Settings
+from emulator.shared.settings import Settings
+from tests.chaos.fork_server import Process, fork
 from tests.integration.provider_cluster import Onlooker
 from tests.integration.provider_driver import Driver
-from tools.chaos.fork_server import Process, fork
-from tools.product import free_port
+from tests.product import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 60

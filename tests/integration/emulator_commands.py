@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from emulator import cli
-from tools.product import free_port
+from tests.product import free_port
 
 
 class Commands:

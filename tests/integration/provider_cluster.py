@@ -9,14 +9,14 @@ from typing import Any
 
 import SoftLayer
 
-from core.home import Owner
-from providers.rental.receipt import receipt
-from providers.softlayer import account as accounts
-from providers.softlayer import credentials
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, new_client
+from microcluster.accounts.shared.receipt import receipt
+from microcluster.accounts.softlayer import account as accounts
+from microcluster.accounts.softlayer import credentials
+from microcluster.accounts.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, Api, new_client
+from microcluster.core.home import Owner
+from tests.chaos.provider import STACK
+from tests.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, TAGS
 from tests.integration.provider_driver import Driver, Resource
-from tools.chaos.provider import STACK
-from tools.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, TAGS
 
 CLEAN_TIMEOUT_S = 30
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S

@@ -14,11 +14,11 @@ from typing import Self
 import grpc
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from tools.chaos.fork_server import CONTEXT, PROVIDER, Process, fork
-from tools.chaos.provider import Failed, Provider, Resource
+from tests.chaos.fork_server import CONTEXT, PROVIDER, Process, fork
+from tests.chaos.provider import Failed, Provider, Resource
 
 __all__ = ["Driver", "Failed", "Resource", "relayed"]
-EXECUTABLE = Path(__file__).parents[2] / "providers" / "pulumi-resource-softlayer"
+EXECUTABLE = Path(__file__).parents[2] / "microcluster" / "accounts" / "softlayer" / "pulumi-resource-softlayer"
 
 
 class Child(Process):

@@ -18,7 +18,7 @@ import pytest
 
 from tests.integration.conftest import ROOT, AccountEmulator
 from tests.integration.emulator_commands import Commands
-from tools.product import free_port
+from tests.product import free_port
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 CONTROLS = [
@@ -33,8 +33,8 @@ GATEWAY, MACHINE = "127.1.0.1", "127.1.0.5"
 SERVER = f"""
 import sys
 from pathlib import Path
-from emulator.process import listen
-from emulator.server import application, serve
+from emulator.shared.process import listen
+from emulator.shared.server import application, serve
 from emulator.softlayer.settings import Settings
 from emulator.softlayer.vendor import SOFTLAYER
 port = int(sys.argv[2])
@@ -66,7 +66,7 @@ def owner(emulator: AccountEmulator) -> dict[str, str]:
 
 def shown(emulator: AccountEmulator) -> tuple[str, int, dict[str, int]]:
     """What a caller could have changed; the day alone of the clock."""
-    status = emulator.status()
+    status = emulator.shared.status()
     return status["clock"][:10], status["open_billing_items"], status["injected_faults"]
 
 

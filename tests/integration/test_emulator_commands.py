@@ -103,7 +103,7 @@ def test_a_signal_that_comes_before_the_server_listens_to_any_ends_it_all_the_sa
 
 SIGNALLED = """
 import os, signal
-from emulator import server
+from emulator.shared import server
 
 class MachineReconciler:
     def start(self):
@@ -115,8 +115,8 @@ server.serve(lambda *_: None, [], MachineReconciler())
 """
 HOLDER = """
 import pathlib, signal, sys
-from emulator import process
-from emulator.settings import Settings
+from emulator.shared import process
+from emulator.shared.settings import Settings
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 kept = process.claim(Settings(state=pathlib.Path(sys.argv[1])))
 print("ready", flush=True)

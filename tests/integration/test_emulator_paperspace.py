@@ -13,8 +13,8 @@ import requests
 
 from emulator import cli
 from tests.integration.conftest import AccountEmulator
+from tests.product import free_port
 from tests.unit.emulated_paperspace import order
-from tools.product import free_port
 
 LIMIT_S = 20
 

@@ -11,10 +11,10 @@ import SoftLayer
 from click.testing import CliRunner
 from SoftLayer.CLI import core
 
-from providers.softlayer import account as accounts
-from providers.softlayer.api import Api
-from providers.softlayer.credentials import load
-from providers.softlayer.errors import ApiError
+from microcluster.accounts.softlayer import account as accounts
+from microcluster.accounts.softlayer.api import Api
+from microcluster.accounts.softlayer.credentials import load
+from microcluster.accounts.softlayer.errors import ApiError
 from tests.integration.conftest import AccountEmulator
 from tests.integration.emulator_commands import Commands
 from tests.integration.test_emulator_account import template

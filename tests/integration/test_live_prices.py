@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from core.catalog import softlayer as catalog
+from microcluster.accounts.softlayer import catalog
+from microcluster.accounts.softlayer.billing import ACCOUNT_PRICE
 from microcluster.commands import plan
 from microcluster.config import stack as config
 from microcluster.config import variants
-from providers.softlayer.billing import ACCOUNT_PRICE
 from tests.integration.provider_cluster import LEDGER
 from tests.integration.provider_driver import Driver
 

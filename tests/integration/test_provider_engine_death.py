@@ -13,7 +13,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from providers.rental.journal import OPEN, Intent, Journal, intents
+from microcluster.accounts.shared.journal import OPEN, Intent, Journal, intents
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
 from tests.integration.until import until

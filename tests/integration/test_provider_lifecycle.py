@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.ssh_key import KeyPair
-from providers.softlayer import billing, specs, views
+from microcluster.accounts.softlayer import billing, specs, views
+from microcluster.core.ssh_key import KeyPair
 from tests.integration.provider_cluster import (
     KEY,
     LEDGER,

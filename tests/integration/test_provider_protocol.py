@@ -7,11 +7,11 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from providers.grpc.servicer import to_struct
-from providers.rental.spec import UNKNOWN
+from microcluster.accounts.shared.plugin_servicer import to_struct
+from microcluster.accounts.shared.spec import UNKNOWN
+from tests.chaos.provider import named
 from tests.integration.provider_cluster import guest
 from tests.integration.provider_driver import Driver, Failed, Resource, relayed
-from tools.chaos.provider import named
 
 NOWHERE = "/nonexistent/softlayer.conf"
 GUEST = guest("gpu-0", backendRouterId=UNKNOWN, sshKeyIds=[UNKNOWN])

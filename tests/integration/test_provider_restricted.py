@@ -5,7 +5,7 @@ import xmlrpc.client
 
 import pytest
 
-from providers.softlayer import api
+from microcluster.accounts.softlayer import api
 from tests.integration.provider_cluster import LEDGER, SETTLED_S, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
 from tests.integration.wire import wire_to

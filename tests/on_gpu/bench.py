@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 
 IMPORTED = time.monotonic()
 PAIRS, WORDS, VOCABULARY, WIDTH, HEADS, LAYERS = 256, 32, 32768, 512, 8, 6
-"""`core.catalog.gpus`: seconds for 256 samples of transformer-base; 32 words a side are about those of WMT16."""
+"""`microcluster.core.catalog.gpus`: seconds for 256 samples of transformer-base; 32 words a side are about those of WMT16."""
 
 
 def median_s(act, times=10):

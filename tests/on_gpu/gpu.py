@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from agent.nodes import activity, node_facts
-from core.catalog.gpus import GPUS, MEASURED_UNITS
+from microcluster.core.catalog.gpus import GPUS, MEASURED_UNITS
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
 OUT, HERE = Path(os.environ["OUT"]), Path(__file__).parent

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.planted.defects import DEFECTS, Defect
-from tools.product import copy_project
+from tests.product import copy_project
 
 PASSED, FAILED = 0, 1
 """How pytest ends. Anything else is no verdict: the test was not found, or the change has broken the import of it."""

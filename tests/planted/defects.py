@@ -48,7 +48,7 @@ MONEY = (
     Defect(
         "an hour that has begun is free",
         "a preview and a receipt of Paperspace show less than is billed",
-        "core/catalog/billing_rules.py",
+        "microcluster/core/catalog/billing_rules.py",
         "math.ceil((until - begin) / HOUR)",
         "math.floor((until - begin) / HOUR)",
         "tests/unit/test_priced_previews.py::test_a_started_hour_counts_whole_and_a_month_has_its_limit",
@@ -56,7 +56,7 @@ MONEY = (
     Defect(
         "the price of one machine is shown for all",
         "a preview shows half of what is billed",
-        "providers/softlayer/billing.py",
+        "microcluster/accounts/softlayer/billing.py",
         "* spec.nodes / count",
         "/ count",
         "tests/integration/test_live_prices.py::test_a_preview_with_a_key_shows_the_account_s_price_of_all_nodes",
@@ -64,7 +64,7 @@ MONEY = (
     Defect(
         "completed order counts as refused",
         "a second order is placed beside a machine that is billed",
-        "providers/softlayer/billing.py",
+        "microcluster/accounts/softlayer/billing.py",
         "return _status(order) in REFUSED",
         'return "PENDING" not in _status(order) and _status(order) != "APPROVED"',
         "tests/unit/test_provider_journal.py::"
@@ -73,7 +73,7 @@ MONEY = (
     Defect(
         "lost order sent again by the same command",
         "two machines are billed where the account is slow",
-        "providers/rental/order.py",
+        "microcluster/accounts/shared/order.py",
         "is_lost = request.is_billed and bool(journal.unresolved(op.name, request.kind))",
         "is_lost = False",
         "tests/integration/test_provider_faults.py::"
@@ -82,7 +82,7 @@ MONEY = (
     Defect(
         "only the list of machines decides",
         "an order that the bill or the list of orders shows is placed again",
-        "providers/rental/order.py",
+        "microcluster/accounts/shared/order.py",
         "return market.standing(owner, hostname, oldest,",
         "return market.standing(owner, None, oldest,",
         "tests/integration/test_provider_faults.py::"
@@ -91,7 +91,7 @@ MONEY = (
     Defect(
         "transaction's name makes a machine cancelled",
         "nothing is cancelled, and the machine stays billed",
-        "providers/softlayer/views.py",
+        "microcluster/accounts/softlayer/views.py",
         'return is_reclaimed(guest) and bool(guest["billingItem"].get("cancellationDate"))',
         "return is_reclaimed(guest)",
         "tests/unit/test_provider_guests.py::"
@@ -100,7 +100,7 @@ MONEY = (
     Defect(
         "rights are asked by the ledger alone",
         "a user orders a machine that this user cannot cancel",
-        "providers/softlayer/account.py",
+        "microcluster/accounts/softlayer/account.py",
         "        self.api.check_to_order()",
         "        pass",
         "tests/integration/test_provider_restricted.py::"
@@ -109,7 +109,7 @@ MONEY = (
     Defect(
         "address of a deleted machine is forgotten",
         "a static address stays billed, and nobody sees it",
-        "providers/paperspace/machine.py",
+        "microcluster/accounts/paperspace/machine.py",
         "            # A person who deletes a machine in the console leaves its address behind,",
         "            return\n            #",
         "tests/unit/test_paperspace_orders.py::"
@@ -118,7 +118,7 @@ MONEY = (
     Defect(
         "journal that cannot be read counts as empty",
         "the receipt is clean while an accepted order stands",
-        "providers/rental/journal.py",
+        "microcluster/accounts/shared/journal.py",
         "except FileNotFoundError:",
         "except OSError:",
         "tests/unit/test_provider_journal.py::test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one",
@@ -126,7 +126,7 @@ MONEY = (
     Defect(
         "what went with its network is on no receipt",
         "a receipt shows less than was billed",
-        "providers/rental/sweep.py",
+        "microcluster/accounts/shared/sweep.py",
         "            self._close_gone(kind)",
         "            pass",
         "tests/unit/test_paperspace_orders.py::test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end",
@@ -134,7 +134,7 @@ MONEY = (
     Defect(
         "intent is not on the disk before the order",
         "after a power cut nobody knows of the order, and it is placed again",
-        "providers/rental/journal.py",
+        "microcluster/accounts/shared/journal.py",
         "os.fsync(file)",
         "pass",
         "tests/unit/test_provider_journal.py::test_an_intent_is_on_the_disk_before_the_call_returns",
@@ -142,7 +142,7 @@ MONEY = (
     Defect(
         "firewall goes before the cancellation is accepted",
         "a billed machine is open to everybody",
-        "providers/softlayer/account.py",
+        "microcluster/accounts/softlayer/account.py",
         'number, item = int(guest.id), guest.row.get("billingItem")',
         'number, item = int(guest.id), guest.row.get("billingItem")\n'
         '    api.once("Network_SecurityGroup", "detachNetworkComponents", [4])',
@@ -151,7 +151,7 @@ MONEY = (
     Defect(
         "id alone is believed",
         "another stack's machine is cancelled",
-        "providers/rental/account.py",
+        "microcluster/accounts/shared/account.py",
         "if self.owner != owner:",
         "if False:",
         "tests/unit/test_provider_cancel.py::test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id",

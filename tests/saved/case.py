@@ -24,9 +24,9 @@ from agent.checkpoints.replica import SLOTS
 from agent.supervise.health_rules import HealthRules
 from agent.supervise.prepare import prepare
 from agent.supervise.run_context import Run
-from core.plain_text import printable
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import status, unsaved_work
+from microcluster.core.plain_text import printable
 from microcluster.setup import environment
 from tests.saved.machines import RUN, STACK, Forked, Machines
 from tests.saved.program import FORMS, POINTERS, Program

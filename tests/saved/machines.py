@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import shlex
 import shutil
 import subprocess
@@ -190,7 +191,7 @@ class Forked(subprocess.Popen):
                 for number, end in enumerate((read, write, errors)):
                     if end != -1:
                         os.dup2(end, number)
-                os.closerange(3, 256)
+                os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
                 os.chdir(folder or ".")
                 os.environ.update(environment or {})
                 code = become(words)
@@ -205,14 +206,7 @@ class Forked(subprocess.Popen):
                         stream.flush()
                 os._exit(code or 0)
         self._child_created = True
-        for end in {read, write, errors} - {-1} - self._given(rest):
-            os.close(end)
-
-    def _given(self, rest):
-        """Return the descriptors that are the caller's own files."""
-        read, write_in, read_out, write, read_error, errors = rest[9:15]
-        pairs = ((read, write_in), (write, read_out), (errors, read_error))
-        return {end for end, other in pairs if other == -1} - {end for end, other in pairs if other != -1}
+        self._close_pipe_fds(*rest[9:15])
 
 
 def become(words: list[str]) -> int | None:

@@ -10,9 +10,9 @@ from statistics import fmean, median
 from typing import Any
 
 from agent import step_time_model
-from core.catalog.gpus import GPUS
+from docs.tools.pages import ROOT, with_table
+from microcluster.core.catalog.gpus import GPUS
 from microcluster.planning.recorded_runs import KINDS, LinkKind, compute_s, document
-from tools.pages import ROOT, with_table
 
 COST, BEGIN = ROOT / "docs" / "cost.md", "<!-- from here: python -m tests.unit.back_test -->"
 WRITTEN_BY = "# Written by `python -m tests.unit.back_test` from `recorded_runs.toml`.\n"

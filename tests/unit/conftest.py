@@ -11,8 +11,8 @@ from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
 
 from agent.kill_run import RUN_VARIABLE
 from agent.supervise import health_rules, run_context
-from core.home import Home
-from core.polling import wait_until
+from microcluster.core.home import Home
+from microcluster.core.polling import wait_until
 
 # No clock decides over a test: the machines that run them are slow and have other work.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emulator.api import HISTORY_FILE, Reply
+from emulator.shared.api import HISTORY_FILE, Reply
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.api import SoftLayer

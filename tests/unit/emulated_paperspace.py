@@ -4,11 +4,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from emulator.api import Reply
 from emulator.paperspace.account import Account
 from emulator.paperspace.api import Paperspace, read_call
 from emulator.paperspace.errors import ApiError
 from emulator.paperspace.settings import Settings
+from emulator.shared.api import Reply
 from tests.unit.paperspace_contract import contract, problems_of_answer
 
 SETTINGS = {"machines": "none", "clock_step_s": 1.0, "clock_start": "2026-01-01T00:00:00+00:00"}

@@ -8,18 +8,18 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from core.home import Owner, owner_mark
-from core.ssh_key import KeyPair
-from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
-from emulator.server import application
-from providers.paperspace.__main__ import PAPERSPACE
-from providers.rental.order import Operation
-from providers.rental.resource import Created, Live
-from tools.chaos.accounts import Door
-from tools.chaos.wire import Wire
+from emulator.shared.machine_reconciler import MachineReconciler
+from emulator.shared.server import application
+from microcluster.accounts.paperspace.__main__ import PAPERSPACE
+from microcluster.accounts.shared.order import Operation
+from microcluster.accounts.shared.resource import Created, Live
+from microcluster.core.home import Owner, owner_mark
+from microcluster.core.ssh_key import KeyPair
+from tests.chaos.accounts import Door
+from tests.chaos.wire import Wire
 
 STACK = "pair"
 CLOCK_RATE = 200

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from core.catalog.billing_rules import Rate
-from core.home import Owner
 from microcluster.accounts.registry import AccountSettings
+from microcluster.accounts.shared.account import Extension, Terms
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.shared.receipt import Charge
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.guard_enforcement import Guard
+from microcluster.core.catalog.billing_rules import Rate
+from microcluster.core.home import Owner
 from microcluster.guard.decision import Limits
 from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
-from providers.rental.account import Extension, Terms
-from providers.rental.errors import AccountError
-from providers.rental.receipt import Charge
 
 BEGAN = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 RATE = Rate(Decimal(4))

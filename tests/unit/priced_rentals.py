@@ -12,14 +12,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.catalog import paperspace, softlayer
 from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
 from emulator.softlayer import billing, transactions
-from microcluster.accounts.cluster_section import ClusterSection
+from microcluster.accounts.paperspace import catalog as paperspace
 from microcluster.accounts.registry import account_of
-from providers.softlayer.billing import verify
-from providers.softlayer.specs import GuestSpec, guest_template
+from microcluster.accounts.shared.cluster_section import ClusterSection
+from microcluster.accounts.softlayer import catalog as softlayer
+from microcluster.accounts.softlayer.billing import verify
+from microcluster.accounts.softlayer.specs import GuestSpec, guest_template
 from tests.unit.emulated import Emulated
 from tests.unit.emulated_paperspace import EmulatedPaperspace, order
 

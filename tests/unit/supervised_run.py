@@ -16,11 +16,11 @@ from agent import kill_run
 from agent.checkpoints.replica import MARK, NONE
 from agent.launch import probe
 from agent.records import run_snapshot
-from core.files import write_whole
-from core.polling import wait_until
 from microcluster.analysis.run_state import judge
+from microcluster.core.files import write_whole
+from microcluster.core.polling import wait_until
 from microcluster.remote import job as remote_job
-from tools.tiny_checkpoint import DATA, INDEX
+from tests.tiny_checkpoint import DATA, INDEX
 
 PROGRAMS = {
     "facts": ("nodes.node_facts", 0, ()),

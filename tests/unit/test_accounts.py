@@ -15,9 +15,9 @@ from microcluster.jobs.job_section import Runtime
 from microcluster.setup import secret_env
 
 ROOT = Path(__file__).parents[2]
-OWN = re.compile(rf"microcluster/(accounts|catalog)/|components/({'|'.join(ACCOUNTS)})\.py")
+OWN = re.compile(rf"microcluster/accounts/(registry\.py|({'|'.join(ACCOUNTS)})/)|components/({'|'.join(ACCOUNTS)})\.py")
 """Where the code of one account lies."""
-NAMES = re.compile("|".join(ACCOUNTS))
+NAMES = re.compile("|".join(rf"accounts\.{name}|components\.{name}" for name in ACCOUNTS) + "|softlayer|paperspace")
 
 
 def test_no_code_outside_the_registry_names_an_account() -> None:
@@ -29,7 +29,7 @@ def test_no_code_outside_the_registry_names_an_account() -> None:
 @pytest.mark.parametrize("name", ACCOUNTS)
 def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_withheld(name: str) -> None:
     account = account_of(name)
-    opened = import_module(f"providers.{name}.account")
+    opened = import_module(f"microcluster.accounts.{name}.account")
     assert callable(opened.account_of)
     assert import_module(f"components.{name}").Cluster
     assert name in VENDORS
@@ -42,7 +42,7 @@ def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_wi
 
 
 def test_an_account_that_does_not_exist_is_refused_with_those_that_do(tmp_path, monkeypatch) -> None:
-    wanted = "cluster/account: 'softlayr' should be .*softlayer.*paperspace.*pbs"
+    wanted = "cluster/account: 'softlayr' should be .*softlayer.*paperspace.*queue"
     with pytest.raises(ConfigError, match=wanted):
         config.parse("dev", written(cluster__account="softlayr"))
     with pytest.raises(ConfigError, match="other:configFile: unknown key"):

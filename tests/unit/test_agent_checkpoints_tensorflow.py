@@ -6,7 +6,7 @@ import pytest
 
 from agent.checkpoints import tensorflow
 from agent.checkpoints.tensorflow import Format
-from tools.tiny_checkpoint import DATA, INDEX, save
+from tests.tiny_checkpoint import DATA, INDEX, save
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from supervised_run import carry_out, end_run, events_of, hurry, start, wait_for
 
 from agent.data import ensure_data
 from agent.records import run_snapshot
-from core.polling import wait_until
 from microcluster.analysis.run_state import judge
+from microcluster.core.polling import wait_until
 
 DATA = """
 here={folder}/here; there={folder}/there

@@ -28,8 +28,8 @@ from agent import batch, kill_run
 from agent.machine import is_locked
 from agent.records import run_snapshot
 from agent.supervise import guard
-from core.polling import wait_until
 from microcluster.analysis.run_state import judge
+from microcluster.core.polling import wait_until
 
 LEASE_OVER = (guard.LEASE_OVER, "stopped by the guard: lease over")
 HOUR_S = 3600.0

@@ -12,8 +12,8 @@ from supervised_run import RENAMED, end_run, start, write_job
 
 from agent import kill_run as ending
 from agent.records import run_snapshot
-from core.polling import wait_until
 from microcluster.analysis.run_state import judge
+from microcluster.core.polling import wait_until
 from microcluster.remote.job import AGENT
 
 ROOT = Path(__file__).parents[2]

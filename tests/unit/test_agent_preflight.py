@@ -14,7 +14,7 @@ from agent.supervise import preflight
 from agent.supervise.run_context import Run
 from microcluster.jobs.run_plan import MEETING_PORT
 from microcluster.remote.job import AGENT
-from tools.product import free_port
+from tests.product import free_port
 
 WANTED = {**VALUES, "gpu": "P100", "disk_bytes": 10**10, "model_bytes": 243_000_000}
 GPU = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 0, "fault": ""}

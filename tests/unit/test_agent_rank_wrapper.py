@@ -13,7 +13,7 @@ from supervised_run import RENAMED
 
 from agent.launch import rank_wrapper
 from agent.nodes import node_facts
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.remote.job import AGENT
 
 

@@ -11,7 +11,7 @@ import sample_spec
 from agent.checkpoints import replica
 from agent.records import event_summary
 from microcluster.remote.job import AGENT
-from tools.tiny_checkpoint import DATA, save
+from tests.tiny_checkpoint import DATA, save
 
 BEST_POINTER = "logdir/best_models/checkpoint"
 CURVES, DATA_PART = "logdir/events.out.tfevents.1560000000.gpu-0", ".data-00000-of-00001"

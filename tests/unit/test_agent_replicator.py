@@ -13,10 +13,10 @@ from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.checkpoints.log_folder import Checkpoints
 from agent.records import run_snapshot
 from agent.supervise.health_rules import NOT_COPIED, HealthRules
-from core.polling import wait_until
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge
-from tools.tiny_checkpoint import save
+from microcluster.core.polling import wait_until
+from tests.tiny_checkpoint import save
 
 BEST = "best_models/val_loss=2.0000-step-2"
 

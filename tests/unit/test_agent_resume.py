@@ -15,7 +15,7 @@ from agent.checkpoints import resume, tensorflow
 from agent.supervise import health_rules, run_context, shared_folder
 from agent.supervise.monitor import train
 from agent.supervise.prepare import prepare
-from tools.tiny_checkpoint import DATA, save
+from tests.tiny_checkpoint import DATA, save
 
 
 def test_every_rank_gets_pointer_and_index_of_what_was_chosen_and_what_attempts_have_left_goes(folder, run):

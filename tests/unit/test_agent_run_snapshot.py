@@ -6,8 +6,8 @@ import time
 from supervised_run import hold, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
-from core.polling import wait_until
 from microcluster.analysis.run_state import judge
+from microcluster.core.polling import wait_until
 
 STEPPED = """
 import time

@@ -16,7 +16,7 @@ from test_agent_staging_archive import tar_of
 
 from agent.data import staging
 from agent.data.progress import Refused
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq_datasets import DATASETS
 from microcluster.jobs.run_spec import sent_folder

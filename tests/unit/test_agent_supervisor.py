@@ -19,7 +19,7 @@ from agent.records import event_summary
 from agent.supervise import detached, supervisor
 from agent.supervise.prepare import prepare
 from agent.supervise.run_context import BALLAST_BYTES, Run
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.remote import job as remote_job
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from microcluster.setup.environment import PROJECT, PYTHON
-from tools.audit import __main__ as audit
+from tests.audit import __main__ as audit
 
 HERE = PROJECT / "tools" / "audit"
 SKIPPED = {"name": "jinja2", "skip_reason": "Dependency not found on PyPI and could not be audited: jinja2 (3.1.2)"}

@@ -1,6 +1,6 @@
 """The virtual crashes of the benchmark, where their cost is known."""
 
-from tools.bench import crash_loss
+from tests.bench import crash_loss
 
 
 def test_what_is_not_copied_yet_is_lost_with_the_launcher_alone():

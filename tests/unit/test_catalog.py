@@ -4,8 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from core.catalog import paperspace, softlayer
-from core.catalog.gpus import GPUS, LARGER
+from microcluster.accounts.paperspace import catalog as paperspace
+from microcluster.accounts.softlayer import catalog as softlayer
+from microcluster.core.catalog.gpus import GPUS, LARGER
 
 
 def test_a_disk_makes_a_guest_dearer() -> None:

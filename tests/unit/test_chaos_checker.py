@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.chaos.checker import judge, wrong_receipts
+from tests.chaos.checker import judge, wrong_receipts
 
 MARK = "1f3a9c42"
 OWNER = f"test-{MARK}"

@@ -16,17 +16,17 @@ from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
 
 import fabfile
-from core.polling import NotReadyError
+from microcluster.accounts.shared.errors import AccountError, ProviderError
+from microcluster.accounts.shared.key_file import CredentialsError
+from microcluster.accounts.softlayer.errors import ApiError
 from microcluster.commands import command_line, explain, ssh, stack_outputs, step, stop
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError
+from microcluster.core.polling import NotReadyError
 from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.setup import secret_env
-from providers.rental.errors import AccountError, ProviderError
-from providers.rental.key_file import CredentialsError
-from providers.softlayer.errors import ApiError
 
 ROOT = Path(__file__).parents[2]
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"

@@ -7,17 +7,17 @@ from decimal import Decimal
 import pytest
 from command_samples import CLUSTER, COST
 
-from core import home as marks
+from microcluster.accounts.shared.account import Account, Extension, Identity, Resource
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.shared.opened_account import OpenedAccount
+from microcluster.accounts.shared.receipt import Charge
+from microcluster.accounts.softlayer.errors import ApiError
 from microcluster.commands import account_charges, command_line
 from microcluster.config.stack import Owner
+from microcluster.core import home as marks
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.planning.run_cost import Cost
 from microcluster.setup.errors import UserMistake
-from providers.rental.account import Account, Extension, Identity, Resource
-from providers.rental.errors import AccountError
-from providers.rental.opened_account import OpenedAccount
-from providers.rental.receipt import Charge
-from providers.softlayer.errors import ApiError
 
 
 class Failing(Account):

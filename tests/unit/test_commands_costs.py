@@ -9,17 +9,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import stack_keys as keys
-from core.home import Home, Owner
+from microcluster.accounts.shared.account import Identity
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.shared.key_file import CredentialsError
+from microcluster.accounts.shared.receipt import Charge
 from microcluster.commands import account_charges, costs
 from microcluster.commands import receipt as receipts
 from microcluster.commands.account_charges import Statement, keep, kept
 from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.config.stack import ConfigError
-from providers.rental.account import Identity
-from providers.rental.errors import AccountError
-from providers.rental.key_file import CredentialsError
-from providers.rental.receipt import Charge
+from microcluster.core import stack_keys as keys
+from microcluster.core.home import Home, Owner
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINE = Owner("v100", "1f3a9c42")

@@ -15,11 +15,13 @@ import pytest
 from command_samples import CLUSTER, RUNNING
 from played_guard import charge
 
-from core.catalog.billing_rules import Rate
-from core.home import Home
 from microcluster.accounts.registry import AccountSettings
+from microcluster.accounts.shared.account import Extension
+from microcluster.accounts.shared.errors import AccountError
 from microcluster.commands import guard, guard_enforcement, resume, up
 from microcluster.config import stack as config
+from microcluster.core.catalog.billing_rules import Rate
+from microcluster.core.home import Home
 from microcluster.guard import rental as rented
 from microcluster.guard.decision import End, Limits, Verdict
 from microcluster.guard.records import Record
@@ -27,8 +29,6 @@ from microcluster.lifecycle import locks, pulumi, pulumi_state
 from microcluster.planning.run_cost import Cost
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
-from providers.rental.account import Extension
-from providers.rental.errors import AccountError
 
 PRICE = Decimal("8.99")
 

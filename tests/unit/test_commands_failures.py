@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fake_machine import FACTS
 
 import fabfile
-from core import stack_keys as keys
+from microcluster.accounts.shared import api_calls
 from microcluster.commands import command_line, logs, ssh, stack_outputs, watch
+from microcluster.core import stack_keys as keys
 from microcluster.remote.host import wait_for_ssh
-from providers.rental import api_calls
 
 pytestmark = pytest.mark.timeout(60)
 LOCAL = ("setup", "engine", "images", "emulator", "preview", "up", "down")

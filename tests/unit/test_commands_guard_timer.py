@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core import stack_keys
-from core.home import Home
 from microcluster.commands import guard
 from microcluster.config import stack as config
+from microcluster.core import stack_keys
+from microcluster.core.home import Home
 from microcluster.guard.decision import End, Limits, Verdict
 from microcluster.guard.records import Record, called
 from microcluster.setup.errors import CommandFailed

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.accounts.softlayer import billing, specs
 from microcluster.analysis import bottleneck
 from microcluster.commands import plan
 from microcluster.config import stack as config
-from providers.softlayer import billing, specs
 
 ROOT = Path(__file__).parents[2]
 REPORT = {

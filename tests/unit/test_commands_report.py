@@ -12,6 +12,7 @@ from command_samples import CLUSTER, COST
 from fake_machine import FakeMachine
 from sampled_run import SampledRun
 
+from microcluster.accounts.shared.errors import ProviderError
 from microcluster.commands import command_line, fetch
 from microcluster.commands import report as module
 from microcluster.jobs.run_spec import RunFolder
@@ -19,8 +20,7 @@ from microcluster.remote.errors import Completed
 from microcluster.remote.inventory import Inventory
 from microcluster.remote.job import AGENT
 from microcluster.setup import environment
-from providers.rental.errors import ProviderError
-from tools.tiny_checkpoint import save
+from tests.tiny_checkpoint import save
 
 QUESTIONS = (
     *("How long does the run take?", "Is the model fully trained, and how can one tell?", "Was there overfitting?"),

@@ -12,10 +12,10 @@ import pytest
 from fake_machine import FakeMachine
 from launching import transformer
 
-from core.polling import wait_until
 from microcluster.commands import tensorboard as module
 from microcluster.commands.command_line import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
+from microcluster.core.polling import wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.setup import environment
 

@@ -19,7 +19,7 @@ from microcluster.remote import translation
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.inventory import Inventory, RemoteFile
 from microcluster.remote.translation import Model, model_of
-from tools.tiny_checkpoint import DATA, save
+from tests.tiny_checkpoint import DATA, save
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from command_samples import CLUSTER
 
-from core.home import Home
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import unsaved_work
 from microcluster.commands.unsaved_work import judge, machines_taken, save_before_destroy, save_before_update
+from microcluster.core.home import Home
 from microcluster.lifecycle import pulumi
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.home import owner_mark
 from microcluster.config import stack as config
+from microcluster.core.home import owner_mark
 from microcluster.jobs import image
 
 V100 = {

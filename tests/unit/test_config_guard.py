@@ -13,10 +13,10 @@ from microcluster.planning.run_cost import GUARD_RESERVE_H, smallest_budget
 
 QUEUE = {
     "microcluster:cluster": {
-        **{"account": "pbs", "queue": "gpu", "walltime": "08:00:00", "folder": "/home/me/runs", "processors": 4}
+        **{"account": "queue", "queue": "gpu", "walltime": "08:00:00", "folder": "/home/me/runs", "processors": 4}
     },
     "microcluster:job": {"kind": "torchrun", "source": "examples/torchrun", "script": "train.py"},
-    "pbs:sshConfig": "~/ssh",
+    "queue:sshConfig": "~/ssh",
 }
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_config import V100
 
-from core.home import Home
 from microcluster.config import stack as config
+from microcluster.core.home import Home
 
 ROOT = Path(__file__).parents[2]
 GOOD = {**V100, "microcluster:container": {"image": "registry.example.com/team/openseq2seq:1"}}

@@ -14,7 +14,7 @@ from agent.checkpoints.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import Failed, HealthRules
 from microcluster.jobs.run_spec import RunFolder, container_disk, mounts, sent_folder
 from microcluster.remote import docker, job, report_records
-from tools.tiny_checkpoint import save
+from tests.tiny_checkpoint import save
 
 RUN = "abcdef012345"
 

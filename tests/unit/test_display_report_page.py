@@ -9,6 +9,7 @@ from fake_machine import FACTS
 from launching import transformer
 from sampled_run import SampledRun
 
+from microcluster.accounts.shared.receipt import Charge
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves
 from microcluster.analysis.run_questions import Answer
@@ -19,7 +20,6 @@ from microcluster.display.report_page import page
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.planning.run_cost import Cost
 from microcluster.remote.report_records import Checkpoint, Records
-from providers.rental.receipt import Charge
 
 JOB = transformer()
 IMAGE = Container("c", "r.test/i:t")

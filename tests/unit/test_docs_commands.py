@@ -13,7 +13,7 @@ from test_docs_pages import PAGES, ROOT, name
 
 import fabfile
 from emulator.cli import _parser as emulator_parser
-from tools.chaos.__main__ import _parser as chaos_parser
+from tests.chaos.__main__ import _parser as chaos_parser
 
 COMMANDS = ROOT / "docs" / "commands.md"
 PROGRAMS = ("make", "fab", "pulumi", "python", "slcli", "curl", "rsync", "docker")
@@ -22,7 +22,7 @@ INLINE = re.compile(r"`([^`\n]+)`")
 ASSIGNMENT = re.compile(r"([A-Z][A-Z0-9_]+)=\S*")
 TARGETS = " ".join(re.findall(r"^(?:COMMANDS|TOOLS) := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)).split()
 PULUMI = ("preview", "up", "destroy", "import", "stack", "plugin")
-PARSERS = {"emulator": emulator_parser, "tools.chaos": chaos_parser}
+PARSERS = {"emulator": emulator_parser, "tests.chaos": chaos_parser}
 
 
 def lines_of(page: Path) -> Iterator[str]:

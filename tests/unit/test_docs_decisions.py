@@ -2,7 +2,7 @@
 
 import re
 
-from tools import pages
+from docs.tools import pages
 
 PAGES = [page for page in pages.DECISIONS.parent.glob("*.md") if page != pages.DECISIONS]
 
@@ -15,4 +15,4 @@ def test_every_decision_has_a_reason() -> None:
 
 
 def test_the_list_of_decisions_is_that_of_their_pages() -> None:
-    assert pages.DECISIONS.read_text() == pages.decisions(), "Write it again: python -m tools.pages"
+    assert pages.DECISIONS.read_text() == pages.decisions(), "Write it again: python -m docs.tools.pages"

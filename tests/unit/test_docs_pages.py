@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from core.catalog.gpus import GPUS
+from docs.tools import pages
 from emulator.softlayer.settings import Settings
 from microcluster.analysis import failure_hints
 from microcluster.config import stack as config
+from microcluster.core.catalog.gpus import GPUS
 from microcluster.planning.prediction import TrainingSetup, predict
 from microcluster.planning.recorded_runs import link_kinds
-from tools import pages
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -84,12 +84,12 @@ def test_how_much_faster_a_v100_is_follows_from_the_catalog() -> None:
 
 
 def test_the_table_of_the_stack_file_is_that_of_the_model() -> None:
-    assert pages.STACK_FILE.read_text() == pages.stack_file(), "Write it again: python -m tools.pages"
+    assert pages.STACK_FILE.read_text() == pages.stack_file(), "Write it again: python -m docs.tools.pages"
 
 
 def test_the_table_of_systems_has_every_stack_file_and_keeps_the_results_that_it_has() -> None:
     page = pages.SYSTEMS.read_text()
-    assert page == pages.systems({}), "Write it again: python -m tools.pages"
+    assert page == pages.systems({}), "Write it again: python -m docs.tools.pages"
     [row] = [line for line in page.splitlines() if "| `texar-local` |" in line]
     new = {"tests/e2e/test_texar.py": {"outcomes": {"passed": 4, "failed": 1}, "seconds": 90, "day": "2026-11-23"}}
     later = pages.systems(new)

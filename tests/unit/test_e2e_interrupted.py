@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.setup.environment import PROJECT
 from tests.e2e import interrupted
 

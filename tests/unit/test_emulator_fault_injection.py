@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 from starlette.responses import Response
 
-from emulator.api import RateLimit
-from emulator.fault_injection import FaultInjectionError, FaultInjector, FaultRates, InjectedFault
-from emulator.response_faults import with_fault
-from emulator.settings import SETTINGS_FILE, UsageError
+from emulator.shared.api import RateLimit
+from emulator.shared.fault_injection import FaultInjectionError, FaultInjector, FaultRates, InjectedFault
+from emulator.shared.response_faults import with_fault
+from emulator.shared.settings import SETTINGS_FILE, UsageError
 from emulator.softlayer.calls import Call
 from emulator.softlayer.settings import Settings
 from emulator.vendors import load_settings

@@ -5,8 +5,8 @@ import sqlite3
 import pytest
 
 from emulator.cli import main
+from emulator.shared.store import DATABASE_FILE
 from emulator.softlayer.faults import Fault
-from emulator.store import DATABASE_FILE
 from tests.unit.emulated import Emulated
 
 KEY = {"label": "test-1f3a9c42", "notes": "microcluster test-1f3a9c42"}

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.settings import UsageError
+from emulator.shared.settings import UsageError
 from emulator.softlayer import billing, invoices, transactions
 from emulator.softlayer.billing import CENT
 from emulator.softlayer.catalog import load_catalog
 from emulator.softlayer.dates import iso
 from emulator.softlayer.records import BillingItem, Fee
-from providers.softlayer import billing as charges
+from microcluster.accounts.softlayer import billing as charges
 from tests.unit.emulated import Emulated, template
 
 HOUR = 3600.0

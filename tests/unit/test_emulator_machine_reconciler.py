@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from emulator import machine_reconciler, status
-from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import Access, MachineError, MachineSpec, NoMachines
+from emulator.shared import machine_reconciler, status
+from emulator.shared.machine_reconciler import MachineReconciler
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.faults import Fault
@@ -171,7 +171,7 @@ def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, 
 
     monkeypatch.setattr(machine_reconciler, "IDLE_TICK_S", 0.05)
     monkeypatch.setitem(transactions._ENDINGS, transactions.PROVISION, broken)
-    with caplog.at_level(logging.ERROR, "emulator.machine_reconciler"):
+    with caplog.at_level(logging.ERROR, "emulator.shared.machine_reconciler"):
         guest_id = bench.order("gpu-0")
         until(lambda: bench.account.trouble)
     assert "Traceback" in caplog.text and "no space left on device" in caplog.text

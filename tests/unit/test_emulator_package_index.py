@@ -12,9 +12,9 @@ import requests
 from staging_server import published
 from starlette.applications import Starlette
 
-from emulator import package_index
-from emulator.package_index import FILES, PAGES, PackageIndex, PipSettings
-from tools.chaos.accounts import Door
+from emulator.shared import package_index
+from emulator.shared.package_index import FILES, PAGES, PackageIndex, PipSettings
+from tests.chaos.accounts import Door
 
 WHEEL = b"the content of a wheel"
 

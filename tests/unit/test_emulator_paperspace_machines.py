@@ -9,7 +9,7 @@ import pytest
 from emulator.paperspace import billing
 from emulator.paperspace.records import BillingItem
 from emulator.paperspace.vendor import holdings
-from emulator.status import as_text, status_of
+from emulator.shared.status import as_text, status_of
 from tests.unit.emulated_paperspace import EmulatedPaperspace, Refused, order
 
 DAY_S = 86_400.0

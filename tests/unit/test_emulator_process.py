@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from emulator.process import listen
+from emulator.shared.process import listen
 
 
 def test_an_answer_leaves_without_delay():

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from emulator.pbs.settings import Settings
-from emulator.pbs.site import Account, Site
+from emulator.queue.settings import Settings
+from emulator.queue.site import Account, Site
 
 
 def test_a_machine_that_is_up_is_the_same_at_every_look_so_that_nothing_is_done_to_it_again(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from core.files import locked, whole_folder, write_whole
+from microcluster.core.files import locked, whole_folder, write_whole
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

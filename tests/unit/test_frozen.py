@@ -16,8 +16,8 @@ import pytest
 import test_program
 from launching import launched, run_id
 
-from core.home import Home
 from microcluster.config import stack as config
+from microcluster.core.home import Home
 
 ROOT = Path(__file__).parents[2]
 FROZEN = ROOT / "tests" / "frozen"

@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 from played_guard import BEGAN, World, guard, look, ran, watch
 
+from microcluster.accounts.shared.account import Extension, Terms
 from microcluster.guard.decision import NEVER_S, Limits
 from microcluster.guard.records import Book
 from microcluster.guard.rental import Rental
 from microcluster.setup.errors import FAILED, UNKNOWN
-from providers.rental.account import Extension, Terms
 
 LEASE = Limits(lease_h=Decimal(3))
 IDLE = Limits(idle_s=1800, lease_h=Decimal(30))

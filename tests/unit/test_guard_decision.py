@@ -7,8 +7,9 @@ from decimal import Decimal
 import pytest
 from played_guard import BEGAN, RATE, charge, ran
 
-from core.catalog.billing_rules import Rate
+from microcluster.accounts.shared.account import Extension, Terms
 from microcluster.analysis.run_state import Outcome
+from microcluster.core.catalog.billing_rules import Rate
 from microcluster.guard.decision import (
     CANCEL_S,
     FETCH_S,
@@ -21,7 +22,6 @@ from microcluster.guard.decision import (
 )
 from microcluster.guard.rental import Rental
 from microcluster.setup.errors import FAILED, UNKNOWN
-from providers.rental.account import Extension, Terms
 
 RUNNING = ran("running", idle_s=0.0, armed=True)
 

@@ -16,21 +16,20 @@ from command_samples import CLUSTER, RUNNING
 from played_guard import charge as billed
 from pydantic_core import from_json, to_json
 
-from core.catalog import paperspace as catalog
-from core.home import Home, Owner
-from core.polling import wait_until
+from microcluster.accounts.paperspace import bills, catalog
 from microcluster.accounts.registry import AccountSettings
+from microcluster.accounts.shared.account import Account, Extension, Identity, Resource
+from microcluster.accounts.shared.journal import Journal
+from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.commands import apart, guard, guard_enforcement, status
+from microcluster.core.home import Home, Owner
+from microcluster.core.polling import wait_until
 from microcluster.guard.decision import Limits, Verdict
 from microcluster.guard.records import Book, Record
 from microcluster.guard.rental import Rental
 from microcluster.lifecycle import locks
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
-from providers.paperspace import bills
-from providers.rental.account import Account, Extension, Identity, Resource
-from providers.rental.journal import Journal
-from providers.rental.opened_account import OpenedAccount
 
 HOUR = timedelta(hours=1)
 OWNER = Owner("v100", "1f3a9c42")
@@ -156,7 +155,7 @@ def test_a_command_that_ctrl_z_has_stopped_lets_the_stack_go_for_a_limit(tmp_pat
     # A shell that starts the tests in the background has SIGINT ignored in all that they start.
     script = f"""
 import signal, time
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.lifecycle.locks import alone_on
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 import pytest
 from played_guard import BEGAN, World, guard
 
-from core.home import Owner, owner_in_notes
+from microcluster.accounts.paperspace import views
+from microcluster.accounts.shared.account import Claim, Extension, Market, Terms
+from microcluster.accounts.shared.api_calls import Wire
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.resource import _check_budget
+from microcluster.accounts.softlayer.account import _claim_of, claim_notes
+from microcluster.core.home import Owner, owner_in_notes
 from microcluster.guard.decision import Begun, Limits
 from microcluster.guard.records import Book
-from providers.paperspace import views
-from providers.rental.account import Claim, Extension, Market, Terms
-from providers.rental.api_calls import Wire
-from providers.rental.errors import ProviderError
-from providers.rental.resource import _check_budget
-from providers.softlayer.account import _claim_of, claim_notes
 
 OWNER = Owner("v100", "1f3a9c42")
 
@@ -89,7 +89,7 @@ class PlayedWire(Wire):
 
 @pytest.mark.parametrize(("date", "ahead_h"), [("Mon, 23 Nov 2026 06:00:00 GMT", 2), ("no date", 0)])
 def test_how_far_the_clocks_differ_is_read_from_every_answer(monkeypatch, date, ahead_h):
-    monkeypatch.setattr("providers.rental.api_calls.time.time", BEGAN.timestamp)
+    monkeypatch.setattr("microcluster.accounts.shared.api_calls.time.time", BEGAN.timestamp)
     wire = PlayedWire(None)
     wire.heed({"Date": date})
     assert wire.clock_ahead_s == ahead_h * 3600

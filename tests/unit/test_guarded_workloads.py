@@ -16,10 +16,10 @@ from emulator.paperspace import billing as team_billing
 from emulator.paperspace import lifecycle
 from emulator.softlayer import transactions
 from emulator.softlayer.billing import charged
+from microcluster.accounts.paperspace import bills, views
+from microcluster.accounts.softlayer import billing
 from microcluster.guard.decision import Limits
 from microcluster.guard.rental import Rental
-from providers.paperspace import bills, views
-from providers.softlayer import billing
 from tests.unit.emulated import Emulated
 from tests.unit.emulated_paperspace import EmulatedPaperspace
 

@@ -13,7 +13,7 @@ from launching import on_gpus
 from agent import spec
 from microcluster.config import stack as config
 from microcluster.jobs.run_spec import RunFolder
-from tools.product import free_port
+from tests.product import free_port
 
 ROOT = Path(__file__).parents[2]
 JOB = {

@@ -22,7 +22,7 @@ from microcluster.jobs.run_spec import decided
 ROOT = Path(__file__).parents[2]
 PROGRAMS = re.compile(r"openseq2seq|texar|horovod|tensorflow|bleu", re.IGNORECASE)
 PRODUCT = (
-    *("core", "microcluster", "agent", "components", "providers", "emulator", "engine", "templates"),
+    *("microcluster", "agent", "components", "emulator", "engine", "templates"),
     *("__main__.py", "fabfile.py", "env.sh", "Makefile"),
 )
 KINDS_OWN = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.key_file import LARGEST_BYTES, KeyFileError, settings_in
+from microcluster.core.key_file import LARGEST_BYTES, KeyFileError, settings_in
 
 KEY = "nvapi-0123456789"
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n"

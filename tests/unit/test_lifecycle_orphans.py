@@ -22,7 +22,7 @@ def program(pid: int, stack: str, engine: str = ENGINE, parent: int = 1) -> Proc
     return process(pid, "python", executed, "--engine", engine, "--stack", stack, ".", parent=parent)
 
 
-PROVIDER = process(10, "python", "-P", "-m", "providers.softlayer", ENGINE)
+PROVIDER = process(10, "python", "-P", "-m", "microcluster.accounts.softlayer", ENGINE)
 HOST = process(11, "/engine/pulumi-language-python", ENGINE)
 STEP = process(12, "python", ".venv/bin/fab", "step.prepare-node")
 
@@ -40,7 +40,7 @@ def test_each_part_of_a_dead_engine_is_found(part: Process) -> None:
         process(22, "grep", "pulumi-language-python-exec", "step.prepare-node"),
         process(23, "/engine/pulumi-language-python", ENGINE, backend="file:///home/other/state"),
         process(24, "/engine/pulumi-language-python", ENGINE, backend=None),
-        process(25, "vim", "x", "y", "z", "providers.softlayer"),
+        process(25, "vim", "x", "y", "z", "microcluster.accounts.softlayer"),
     ],
     ids=lambda each: each.argv[0],
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from microcluster.setup.errors import CommandFailed

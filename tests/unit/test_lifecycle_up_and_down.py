@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from core.home import Home
-from emulator.process import port_owner
+from emulator.shared.process import port_owner
 from microcluster.commands import down, recover, up
 from microcluster.commands.down import has_machines
 from microcluster.config import stack as config
+from microcluster.core.home import Home
 from microcluster.lifecycle import emulated_account, locks, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
@@ -113,7 +113,7 @@ def test_a_make_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
     script = f"""
 import os
 from pathlib import Path
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.lifecycle.locks import alone_on
 with alone_on("local", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
     os.kill(os.getpid(), 9)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from providers.paperspace import api, views
-from providers.paperspace.account import AccountError, Paperspace
-from providers.paperspace.api import Api, ApiError
-from providers.paperspace.credentials import Credentials, CredentialsError, load
+from microcluster.accounts.paperspace import api, views
+from microcluster.accounts.paperspace.account import AccountError, Paperspace
+from microcluster.accounts.paperspace.api import Api, ApiError
+from microcluster.accounts.paperspace.credentials import Credentials, CredentialsError, load
 from tests.unit.breaking_server import ALERT, answer, breaking_server, write_plainly
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -11,20 +11,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import stack_keys
-from core.home import Owner, mark_of
-from providers.paperspace import views
-from providers.paperspace.account import Order, Paperspace, drive_password
-from providers.paperspace.credentials import Credentials
-from providers.paperspace.machine import host_key
-from providers.paperspace.specs import full_name
-from providers.rental import order as kernel
-from providers.rental.account import Claim, Extension, OrderRequest, Terms
-from providers.rental.errors import PartialFailure, ProviderError
-from providers.rental.journal import Journal
-from providers.rental.opened_account import OpenedAccount
-from providers.rental.order import submit
-from providers.rental.resource import Created
+from microcluster.accounts.paperspace import views
+from microcluster.accounts.paperspace.account import Order, Paperspace, drive_password
+from microcluster.accounts.paperspace.credentials import Credentials
+from microcluster.accounts.paperspace.machine import host_key
+from microcluster.accounts.paperspace.specs import full_name
+from microcluster.accounts.shared import order as kernel
+from microcluster.accounts.shared.account import Claim, Extension, OrderRequest, Terms
+from microcluster.accounts.shared.errors import PartialFailure, ProviderError
+from microcluster.accounts.shared.journal import Journal
+from microcluster.accounts.shared.opened_account import OpenedAccount
+from microcluster.accounts.shared.order import submit
+from microcluster.accounts.shared.resource import Created
+from microcluster.core import stack_keys
+from microcluster.core.home import Owner, mark_of
 from tests.unit.paperspace_renter import CLOCK_RATE, STACK, EmulatedTeam, Renter, make_keys
 
 OTHER = f"{STACK}-00000000.microcluster"

@@ -11,20 +11,24 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from core.plain_text import count, duration, lines, one_line, say
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.plugin_servicer import EngineLog
+from microcluster.accounts.shared.redaction import redacted
+from microcluster.accounts.softlayer.errors import ApiError
 from microcluster.commands import command_line
+from microcluster.core.plain_text import count, duration, lines, one_line, say
 from microcluster.display.console import PlainConsole, show_table
 from microcluster.jobs import rendering
-from providers.grpc.servicer import EngineLog
-from providers.rental.errors import ProviderError
-from providers.rental.redaction import redacted
-from providers.softlayer.errors import ApiError
 
 ROOT = Path(__file__).parents[2]
 NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"
 CLEAN = "old [/data] of run 7  :skull: \ufffdend"
 PRINTERS = {"print", "Console", "Table"}
-MAY_PRINT = {"core/plain_text.py", "microcluster/display/console.py", "microcluster/commands/command_line.py"}
+MAY_PRINT = {
+    "microcluster/core/plain_text.py",
+    "microcluster/display/console.py",
+    "microcluster/commands/command_line.py",
+}
 """``microcluster/commands/command_line.py`` prints JSON, whose own escapes stand for every control character."""
 
 
@@ -110,7 +114,7 @@ def test_the_engines_log_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> Non
         def Log(self, request: object, timeout: float) -> None:
             sent.append(request.message)
 
-    monkeypatch.setattr("providers.grpc.servicer.engine_pb2_grpc.EngineStub", Stub)
+    monkeypatch.setattr("microcluster.accounts.shared.plugin_servicer.engine_pb2_grpc.EngineStub", Stub)
     EngineLog("127.0.0.1:1").say("urn", NASTY)
     assert sent == [CLEAN]
 
@@ -165,7 +169,7 @@ def test_a_full_disk_loses_what_a_timers_guard_says_and_no_result_of_a_persons_c
     by_timer: bool, code: int
 ) -> None:
     """A guard that cron had started ended at its first note, before the cancellation."""
-    said = "from core.plain_text import note, say; note('a'); say('b'); say('c'); print('d', flush=True)"
+    said = "from microcluster.core.plain_text import note, say; note('a'); say('b'); say('c'); print('d', flush=True)"
     environment = {**os.environ, "MICROCLUSTER_GUARD": "timer" if by_timer else ""}
     with open("/dev/full", "w") as full:
         done = subprocess.run(

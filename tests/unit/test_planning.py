@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import step_time_model
-from core.catalog import softlayer as catalog
-from core.catalog.billing_rules import Rate
+from microcluster.accounts.shared.receipt import Charge
+from microcluster.accounts.softlayer import catalog
+from microcluster.core.catalog.billing_rules import Rate
 from microcluster.guard.decision import RESERVE, Limits, first_end
 from microcluster.guard.rental import Rental
 from microcluster.planning.alternatives import (
@@ -30,7 +31,6 @@ from microcluster.planning.checkpoint_interval import SLOWER, interval
 from microcluster.planning.prediction import BAND, TrainingSetup, links_by_kind, predict
 from microcluster.planning.recorded_runs import link_kinds
 from microcluster.planning.run_cost import GUARD_RESERVE_H, Bill, Span, budget_hours, smallest_budget
-from providers.rental.receipt import Charge
 
 V100 = TrainingSetup("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)
 P100 = TrainingSetup("P100", 2, 2, 1000, "transformer-base", "fp32", 128, 4 * 60_880_896)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.catalog.billing_rules import Part, Prices, Rate, dollars
+from microcluster.core.catalog.billing_rules import Part, Prices, Rate, dollars
 from tests.unit.priced_rentals import EACH, Rental, rentals
 
 

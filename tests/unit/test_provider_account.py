@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from providers.rental.receipt import Charge, as_lines, receipt
-from providers.softlayer import billing
+from microcluster.accounts.shared.receipt import Charge, as_lines, receipt
+from microcluster.accounts.softlayer import billing
 
 NOW = datetime.now(UTC)
 AHEAD = (NOW + timedelta(days=90)).isoformat()

@@ -5,16 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.home import Owner
-from providers.rental import readiness
-from providers.rental.account import Identity, Pending, Resource
-from providers.rental.errors import ProviderError
-from providers.rental.journal import Intent, Journal
-from providers.rental.order import Operation, Session
-from providers.rental.readiness import GoneError, Readiness
-from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.billing import open_without_guest
+from microcluster.accounts.shared import readiness
+from microcluster.accounts.shared.account import Identity, Pending, Resource
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.journal import Intent, Journal
+from microcluster.accounts.shared.order import Operation, Session
+from microcluster.accounts.shared.readiness import GoneError, Readiness
+from microcluster.accounts.softlayer.account import SoftLayer
+from microcluster.accounts.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
+from microcluster.accounts.softlayer.billing import open_without_guest
+from microcluster.core.home import Owner
 from tests.unit.test_provider_guests import READY, transaction
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from providers.grpc import server
-from providers.grpc.server import user_of
+from microcluster.accounts.shared import plugin_server as server
+from microcluster.accounts.shared.plugin_server import user_of
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.rental import api_calls as shared
-from providers.rental.api_calls import RateLimiter
-from providers.rental.errors import WaitError
-from providers.rental.redaction import redacted
-from providers.softlayer import api as calls
-from providers.softlayer import errors
-from providers.softlayer.api import Api
-from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import ApiError
+from microcluster.accounts.shared import api_calls as shared
+from microcluster.accounts.shared.api_calls import RateLimiter
+from microcluster.accounts.shared.errors import WaitError
+from microcluster.accounts.shared.redaction import redacted
+from microcluster.accounts.softlayer import api as calls
+from microcluster.accounts.softlayer import errors
+from microcluster.accounts.softlayer.api import Api
+from microcluster.accounts.softlayer.credentials import Credentials
+from microcluster.accounts.softlayer.errors import ApiError
 
 KEY = "a-key-of-some-length-0123456789"
 

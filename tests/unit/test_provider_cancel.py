@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.home import Owner
-from providers.rental import closing
-from providers.rental.account import Identity, Pending, Resource
-from providers.rental.errors import ProviderError
-from providers.rental.order import Log, Operation, Session
-from providers.softlayer import views
-from providers.softlayer.account import SoftLayer
-from providers.softlayer.errors import ApiError
+from microcluster.accounts.shared import closing
+from microcluster.accounts.shared.account import Identity, Pending, Resource
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.order import Log, Operation, Session
+from microcluster.accounts.softlayer import views
+from microcluster.accounts.softlayer.account import SoftLayer
+from microcluster.accounts.softlayer.errors import ApiError
+from microcluster.core.home import Owner
 from tests.unit.test_provider_guests import READY
 
 OWNER = Owner("local", "1f3a9c42")

@@ -2,16 +2,16 @@
 
 import pytest
 
-from core.ssh_key import KeyPair
-from providers.grpc.servicer import changed
-from providers.paperspace.machine import Machines
-from providers.rental.spec import UNKNOWN
-from providers.softlayer.guest import Guests
-from providers.softlayer.ledger import Ledgers
-from providers.softlayer.security_group import Groups
-from providers.softlayer.ssh_key import Keys
-from tools.chaos.provider import STACK
-from tools.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, SIZE
+from microcluster.accounts.paperspace.machine import Machines
+from microcluster.accounts.shared.plugin_servicer import changed
+from microcluster.accounts.shared.spec import UNKNOWN
+from microcluster.accounts.softlayer.guest import Guests
+from microcluster.accounts.softlayer.ledger import Ledgers
+from microcluster.accounts.softlayer.security_group import Groups
+from microcluster.accounts.softlayer.ssh_key import Keys
+from microcluster.core.ssh_key import KeyPair
+from tests.chaos.provider import STACK
+from tests.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, SIZE
 
 GUEST = {"mark": MARK, "hostname": "gpu-0", "domain": DOMAIN, **SIZE, "backendRouterId": "1", "sshKeyIds": ["7"]}
 LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from providers.paperspace import credentials as paperspace
-from providers.rental.errors import AccountError
-from providers.softlayer.account import account_of
-from providers.softlayer.api import Api
-from providers.softlayer.credentials import Credentials, CredentialsError, load
-from providers.softlayer.errors import ApiError
+from microcluster.accounts.paperspace import credentials as paperspace
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.softlayer.account import account_of
+from microcluster.accounts.softlayer.api import Api
+from microcluster.accounts.softlayer.credentials import Credentials, CredentialsError, load
+from microcluster.accounts.softlayer.errors import ApiError
 from tests.unit.breaking_server import answer, breaking_server
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from providers.rental.account import Pending
-from providers.softlayer import views
+from microcluster.accounts.shared.account import Pending
+from microcluster.accounts.softlayer import views
 
 READY = {
     "id": 101,

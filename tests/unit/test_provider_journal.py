@@ -11,16 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.home import Owner
-from providers.rental import journal, sweep
-from providers.rental import order as orders
-from providers.rental.account import Identity, OrderRequest, Resource
-from providers.rental.api_calls import SharedList
-from providers.rental.errors import ProviderError
-from providers.rental.journal import Instant, Intent, Journal
-from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
-from providers.softlayer.billing import REFUSED
+from microcluster.accounts.shared import journal, sweep
+from microcluster.accounts.shared import order as orders
+from microcluster.accounts.shared.account import Identity, OrderRequest, Resource
+from microcluster.accounts.shared.api_calls import SharedList
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.shared.journal import Instant, Intent, Journal
+from microcluster.accounts.softlayer.account import SoftLayer
+from microcluster.accounts.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
+from microcluster.accounts.softlayer.billing import REFUSED
+from microcluster.core.home import Owner
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core import home
+from microcluster.core import home
 
 OURS = "1f3a9c42"
 LOCAL = home.Owner("local", OURS)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from core.home import Owner
-from core.ssh_key import KeyPair
-from providers.rental.errors import ProviderError
-from providers.softlayer import specs
-from providers.softlayer.guest import public_part
-from providers.softlayer.ledger import pick, router_of
-from providers.softlayer.specs import GuestSpec, cloud_config
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.softlayer import specs
+from microcluster.accounts.softlayer.guest import public_part
+from microcluster.accounts.softlayer.ledger import pick, router_of
+from microcluster.accounts.softlayer.specs import GuestSpec, cloud_config
+from microcluster.core.home import Owner
+from microcluster.core.ssh_key import KeyPair
 
 SPEC = GuestSpec(
     mark="1f3a9c42",

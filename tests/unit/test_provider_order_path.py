@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-import providers
-from providers.grpc.servicer import Provider, to_python, to_struct
-from providers.rental import order
-from providers.softlayer.__main__ import SOFTLAYER
-from tools.chaos.accounts import CLOCK_RATE, AccountServer
-from tools.chaos.provider import STACK, Resource, named
-from tools.chaos.softlayer import cluster
+import microcluster.accounts
+from microcluster.accounts.shared import order
+from microcluster.accounts.shared.plugin_servicer import Provider, to_python, to_struct
+from microcluster.accounts.softlayer.__main__ import SOFTLAYER
+from tests.chaos.accounts import CLOCK_RATE, AccountServer
+from tests.chaos.provider import STACK, Resource, named
+from tests.chaos.softlayer import cluster
 
-FOLDER = f"{Path(providers.__file__).parent}/"
+FOLDER = f"{Path(microcluster.accounts.__file__).parent}/"
 UNTIL_ORDERED, UNTIL_READY = 9, 15
 """The ninth is the contract itself, as a claim has terms. Where the new guest is listed late, its order is asked for too."""
 

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 import SoftLayer
 
-from providers.softlayer.api import ASCENDING, PAGE_SIZE, Api, in_order, read_pages
-from providers.softlayer.errors import ApiError
+from microcluster.accounts.softlayer.api import ASCENDING, PAGE_SIZE, Api, in_order, read_pages
+from microcluster.accounts.softlayer.errors import ApiError
 
 ORDER_BY_ID = {"id": ASCENDING}
 

@@ -9,8 +9,8 @@ import pytest
 from emulator.softlayer import protocols
 from emulator.softlayer.calls import Answer
 from emulator.softlayer.faults import Fault
-from providers.softlayer.api import Api, readable_json, readable_xml
-from providers.softlayer.credentials import Credentials
+from microcluster.accounts.softlayer.api import Api, readable_json, readable_xml
+from microcluster.accounts.softlayer.credentials import Credentials
 from tests.unit.breaking_server import answer, breaking_server
 
 HEAD = b"<?xml version='1.0'?><methodResponse><params><param><value><string>"

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_list
 
-from core.home import Owner
 from emulator.softlayer import users
 from emulator.softlayer.queries import check as check_filter
 from emulator.softlayer.queries import read_mask
-from providers.rental.errors import ProviderError
-from providers.softlayer import account, billing, ledger, views
-from providers.softlayer import api as calls
-from providers.softlayer.account import SoftLayer
+from microcluster.accounts.shared.errors import ProviderError
+from microcluster.accounts.softlayer import account, billing, ledger, views
+from microcluster.accounts.softlayer import api as calls
+from microcluster.accounts.softlayer.account import SoftLayer
+from microcluster.core.home import Owner
 from tests.unit.test_provider_guests import READY
 
 ALL = [{"keyName": each} for each in calls.RIGHTS]

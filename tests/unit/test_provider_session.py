@@ -8,18 +8,18 @@ import pytest
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from core.home import Owner
-from providers.grpc.server import ParentWatch
-from providers.grpc.servicer import SECRET, SIGNATURE, EngineLog, Provider, to_python, to_struct
-from providers.paperspace.network_and_drive import Drives
-from providers.rental import resource
-from providers.rental.account import Identity, Resource
-from providers.rental.errors import AccountError, EngineGoneError, PartialFailure
-from providers.rental.order import Operation, Session
-from providers.rental.readiness import Readiness
-from providers.softlayer.__main__ import SOFTLAYER
-from providers.softlayer.api import Api
-from providers.softlayer.guest import Guests
+from microcluster.accounts.paperspace.network_and_drive import Drives
+from microcluster.accounts.shared import resource
+from microcluster.accounts.shared.account import Identity, Resource
+from microcluster.accounts.shared.errors import AccountError, EngineGoneError, PartialFailure
+from microcluster.accounts.shared.order import Operation, Session
+from microcluster.accounts.shared.plugin_server import ParentWatch
+from microcluster.accounts.shared.plugin_servicer import SECRET, SIGNATURE, EngineLog, Provider, to_python, to_struct
+from microcluster.accounts.shared.readiness import Readiness
+from microcluster.accounts.softlayer.__main__ import SOFTLAYER
+from microcluster.accounts.softlayer.api import Api
+from microcluster.accounts.softlayer.guest import Guests
+from microcluster.core.home import Owner
 
 URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from providers.rental import api_calls
-from providers.rental.api_calls import LOCAL_ATTEMPTS, READ_ATTEMPTS
-from providers.rental.errors import AccountError
-from providers.softlayer.account import SoftLayer
-from providers.softlayer.api import Api
-from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import ApiError
-from providers.softlayer.specs import Order
+from microcluster.accounts.shared import api_calls
+from microcluster.accounts.shared.api_calls import LOCAL_ATTEMPTS, READ_ATTEMPTS
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.accounts.softlayer.account import SoftLayer
+from microcluster.accounts.softlayer.api import Api
+from microcluster.accounts.softlayer.credentials import Credentials
+from microcluster.accounts.softlayer.errors import ApiError
+from microcluster.accounts.softlayer.specs import Order
 from tests.unit.breaking_server import ALERT, breaking_server, reset, write_plainly
 
 KEY = "a-key-of-some-length-0123456789"

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from providers.paperspace.__main__ import PAPERSPACE
-from providers.paperspace.account import Paperspace
-from providers.rental.account import Pending
-from providers.rental.errors import ProviderError, WaitError
-from providers.rental.order import STANDING_S, Log, Operation, Session
-from providers.softlayer.__main__ import SOFTLAYER
-from providers.softlayer.account import SoftLayer
+from microcluster.accounts.paperspace.__main__ import PAPERSPACE
+from microcluster.accounts.paperspace.account import Paperspace
+from microcluster.accounts.shared.account import Pending
+from microcluster.accounts.shared.errors import ProviderError, WaitError
+from microcluster.accounts.shared.order import STANDING_S, Log, Operation, Session
+from microcluster.accounts.softlayer.__main__ import SOFTLAYER
+from microcluster.accounts.softlayer.account import SoftLayer
 
 
 def waiter(limit_s: float = 1000, stop: threading.Event | None = None, scale: float = 0.001, tell=lambda _: None):

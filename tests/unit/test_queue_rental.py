@@ -13,15 +13,15 @@ import pytest
 from played_queue import REQUEST, PlayedQueue
 
 import agent
-from core.home import Owner
+from microcluster.accounts.queue.account import Queue
+from microcluster.accounts.shared.account import Extension, Terms
+from microcluster.accounts.shared.errors import AccountError
+from microcluster.core.home import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.jobs.cluster_facts import Queue as Asked
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue, steps
 from microcluster.remote.errors import CommandError, Completed
-from providers.pbs.account import Queue
-from providers.rental.account import Extension, Terms
-from providers.rental.errors import AccountError
 
 OWNER, HOUR_S = Owner("dev", "1f3a9c42"), 3600.0
 SLURM = "Configuration data as of 2026-11-23T12:00:00\nClusterName             = seawulf\nSlurmctldHost[0] = sn-mgmt\n"

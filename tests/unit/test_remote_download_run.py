@@ -24,13 +24,13 @@ from test_remote_job import Losing
 from agent import kill_run
 from agent.checkpoints.entries import is_kept
 from agent.records.inventory import gather
-from core.local_name import local_name
-from core.polling import wait_until
+from microcluster.core.local_name import local_name
+from microcluster.core.polling import wait_until
 from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.file_transfer import download, fetch_files
 from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
 from microcluster.remote.job import AGENT, place
-from tools.tiny_checkpoint import DATA, INDEX
+from tests.tiny_checkpoint import DATA, INDEX
 
 CONTENT = b"0123456789" * 100
 FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "best model")

@@ -8,7 +8,7 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
-from core.polling import NotReadyError
+from microcluster.core.polling import NotReadyError
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import gpu, steps, system
 from microcluster.remote.docker import DAEMON_FILE

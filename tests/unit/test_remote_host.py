@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ssh_server import Server, SshServer
 
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import connection, openssh
 from microcluster.remote import host as hosts

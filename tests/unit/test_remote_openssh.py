@@ -10,6 +10,7 @@ import paramiko
 import pytest
 from ssh_server import SshServer
 
+from microcluster.accounts.queue.account import account_of
 from microcluster.commands.trust import confirm
 from microcluster.jobs.cluster_facts import ClusterFacts, Queue
 from microcluster.remote import openssh
@@ -18,7 +19,6 @@ from microcluster.remote.host import wait_for_ssh
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.parallel import on_all
 from microcluster.remote.steps import open_hosts
-from providers.pbs.account import account_of
 from tests.hostile.machine import _greet
 from tests.hostile.manners import MANNERS
 from tests.hostile.truth import Answer

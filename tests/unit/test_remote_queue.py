@@ -13,18 +13,18 @@ from test_analysis_run_state import seen
 from test_config import written
 
 from components.cluster import TrainingClusterArgs, facts_of
-from core.home import Owner as OwnerMark
+from microcluster.accounts.queue.account import Queue as Queue_
+from microcluster.accounts.queue.account import charge
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError, Owner
+from microcluster.core.home import Owner as OwnerMark
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job, queue
 from microcluster.remote.errors import Completed, RemoteError
-from providers.pbs.account import Queue as Queue_
-from providers.pbs.account import charge
 
-SEAWULF = {"account": "pbs", "site": "seawulf", "queue": "gpu", "walltime": "08:00:00", "folder": "/gpfs/me/runs"}
+SEAWULF = {"account": "queue", "site": "seawulf", "queue": "gpu", "walltime": "08:00:00", "folder": "/gpfs/me/runs"}
 JOB = {
     **{"kind": "torchrun", "source": "examples/translation_torch", "script": "train.py", "maxSteps": 10},
     "checkpoints": r"(?P<step>\d+)",
@@ -33,7 +33,7 @@ JOB = {
 
 def parsed(**changed: object) -> config.Stack:
     cluster = {key: value for key, value in {**SEAWULF, "processors": 20, **changed}.items() if value is not None}
-    return config.parse("dev", {"microcluster:cluster": cluster, "microcluster:job": JOB, "pbs:sshConfig": "~/site"})
+    return config.parse("dev", {"microcluster:cluster": cluster, "microcluster:job": JOB, "queue:sshConfig": "~/site"})
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,21 @@ def test_the_longer_queue_takes_what_the_shorter_one_refuses_and_without_a_site_
     assert parsed(site=None, walltime="99:00:00", nodes=7).cluster.nodes == 7
 
 
+def test_names_of_before_are_refused_with_those_of_today(monkeypatch):
+    former = {**SEAWULF, "account": "pbs"}
+    values = {"microcluster:cluster": former, "microcluster:job": JOB, "pbs:sshConfig": "~/site"}
+    with pytest.raises(ConfigError, match="nothing was ordered") as refused:
+        config.parse("dev", values)
+    assert "cluster/account: 'pbs' is called 'queue' now" in str(refused.value)
+    assert "pbs:sshConfig: is called queue:sshConfig now" in str(refused.value)
+    monkeypatch.setattr(config, "path_of", lambda stack: None)
+    monkeypatch.setattr(config, "read_values", lambda path: values)
+    assert config.read_account("dev").name == "queue", "what is rented must be found and ended"
+
+
 def test_a_key_in_the_stack_file_is_refused_with_the_place_where_it_belongs():
     with pytest.raises(ConfigError, match="Name user and key in an OpenSSH configuration"):
-        config.parse("dev", {"microcluster:cluster": SEAWULF, "microcluster:job": JOB, "pbs:password": "x"})
+        config.parse("dev", {"microcluster:cluster": SEAWULF, "microcluster:job": JOB, "queue:password": "x"})
 
 
 def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
@@ -85,7 +97,7 @@ def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
 
 def test_the_lease_travels_with_each_submission_and_no_other_step_runs_again_for_it():
     cluster = {**SEAWULF, "processors": 20}
-    values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "pbs:sshConfig": "~/site"}
+    values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "queue:sshConfig": "~/site"}
     stack = config.parse("dev", values | {"microcluster:guard": {"lease": 30}})
     args = TrainingClusterArgs(stack, Owner("dev", "1f3a9c42", "", "/key", "/rank"))
     assert (args.decided[0].lease_minutes, args.facts.lease_minutes) == (1800, None)

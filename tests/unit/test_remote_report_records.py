@@ -17,7 +17,7 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import report_records
 from microcluster.remote.errors import Completed
 from microcluster.remote.job import AGENT
-from tools.tiny_checkpoint import DATA, INDEX, save
+from tests.tiny_checkpoint import DATA, INDEX, save
 
 
 class Launcher(FakeMachine):

@@ -5,7 +5,7 @@ import time
 import pytest
 from fake_machine import FakeMachine
 
-from core.polling import NotReadyError, wait_until
+from microcluster.core.polling import NotReadyError, wait_until
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import wait_for_ssh
 from microcluster.remote.parallel import on_all

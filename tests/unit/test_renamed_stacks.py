@@ -9,18 +9,18 @@ from types import SimpleNamespace
 import pytest
 from command_samples import CLUSTER
 
-from core import stack_keys
-from core.home import Home, Owner, mark_of
+from microcluster.accounts.shared.journal import Intent, Journal
+from microcluster.accounts.shared.order import Operation
+from microcluster.accounts.softlayer.security_group import Groups
 from microcluster.commands import account_charges, stack_outputs, sweep
 from microcluster.commands.setup import prepare_stacks
 from microcluster.config import stack as config
+from microcluster.core import stack_keys
+from microcluster.core.home import Home, Owner, mark_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import locks, pulumi_state, renamed
 from microcluster.setup.environment import fetched_folder
 from microcluster.setup.errors import CommandFailed
-from providers.rental.journal import Intent, Journal
-from providers.rental.order import Operation
-from providers.softlayer.security_group import Groups
 
 LEDGER = "softlayer:index:Ledger"
 

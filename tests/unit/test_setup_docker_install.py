@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup import docker_install, packages
 from microcluster.setup.errors import CommandFailed
 

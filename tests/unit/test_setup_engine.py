@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup import engine
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.home import Home
 from emulator.vendors import default_state
 from microcluster.commands import stack_outputs
+from microcluster.core.home import Home
 from microcluster.setup.environment import PROJECT, PYTHON, VENV, child_environment
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]

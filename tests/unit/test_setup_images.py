@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup import image_build
 from microcluster.setup.errors import UserMistake
 from microcluster.setup.image_build import Image, input_hash, mmdebstrap_command, write_context

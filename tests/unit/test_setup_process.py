@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.polling import wait_until
+from microcluster.core.polling import wait_until
 from microcluster.setup import process, progress
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core import stack_keys as keys
-from core.home import KeysError, Owner, mark_of, owner_mark
+from microcluster.core import stack_keys as keys
+from microcluster.core.home import KeysError, Owner, mark_of, owner_mark
 
 
 @pytest.fixture

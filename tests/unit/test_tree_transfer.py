@@ -11,8 +11,8 @@ from ssh_server import SshServer
 from test_jobs_run_spec import CLUSTER
 
 from agent.records.inventory import is_sent
-from core.polling import wait_until
 from microcluster.config.folder_reader import read_tree
+from microcluster.core.polling import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.kinds import section_of
 from microcluster.jobs.run_spec import RunFolder

@@ -1,0 +1,47 @@
+"""What a program declares at Paperspace: each resource with its outputs."""
+
+import pulumi
+
+from microcluster.accounts.paperspace.specs import DriveSpec, LedgerSpec, MachineSpec, NetworkSpec
+from microcluster.accounts.shared.declared import Declared
+
+
+class Ledger(Declared):
+    """The account as this stack uses it: checked before the first order, proven clean after the last deletion."""
+
+    TOKEN, SPEC = "paperspace:index:Ledger", LedgerSpec
+    price_per_hour: pulumi.Output[str]
+    """Of the whole cluster while it is on, a decimal as text; disks, addresses, network and drive are in it."""
+    price_source: pulumi.Output[str]
+    """Which dated price list says so: the API shows no price."""
+
+
+class PrivateNetwork(Declared):
+    """A private network, known to the machines by its ``id``."""
+
+    TOKEN, SPEC = "paperspace:index:PrivateNetwork", NetworkSpec
+    subnet: pulumi.Output[str]
+    """For example ``10.64.21.0/24``."""
+
+
+class SharedDrive(Declared):
+    """A shared drive. Its password is no output: ``microcluster.accounts.paperspace.account`` reads it when it is needed."""
+
+    TOKEN, SPEC = "paperspace:index:SharedDrive", DriveSpec
+    address: pulumi.Output[str]
+    """Of the drive's server on the private network."""
+    share: pulumi.Output[str]
+    username: pulumi.Output[str]
+
+
+class Machine(Declared):
+    """A machine, ready: running, addresses known."""
+
+    TOKEN, SPEC = "paperspace:index:Machine", MachineSpec
+    public_ip: pulumi.Output[str]
+    """Absent if it was ordered without one."""
+    private_ip: pulumi.Output[str]
+    host_key: pulumi.Output[str]
+    """The public part of the ssh host key that its startup script writes."""
+    rental: pulumi.Output[str]
+    """The id of the rental that it belongs to."""

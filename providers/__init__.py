@@ -1,1 +1,0 @@
-"""Pulumi resource providers of this project."""

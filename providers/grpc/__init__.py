@@ -1,1 +1,0 @@
-"""Pulumi's provider protocol over gRPC; knows no vendor."""

@@ -1,0 +1,116 @@
+"""Measure how long a folder of 1 GB with 20,000 files takes to a host, beside rsync: ``python -m tests.bench.send_folder``.
+
+Both go over OpenSSH to an sshd of this computer (openssh-server and rsync have to be installed), in turn, each into an empty folder,
+and once more when nothing has changed.
+"""
+
+import contextlib
+import os
+import random
+import shlex
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from microcluster.config.folder_reader import read_tree
+from microcluster.core.polling import wait_until
+from microcluster.jobs import cluster_facts
+from microcluster.remote.host import Host
+from microcluster.remote.openssh import ssh_argv
+from microcluster.remote.tree_transfer import send_tree
+
+FILES, BYTES, FOLDERS = 20_000, 10**9, 200
+SEED = 1
+
+
+def measure(console: Console) -> None:
+    """Send the folder both ways, and print the seconds of each."""
+    with tempfile.TemporaryDirectory() as scratch, _home(Path(scratch)), _sshd(Path(scratch)) as host:
+        folder = Path(scratch) / "folder"
+        _fill(folder)
+        table = Table(
+            "way",
+            "first time, s",
+            "unchanged, s",
+            title=f"{FILES:,} files, {BYTES / 1e9:g} GB, load {os.getloadavg()[0]:.1f}",
+        )
+        there = f"{scratch}/there"
+        ways = {
+            "rsync": _rsync(host, folder, f"{there}-rsync"),
+            "reading the folder": lambda: read_tree(folder),
+            "sending its tree": lambda: send_tree(host, read_tree(folder), there),
+        }
+        for name, act in ways.items():
+            table.add_row(name, *(f"{_seconds(act):.1f}" for _ in range(2)))
+        console.print(table)
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
+
+
+def _rsync(host: Host, folder: Path, target: str) -> Callable[[], object]:
+    *words, login = ssh_argv(host, [host])
+    argv = ("rsync", "-a", "--delete", "-e", shlex.join(words), f"{folder}/", f"{login}:{target}/")
+    return lambda: subprocess.run(argv, check=True)
+
+
+def _fill(folder: Path) -> None:
+    drawn = random.Random(SEED)  # noqa: S311 - no secret
+    for number in range(FILES):
+        path = folder / f"{number % FOLDERS:03d}" / f"{number}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(drawn.randbytes(BYTES // FILES))
+
+
+@contextlib.contextmanager
+def _home(scratch: Path) -> Iterator[None]:
+    before = os.environ.get("MICROCLUSTER_HOME")
+    os.environ["MICROCLUSTER_HOME"] = str(scratch / "home")
+    try:
+        yield
+    finally:
+        os.environ.pop("MICROCLUSTER_HOME")
+        os.environ.update({"MICROCLUSTER_HOME": before} if before else {})
+
+
+@contextlib.contextmanager
+def _sshd(scratch: Path) -> Iterator[Host]:
+    """Yield this computer as a host behind an sshd of its own."""
+    for name in ("host", "mine"):
+        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", scratch / name), check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    lines = (
+        f"Port {port}",
+        "ListenAddress 127.0.0.1",
+        f"HostKey {scratch / 'host'}",
+        f"AuthorizedKeysFile {scratch / 'mine.pub'}",
+    )
+    (scratch / "sshd_config").write_text(
+        "\n".join((*lines, "StrictModes no", f"PidFile {scratch / 'pid'}", "UsePAM no")) + "\n"
+    )
+    Path("/run/sshd").mkdir(exist_ok=True)
+    server = subprocess.Popen(("/usr/sbin/sshd", "-D", "-f", scratch / "sshd_config", "-E", scratch / "sshd.log"))
+    facts = cluster_facts.Host("gpu-0", "1", "127.0.0.1", "", " ".join((scratch / "host.pub").read_text().split()[:2]))
+    host = Host(facts, os.environ.get("USER", "root"), str(scratch / "mine"), port=port)
+    try:
+        wait_until("sshd", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, timeout_s=10)
+        yield host
+    finally:
+        host.close()
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    measure(Console())

@@ -1,1 +1,0 @@
-"""What measures the product and what tries to break it."""
