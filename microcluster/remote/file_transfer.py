@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -45,6 +46,9 @@ for row in sys.stdin.buffer.read().split(b"\\0"):
     sys.stdout.buffer.write(found + bytes(int(size) - len(found)))
 """
 """Prints so many bytes of each file that standard input names; one that is shorter by now is filled up, and its hash says so."""
+ONE_BY_ONE_S = 3600.0
+"""The longest that small files of a node may take one by one, whose list may be endless; those that are left are named."""
+TOO_MANY = f"Small files took more than {ONE_BY_ONE_S / 3600:g} h one by one. Fetch again for the rest."
 TURN_S = 6 * 3600.0
 """A fetch of 100 GB takes hours; one that is stuck holds up the next no longer."""
 SPARE_BYTES = 1000 * MB
@@ -76,7 +80,7 @@ def fetch_files(
     Raises:
         NotReadyError: the other one was not over in TURN_S.
     """
-    done, silent = Fetched(), dict[str, str]()
+    done, silent, spent_s = Fetched(), dict[str, str](), Counter[str]()
     lock = folder.with_name(f".{folder.name}.lock")
 
     def wait(holder: str) -> None:
@@ -96,9 +100,12 @@ def fetch_files(
             except (RemoteError, OSError):
                 continue  # Whatever went wrong with a file, `download` finds and mends.
         for file in wanted:
+            began = time.monotonic()
             try:
                 if file.node in silent:
                     raise RemoteError(silent[file.node])
+                if spent_s[file.node] > ONE_BY_ONE_S and file.size <= TOGETHER_BYTES:
+                    raise RemoteError(TOO_MANY)
                 arrived, is_new = download(hosts[file.node], file, folder, report)
             except UnreachableError as error:
                 silent[file.node] = done.failed[file.path] = str(error)
@@ -107,6 +114,8 @@ def fetch_files(
             else:
                 done.files.append(arrived)
                 done.new += [file.path] if is_new else []
+            if file.size <= TOGETHER_BYTES:
+                spent_s[file.node] += time.monotonic() - began
         if not done.failed:
             shutil.rmtree(_partials(folder), ignore_errors=True)
     done.files.sort(key=lambda each: each.path)

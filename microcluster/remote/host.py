@@ -142,7 +142,7 @@ class Host:
         Args:
             stdin: its standard input; the only way to send a secret.
             accept: exit codes that do not raise CommandError.
-            answer_bytes: the most that it may print on each stream.
+            answer_bytes: the most that it may print; on its error stream never more than ANSWER_BYTES.
 
         Raises:
             KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
@@ -152,7 +152,9 @@ class Host:
         doing = f"running `{argv[0]}` on {self}"
         try:
             with self._session(argv, doing) as channel, answered(self._connection.transport, timeout_s):
-                taking = threading.Thread(target=_take, args=(channel, channel.recv_stderr, errors, answer_bytes))
+                taking = threading.Thread(
+                    target=_take, args=(channel, channel.recv_stderr, errors, min(answer_bytes, ANSWER_BYTES))
+                )
                 sending = threading.Thread(target=_send, args=(channel, stdin.encode()))
                 for thread in (taking, sending):
                     thread.daemon = True
@@ -163,8 +165,9 @@ class Host:
         except KeyboardInterrupt as pressed:
             self._disconnect()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
-        if max(len(out), len(errors)) > answer_bytes:
-            raise self._too_long(argv, answer_bytes)
+        for stream, most in ((out, answer_bytes), (errors, min(answer_bytes, ANSWER_BYTES))):
+            if len(stream) > most:
+                raise self._too_long(argv, most)
         if code == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
             last = printable(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
             is_late = time.monotonic() - began >= timeout_s

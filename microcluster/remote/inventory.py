@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
+from sys import intern
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote_to_bytes
 
@@ -43,7 +44,7 @@ RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/jo
 RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
-MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 210_000, 90 * 10**6, 32 << 10
+MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 210_000, 70 * 10**6, 32 << 10
 """Rows and bytes of all nodes: one half is for the first, which has the checkpoints, the other one for the rest."""
 RANK = (
     *(BEST, NEWEST, SUSPECTED, KEPT, CHECKPOINT, PUT_ASIDE),
@@ -138,7 +139,8 @@ class _Answer:
     """What one node has said."""
 
     head: Head | None = None
-    rows: list[tuple[str, RemoteFile]] = field(default_factory=list)
+    files: list[RemoteFile] = field(default_factory=list)
+    left: list[RemoteFile] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     odd: list[str] = field(default_factory=list)
     """What was left out, and why."""
@@ -192,7 +194,8 @@ def inventory(
     for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True):
         answers[host.facts.name] = answer
     silent = tuple(f"{name}: {one.silent}" for name, one in answers.items() if one.silent)
-    files, left = _union(answers, "files"), _union(answers, "left")
+    files = _union({node: answer.files for node, answer in answers.items()})
+    left = _union({node: answer.left for node, answer in answers.items()})
     links = {path: target for answer in answers.values() for path, target in answer.links.items()}
     return Inventory(str(run or cluster.run), first.head.word or "", first.head.step, files, left, silent, links)
 
@@ -246,8 +249,9 @@ def _judge(line: bytes, answer: _Answer, node: str) -> None:
     except ValueError:
         answer.odd.append(f"{path[:100]!r} is outside the run's folder")
     else:
-        facts = (row.size, row.sha256, row.what, {node: row.written}, here if here != path else "", row.suspicion)
-        answer.rows.append((row.list, RemoteFile(_decoded(row.source), path, *facts)))
+        facts = (row.size, row.sha256, intern(row.what), {node: row.written}, here if here != path else "")
+        rows = answer.files if row.list == "files" else answer.left
+        rows.append(RemoteFile(_decoded(row.source), path, *facts, row.suspicion))
 
 
 def _decoded(name: str) -> str:
@@ -256,21 +260,22 @@ def _decoded(name: str) -> str:
 
 def _limit_small(answer: _Answer) -> None:
     """Leave small files above the limits, whatever the node says: nobody has named them."""
-    total, number, rows = 0, 0, []
-    for name, file in sorted(answer.rows, key=lambda row: row[1].size):
+    total, number, files = 0, 0, []
+    for file in sorted(answer.files, key=attrgetter("size")):
         if file.what == SMALL:
             total, number = total + file.size, number + 1
             if file.size > SMALL_BYTES or total > SMALL_TOTAL_BYTES or number > SMALL_FILES:
-                name, file = "left", replace(file, what=LARGE)  # noqa: PLW2901
-        rows.append((name, file))
-    answer.rows = rows
+                answer.left.append(replace(file, what=LARGE))
+                continue
+        files.append(file)
+    answer.files = files
 
 
-def _union(answers: Mapping[str, _Answer], key: str) -> tuple[RemoteFile, ...]:
+def _union(files: Mapping[str, Sequence[RemoteFile]]) -> tuple[RemoteFile, ...]:
     """Return the files of all nodes; what several have alike comes once, and another file of the same name below its node's name."""
     union: dict[str, RemoteFile] = {}
-    for node, answer in answers.items():
-        for file in (file for name, file in answer.rows if name == key):
+    for node, listed in files.items():
+        for file in listed:
             one = file
             while (known := union.get(one.path)) and (known.size, known.sha256) != (one.size, one.sha256):
                 below = f"nodes/{node}/"

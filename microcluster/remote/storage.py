@@ -98,7 +98,7 @@ def _format(host: Host, device: str, disk: DataDisk) -> None:
 def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
     # Lines "offset,uuid,label,type", the last two for people; the options that print less need a newer util-linux than Ubuntu 16.04 has.
     lines = host.run(("wipefs", "--parsable", device)).stdout.splitlines()
-    signatures = [line.split(",", 2)[2] for line in lines if line and not line.startswith("#")]
+    signatures = ["".join(line.split(",", 2)[2:]) for line in lines if line and not line.startswith("#")]
     if signatures:
         raise _refusal(host, device, f"it already holds {'; '.join(signatures)}")
     found = host.run(("blkid", "-p", device), accept=(0, BLKID_NOTHING)).stdout.strip()
@@ -136,10 +136,9 @@ def _ensure_mounted(host: Host, device: str, disk: DataDisk) -> bool:
         return True
     number = ("stat", "-L", "-c", "%t:%T", device)
     same = host.run(("sh", "-c", 'stat -L -c %t:%T "$(findmnt -nro SOURCE -M "$1")"', "source", disk.mount_point))
-    if same.stdout != host.run(number).stdout and mounted.split()[-1] != disk.label:
-        raise RemoteError(
-            f"mounting {device} of {host} at {disk.mount_point}: {mounted.split()[0]} is mounted there already."
-        )
+    source, _, label = mounted.partition(" ")
+    if same.stdout != host.run(number).stdout and label != disk.label:
+        raise RemoteError(f"mounting {device} of {host} at {disk.mount_point}: {source} is mounted there already.")
     return False
 
 

@@ -11,7 +11,7 @@ import pytest
 from microcluster.setup.environment import PROJECT, PYTHON
 from tests.audit import __main__ as audit
 
-HERE = PROJECT / "tools" / "audit"
+HERE = PROJECT / "tests" / "audit"
 SKIPPED = {"name": "jinja2", "skip_reason": "Dependency not found on PyPI and could not be audited: jinja2 (3.1.2)"}
 CLEAN = {"name": "pip", "version": "26.0", "vulns": []}
 WEAK = {

@@ -120,7 +120,7 @@ def make_problem(words: list[str], given: dict[str, str]) -> str:
 
 @cache
 def is_read(variable: str) -> bool:
-    files = [ROOT / "Makefile", *(ROOT / "microcluster").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]
+    files = [ROOT / "Makefile", *(ROOT / "microcluster").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     return any(re.search(rf"[\"(,]{variable}[\"),]|^{variable} ", file.read_text(), re.MULTILINE) for file in files)
 
 

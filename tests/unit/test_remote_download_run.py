@@ -26,6 +26,7 @@ from agent.checkpoints.entries import is_kept
 from agent.records.inventory import gather
 from microcluster.core.local_name import local_name
 from microcluster.core.polling import wait_until
+from microcluster.remote import file_transfer
 from microcluster.remote.errors import RemoteError, TooSlowError, UnreachableError
 from microcluster.remote.file_transfer import download, fetch_files
 from microcluster.remote.inventory import Inventory, RemoteFile, inventory, results, runs_on
@@ -445,6 +446,21 @@ def test_a_file_that_is_rewritten_meanwhile_comes_as_it_is_now(tmp_path: Path) -
     source.there = b"another" * 50
     arrived, is_new = download(source, FILE, tmp_path, lambda count: None)
     assert is_new and (arrived.size, (tmp_path / FILE.path).read_bytes()) == (350, source.there)
+
+
+def test_small_files_that_come_too_slowly_one_by_one_keep_no_large_one_back(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(file_transfer, "ONE_BY_ONE_S", 0)
+    monkeypatch.setattr(file_transfer, "TOGETHER_BYTES", len(CONTENT))
+    more = CONTENT + b"1"
+    large = replace(
+        FILE, path="logdir/large", size=len(more), sha256=hashlib.sha256(more).hexdigest(), there={"gpu-0": 1}
+    )
+    small = [replace(FILE, path=f"logdir/{n}", there={"gpu-0": 1}, what="best model") for n in range(9)]
+    done = fetch_files(
+        {"gpu-0": Source(CONTENT, more)}, [*small, replace(large, what="record")], tmp_path / "here", lambda _: None
+    )
+    assert done.new == ["logdir/0", "logdir/large"] and len(done.failed) == 8
+    assert "one by one" in done.failed["logdir/8"]
 
 
 def test_a_file_that_fails_is_named_and_the_others_come(tmp_path: Path) -> None:
