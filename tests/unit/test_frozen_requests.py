@@ -5,6 +5,7 @@ import os
 import re
 import xmlrpc.client
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ DIFFERING = (
     ("PUBLIC-KEY", r"ssh-ed25519 (?!AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5)[A-Za-z0-9+/=]+"),
     ("ATTEMPT", r"(?<=boot-gpu-0-)[0-9a-f]{16}"),
     ("JOURNAL", r"(?<=journal )[0-9a-f]{8}|(?<=claim-)[0-9a-f]{8}"),
-    ("ID", r"\b(?:sc|ps|sd|pn|net)[0-9a-z]{7,}"),
     ("TIME", r"\b\d{4}-\d\d-\d\dT[0-9:.+-]+Z?|\b1[78]\d{8}(?=\b|s-)"),
 )
 """Values that differ each time, with the words of their names."""
@@ -84,7 +84,8 @@ def requests(market: Market, rented: Rented, recorder: Recorder, home: Path) -> 
 
     provider, made = Provider(start, 1 / CLOCK_RATE, market.vendor, **settings), {}
     for declared in [each for level in market.program for each in level if each.name != HOSTNAMES[1]]:
-        made[declared.name] = provider.create(declared.kind, declared.name, declared.inputs(made))
+        inputs = provider.check(declared.kind, declared.name, None, declared.inputs(made))
+        made[declared.name] = provider.create(declared.kind, declared.name, inputs)
         yield f"create {declared.kind}", taken(recorder)
     for each in reversed(made.values()):
         provider.delete(each)
@@ -96,7 +97,10 @@ def taken(recorder: Recorder) -> dict[str, Any]:
     """Return what was asked since the last time: what reads sorted and once, as waits repeat it, the rest in its order."""
     asked, recorder.asked = recorder.asked, []
     reads = {as_json(each): each for each in asked if READ.search(each["call"])}
+    writes = groupby(
+        (each for each in asked if not READ.search(each["call"])), lambda each: each["call"].rpartition("/")[0]
+    )
     return {
         "reads": [reads[key] for key in sorted(reads)],
-        "in order": [each for each in asked if not READ.search(each["call"])],
+        "in order": [each for _, alike in writes for each in sorted(alike, key=as_json)],  # What is alike goes at once.
     }
