@@ -1,8 +1,7 @@
 """What the commands print and with which exit code they end, on inputs that need no machines."""
 
-import base64
-import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,28 @@ from invoke import Context
 import fabfile
 from tools.chaos.accounts import AccountServer
 from tools.chaos.market import Post
-from tools.chaos.softlayer import DOMAIN, SIZE, SOFTLAYER
+from tools.chaos.paperspace import MARK, PAPERSPACE, PUBLIC_KEY
+from tools.chaos.softlayer import SIZE, SOFTLAYER
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = fabfile.commands(tuple(fabfile.MODULES))
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
-DIFFERING = (("TIME", r"\\d{4}-\\d\\d-\\d\\d[ T]\\d\\d:\\d\\d(:[0-9.+:]+)?"), ("ADDRESS", r"127\\.0\\.0\\.1:\\d+"))
+OF_THE_RUN = ("status", "report", "stop", "logs", "watch", "fetch", "resume", "tensorboard", "translate", "trust", "ssh")
+OF_THE_ACCOUNT = ("receipt", "sweep", "costs", "guard", "extend", "compare", "rotate")
+QUICK = {"clock_rate": 1, "provisioning_s": 0.1}
+DIFFERING = (
+    ("TIME", r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:[0-9.+:]+)?"),
+    ("ADDRESS", r"127\.0\.0\.1:\d+"),
+    ("ACCOUNT", r"(?<=account )\d{6}"),
+    ("AGE", r"(?<=UTC )\([0-9a-z ]+\)"),
+)
+DRAWN = ((r" {2,}", " "), (r"━+", "━"), (r"─+", "─"))
+"""The width of a table follows what stands in it."""
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home in which nothing was ever rented."""
-    for name in ("MICROCLUSTER_HOME", "HOME"):
+    for name in ("MICROCLUSTER_HOME", "MICROCLUSTER_CACHE", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     for name in ("SL_USERNAME", "SL_API_KEY", "PAPERSPACE_API_KEY", "PULUMI_BACKEND_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -38,8 +47,11 @@ def fab(command: str, home: Path, capsys: pytest.CaptureFixture[str], **options:
     with pytest.raises(SystemExit) as end:
         COMMANDS[command].body(Context(), **options)
     said = capsys.readouterr()
-    text = f"{said.out}{said.err}".replace(str(home), "HOME").replace(str(ROOT), "REPOSITORY")
-    return end.value.code, with_names(text, DIFFERING)
+    text = re.sub(r"Stacks: [a-z0-9, -]+\.", "Stacks: STACKS.", f"{said.out}{said.err}").replace(str(home), "HOME").replace(str(ROOT), "REPOSITORY")
+    text = with_names(text, DIFFERING)
+    for run, one in DRAWN:
+        text = re.sub(run, one, text)
+    return end.value.code, re.sub("(?m) +$", "", text)
 
 
 @pytest.mark.parametrize("stack", ["local", "p100", "paperspace", "seawulf", "torchrun-v100"])
@@ -49,20 +61,65 @@ def test_what_a_command_prints_of_a_stack_is_frozen(command, stack, home, capsys
     compare(f"texts/{command}.{stack}.txt", f"{text}exit code {code}\n")
 
 
-NOTHING_IS_RENTED = ("status", "receipt", "report", "stop", "logs", "watch", "fetch", "resume", "tensorboard", "sweep", "guard", "recover", "costs", "extend", "translate", "trust", "compare", "rotate")
+def table(commands: Iterable[str], home: Path, capsys: pytest.CaptureFixture[str], stack: str) -> dict[str, Any]:
+    """Return {command: its exit code and what it printed}, of the named ones on a stack."""
+    found = {}
+    for command in commands:
+        options = {"node": "gpu-0", "file": "/nowhere", "hours": "1", "runs": ["a", "b"], "stack": stack}
+        known = {each.name for each in COMMANDS[command].get_arguments()}
+        code, text = fab(command, home, capsys, **{name: value for name, value in options.items() if name in known})
+        found[command] = {"exit code": code, "text": text.splitlines()}
+    return found
 
 
-def wanted(command: str, **options: Any) -> dict[str, Any]:
-    """Return the options that the command has, of these and of those without which it does nothing."""
-    known = {"node": "gpu-0", "file": "/nowhere", "hours": "1", "yes": True, **options}
-    return {name: value for name, value in known.items() if name in {each.name for each in COMMANDS[command].get_arguments()}}
+def test_every_command_refuses_a_stack_that_does_not_exist(home, capsys) -> None:
+    names = ("preview", "up", "down", "plan", "explain", "recover", *OF_THE_RUN, *OF_THE_ACCOUNT)
+    compare("texts/ends.unknown-stack.json", as_json(table(names, home, capsys, "v1000")))
 
 
-def test_every_command_ends_as_before_where_nothing_is_rented(home, capsys) -> None:
-    """On a real account without a key, on a stack that does not exist, and on a stack file that is broken."""
-    found = {
-        f"{command} --stack {stack}": fab(command, home, capsys, **wanted(command, stack=stack))
-        for command in NOTHING_IS_RENTED
-        for stack in ("v100", "v1000")
+def test_a_stack_that_is_not_up_and_has_no_keys_ends_each_command_as_before(home, capsys) -> None:
+    compare("texts/ends.nothing-set-up.json", as_json(table((*OF_THE_RUN, *OF_THE_ACCOUNT), home, capsys, "v100")))
+
+
+def test_an_account_without_a_key_is_unknown(home, capsys) -> None:
+    give_keys(home, "v100")
+    compare("texts/ends.no-account-key.json", as_json(table(OF_THE_ACCOUNT, home, capsys, "v100")))
+
+
+@pytest.mark.parametrize("situation", ["empty-account", "refused-key", "rented"])
+def test_an_emulated_account_ends_each_command_that_asks_it_as_before(situation, home, capsys) -> None:
+    give_keys(home, "local")
+    server = AccountServer()
+    market = replace(SOFTLAYER, settle=rent if situation == "rented" else lambda post: None)
+    try:
+        with server.opened(home / "emulator", market, **QUICK):
+            if situation == "refused-key":
+                file = home / "emulator" / "softlayer.conf"
+                file.write_text(re.sub("(?m)^api_key = .*", "api_key = another", file.read_text()))
+            found = table(OF_THE_ACCOUNT, home, capsys, "local")
+    finally:
+        server.close()
+    compare(f"texts/ends.{situation}.json", as_json(found))
+
+
+def give_keys(home: Path, stack: str) -> None:
+    """Give a stack the key pair whose mark is known."""
+    PAPERSPACE.prepare(home)
+    folder = (home / "keys" / "test").rename(home / "keys" / stack)
+    (folder / "id_ed25519.pub").write_text(f"{PUBLIC_KEY}\n")
+
+
+def rent(post: Post) -> None:
+    """Order a guest with the mark of the stack."""
+    guest = {
+        "hostname": "gpu-0",
+        "domain": f"local-{MARK}.microcluster",
+        "datacenter": {"name": SIZE["datacenter"]},
+        "hourlyBillingFlag": True,
+        "localDiskFlag": False,
+        "supplementalCreateObjectOptions": {"flavorKeyName": SIZE["flavor"]},
+        "operatingSystemReferenceCode": SIZE["os"],
+        "blockDevices": [{"device": "2", "diskImage": {"capacity": 100}}],
+        "networkComponents": [{"maxSpeed": 1000}],
     }
-    compare("texts/exit-codes.json", as_json({words: {"code": code, "text": text} for words, (code, text) in found.items()}))
+    post("/rest/v3.1/SoftLayer_Virtual_Guest/createObject.json", {"parameters": [guest]})
