@@ -1,6 +1,7 @@
 """The report of a run: eleven numbered answers from its records, and the same ones when its machines are gone."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,10 +11,11 @@ import pytest
 import sample_spec
 from command_samples import CLUSTER, COST
 from fake_machine import FakeMachine
+from frozen import compare, with_names
 from sampled_run import SampledRun
 
 from microcluster.accounts.shared.errors import ProviderError
-from microcluster.commands import command_line, fetch
+from microcluster.commands import command_line, fetch, status
 from microcluster.commands import report as module
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import Completed
@@ -96,6 +98,19 @@ def test_every_question_of_a_whole_run_has_an_answer(machine, capsys):
     found = answers(capsys)
     assert tuple(found) == QUESTIONS
     assert not [question for question, answer in found.items() if "Unknown" in answer]
+
+
+def test_what_report_and_status_print_of_a_recorded_run_is_frozen(machine, tmp_path, monkeypatch, capsys):
+    for name in ("find_cluster", "launcher_of", "cost_of"):
+        monkeypatch.setattr(status, name, getattr(module, name))
+    for command, verb in (("report", module.report), ("status", status.status)):
+        for as_json, kind in ((False, "txt"), (True, "json")):
+            code = verb.code(stack="local", as_json=as_json)
+            said = capsys.readouterr()
+            text = with_names(f"{said.out}{said.err}", [("TIME", r"\d{4}-\d\d-\d\d \d\d:\d\d( UTC)?")])
+            text = re.sub(r'"(written|phase_s)": [0-9.]+', r'"\1": "TIME"', text)
+            text = text.replace(os.path.relpath(tmp_path), "FOLDER").replace(str(tmp_path), "FOLDER")
+            compare(f"texts/{command}.recorded.{kind}", text + ("" if as_json else f"exit code {code}\n"))
 
 
 def test_the_data_are_as_large_as_the_run_has_recorded(machine, capsys):

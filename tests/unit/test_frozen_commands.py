@@ -1,6 +1,7 @@
 """What the commands print and with which exit code they end, on inputs that need no machines."""
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from frozen import as_json, compare, with_names
 from invoke import Context
 
 import fabfile
+from microcluster.config import stack as config
 from tools.chaos.accounts import AccountServer
 from tools.chaos.market import Post
 from tools.chaos.paperspace import MARK, PAPERSPACE, PUBLIC_KEY
@@ -18,7 +20,19 @@ from tools.chaos.softlayer import SIZE, SOFTLAYER
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = fabfile.commands(tuple(fabfile.MODULES))
-OF_THE_RUN = ("status", "report", "stop", "logs", "watch", "fetch", "resume", "tensorboard", "translate", "trust", "ssh")
+OF_THE_RUN = (
+    "status",
+    "report",
+    "stop",
+    "logs",
+    "watch",
+    "fetch",
+    "resume",
+    "tensorboard",
+    "translate",
+    "trust",
+    "ssh",
+)
 OF_THE_ACCOUNT = ("receipt", "sweep", "costs", "guard", "extend", "compare", "rotate")
 QUICK = {"clock_rate": 1, "provisioning_s": 0.1}
 DIFFERING = (
@@ -38,7 +52,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, str(tmp_path))
     for name in ("SL_USERNAME", "SL_API_KEY", "PAPERSPACE_API_KEY", "PULUMI_BACKEND_URL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "160")
+    for module in list(sys.modules.values()):  # What a person has fetched is no input.
+        if hasattr(module, "ARTIFACTS"):
+            monkeypatch.setattr(module, "ARTIFACTS", tmp_path / "artifacts")
     return tmp_path
 
 
@@ -47,7 +63,11 @@ def fab(command: str, home: Path, capsys: pytest.CaptureFixture[str], **options:
     with pytest.raises(SystemExit) as end:
         COMMANDS[command].body(Context(), **options)
     said = capsys.readouterr()
-    text = re.sub(r"Stacks: [a-z0-9, -]+\.", "Stacks: STACKS.", f"{said.out}{said.err}").replace(str(home), "HOME").replace(str(ROOT), "REPOSITORY")
+    text = (
+        re.sub(r"Stacks: [a-z0-9, -]+\.", "Stacks: STACKS.", f"{said.out}{said.err}")
+        .replace(str(home), "HOME")
+        .replace(str(ROOT), "REPOSITORY")
+    )
     text = with_names(text, DIFFERING)
     for run, one in DRAWN:
         text = re.sub(run, one, text)
@@ -84,6 +104,28 @@ def test_a_stack_that_is_not_up_and_has_no_keys_ends_each_command_as_before(home
 def test_an_account_without_a_key_is_unknown(home, capsys) -> None:
     give_keys(home, "v100")
     compare("texts/ends.no-account-key.json", as_json(table(OF_THE_ACCOUNT, home, capsys, "v100")))
+
+
+LOCAL = (config.STACKS / "Pulumi.local.yaml").read_text()
+BROKEN = {
+    "no-yaml": "config: [\n",
+    "empty": "",
+    "unknown-key": LOCAL.replace("flavor:", "flavour:"),
+    "unknown-account": LOCAL.replace("  microcluster:cluster:\n", "  microcluster:cluster:\n    account: softlayr\n"),
+    "secret": LOCAL.replace("config:\n", "config:\n  softlayer:apiKey: x\n", 1),
+    "no-job": LOCAL.partition("  microcluster:job:")[0],
+    "steps": LOCAL.replace("    kind: openseq2seq", "    maxSteps: -1\n    kind: openseq2seq"),
+}
+
+
+def test_a_broken_stack_file_is_the_users_mistake_for_every_command(home, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(config, "STACKS", home / "stacks")
+    config.STACKS.mkdir()
+    found = {}
+    for name, text in BROKEN.items():
+        (config.STACKS / f"Pulumi.{name}.yaml").write_text(text)
+        found[name] = table(("explain", "plan", "preview", "receipt", "status"), home, capsys, name)
+    compare("texts/ends.broken-stack-file.json", as_json(found))
 
 
 @pytest.mark.parametrize("situation", ["empty-account", "refused-key", "rented"])

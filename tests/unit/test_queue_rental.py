@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from frozen import compare, with_names
 from played_queue import REQUEST, PlayedQueue
 
 import agent
@@ -97,6 +98,15 @@ class Site:
 @pytest.fixture
 def site(tmp_path, monkeypatch) -> Site:
     return Site(PlayedQueue(tmp_path, monkeypatch))
+
+
+def test_the_script_and_the_words_of_a_submission_are_frozen(site):
+    folder = Path(site.submit()["folder"])
+    text = f"qsub {site.played.submissions[0]}\n\n{(folder / 'job.sh').read_text()}"
+    text = text.replace(str(site.played.folder), "FOLDER").replace(str(site.played.home), "HOME")
+    compare(
+        "requests/queue.txt", with_names(text, [("NAME", "mc1f3a9c42[0-9a-f]{5}"), ("TIME", r"\b1[78]\d{8}(\.\d+)?")])
+    )
 
 
 def test_a_rental_goes_on_with_the_next_submission_and_with_the_limits_of_that_time(site):
