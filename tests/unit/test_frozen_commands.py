@@ -13,10 +13,10 @@ from invoke import Context
 
 import fabfile
 from microcluster.config import stack as config
-from tools.chaos.accounts import AccountServer
-from tools.chaos.market import Post
-from tools.chaos.paperspace import MARK, PAPERSPACE, PUBLIC_KEY
-from tools.chaos.softlayer import SIZE, SOFTLAYER
+from tests.chaos.accounts import AccountServer
+from tests.chaos.market import Post
+from tests.chaos.paperspace import MARK, PAPERSPACE, PUBLIC_KEY
+from tests.chaos.softlayer import SIZE, SOFTLAYER
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = fabfile.commands(tuple(fabfile.MODULES))

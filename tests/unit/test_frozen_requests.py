@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from frozen import as_json, compare, with_names
 
-from tools.chaos.accounts import CLOCK_RATE, AccountServer, Rented
-from tools.chaos.fork_server import PROVIDER, fork
-from tools.chaos.market import HOSTNAMES, Market
-from tools.chaos.paperspace import PAPERSPACE
-from tools.chaos.provider import Provider
-from tools.chaos.softlayer import SOFTLAYER
+from tests.chaos.accounts import CLOCK_RATE, AccountServer, Rented
+from tests.chaos.fork_server import PROVIDER, fork
+from tests.chaos.market import HOSTNAMES, Market
+from tests.chaos.paperspace import PAPERSPACE
+from tests.chaos.provider import Provider
+from tests.chaos.softlayer import SOFTLAYER
 
 DIFFERING = (
     ("HOST-KEY", r"-----BEGIN OPENSSH PRIVATE KEY-----.*?-----END OPENSSH PRIVATE KEY-----"),
