@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ def compare(name: str, now: str) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(now)
     assert file.exists(), f"new: FREEZE=1 pytest writes {name}"
-    assert now == file.read_text(), f"{name} has changed; FREEZE=1 pytest writes it anew, read the difference"
+    changed = "\n".join(
+        unified_diff(file.read_text().splitlines(), now.splitlines(), "frozen", "now", lineterm="", n=1)
+    )
+    assert not changed, f"{name} has changed; FREEZE=1 pytest writes it anew:\n{changed}"
 
 
 def with_names(text: str, patterns: Iterable[tuple[str, str]]) -> str:

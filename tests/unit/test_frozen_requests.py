@@ -28,13 +28,15 @@ DIFFERING = (
 )
 """Values that differ each time, with the words of their names."""
 READ = re.compile(r"^GET | get\w+$")
+WHEN_LATE = "getOrders"
+"""Read only where a guest is late, as on a busy computer."""
 
 
 class Recorder:
     """An account that remembers what it was asked."""
 
     def __init__(self, account: Callable[..., Any]) -> None:
-        self.account, self.asked = account, []
+        self.account, self.asked, self.seen = account, [], 0
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
         message = await receive()
@@ -44,6 +46,19 @@ class Recorder:
 
         self.asked.append(readable(scope, message.get("body", b"")))
         await self.account(scope, again, send)
+
+    def reads(self) -> list[Any]:
+        """Return every read once, sorted: how often one is repeated is a matter of time."""
+        known = {as_json(each): each for each in self.asked if READ.search(each["call"])}
+        known = {key: each for key, each in known.items() if not each["call"].endswith(WHEN_LATE)}
+        return [known[key] for key in sorted(known)]
+
+    def writes(self) -> list[Any]:
+        """Return what else was asked since the last time; what is alike goes at once, in any order."""
+        new = [each for each in self.asked[self.seen :] if not READ.search(each["call"])]
+        self.seen = len(self.asked)
+        alike = groupby(new, lambda each: each["call"].rpartition("/")[0])
+        return [each for _, group in alike for each in sorted(group, key=as_json)]
 
 
 def readable(scope: dict, body: bytes) -> dict[str, Any]:
@@ -86,21 +101,9 @@ def requests(market: Market, rented: Rented, recorder: Recorder, home: Path) -> 
     for declared in [each for level in market.program for each in level if each.name != HOSTNAMES[1]]:
         inputs = provider.check(declared.kind, declared.name, None, declared.inputs(made))
         made[declared.name] = provider.create(declared.kind, declared.name, inputs)
-        yield f"create {declared.kind}", taken(recorder)
+        yield f"create {declared.kind}", recorder.writes()
     for each in reversed(made.values()):
         provider.delete(each)
-        yield f"delete {each.kind}", taken(recorder)
+        yield f"delete {each.kind}", recorder.writes()
     provider.leave()
-
-
-def taken(recorder: Recorder) -> dict[str, Any]:
-    """Return what was asked since the last time: what reads sorted and once, as waits repeat it, the rest in its order."""
-    asked, recorder.asked = recorder.asked, []
-    reads = {as_json(each): each for each in asked if READ.search(each["call"])}
-    writes = groupby(
-        (each for each in asked if not READ.search(each["call"])), lambda each: each["call"].rpartition("/")[0]
-    )
-    return {
-        "reads": [reads[key] for key in sorted(reads)],
-        "in order": [each for _, alike in writes for each in sorted(alike, key=as_json)],  # What is alike goes at once.
-    }
+    yield "reads", recorder.reads()
