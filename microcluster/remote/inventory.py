@@ -44,8 +44,9 @@ RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/jo
 RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
-MOST_RUNS, MOST_ROWS, MOST_BYTES, ROW_BYTES = 1000, 210_000, 70 * 10**6, 32 << 10
-"""Rows and bytes of all nodes: one half is for the first, which has the checkpoints, the other one for the rest."""
+MOST_RUNS, ROW_BYTES = 1000, 32 << 10
+MOST_ROWS, MOST_ROWS_BESIDE, BYTES_A_ROW = 105_000, 35_000, 350
+"""Rows of the first node, which has the checkpoints, and of all others together; each with so many bytes on average."""
 RANK = (
     *(BEST, NEWEST, SUSPECTED, KEPT, CHECKPOINT, PUT_ASIDE),
     *(RECORD, VOCABULARY, EVENTS, SMALL, HALF, LARGE, PROGRAM),
@@ -179,14 +180,14 @@ def inventory(
     folder = RunFolder(replace(cluster, run=run or cluster.run)).path
     request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
     request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}
-    first = _asked(hosts[0], folder, request, 2)
+    first = _asked(hosts[0], folder, request, MOST_ROWS)
     if first.head is None:
         return None
     request |= {"first": False, "step": first.head.step, "names": []}
 
     def ask(host: Host) -> _Answer:
         try:
-            return _asked(host, folder, request, 2 * len(hosts[1:]))
+            return _asked(host, folder, request, MOST_ROWS_BESIDE // len(hosts[1:]))
         except RemoteError as error:
             return _Answer(Head(silent=str(error)[:1000]))
 
@@ -200,13 +201,13 @@ def inventory(
     return Inventory(str(run or cluster.run), first.head.word or "", first.head.step, files, left, silent, links)
 
 
-def _asked(host: Host, folder: str, request: Mapping[str, Any], share: int) -> _Answer:
-    """Return what one node has, for which it has one of so many shares of the limits."""
+def _asked(host: Host, folder: str, request: Mapping[str, Any], most_rows: int) -> _Answer:
+    """Return what one node has, of which so many rows are read."""
     program = Path(inventory_rows.__file__).read_text()
     argv = ("python3", "-c", program, folder, json.dumps(request))
     doing, answer = f"listing what {host} has of a run", _Answer()
     lines = _lines(host.output(argv, doing, INVENTORY_TIMEOUT_S), doing)
-    size, most_rows, most_bytes = 0, MOST_ROWS // share, MOST_BYTES // share
+    size, most_bytes = 0, most_rows * BYTES_A_ROW
     for number, line in enumerate(lines):
         size += len(line)
         if number > most_rows or size > most_bytes:  # What is fetched comes first.
