@@ -377,7 +377,7 @@ def test_the_limits_of_small_files_are_this_computers(tmp_path: Path) -> None:
 
 
 def test_of_more_files_than_anybody_reads_the_first_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcluster.remote.inventory.MOST_ROWS", 20)
+    monkeypatch.setattr("microcluster.remote.inventory.MOST_ROWS", 10)
     found = answered(tmp_path, *(row(f"logdir/{number}") for number in range(11)))
     assert len(found.files) == 10 and "it lists more than 10 files" in found.silent[0]
 
