@@ -64,7 +64,6 @@ class Node(pulumi.ComponentResource):
 
     def __init__(self, kind: str, name: str, opts: pulumi.ResourceOptions) -> None:
         super().__init__(f"microcluster:index:{kind}", name, {}, opts)
-        self._called = name
         # Never two machines of one name at a time: quota, and adoption by mark needs a unique name.
         self.alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
 
@@ -82,10 +81,12 @@ class Node(pulumi.ComponentResource):
         facts: pulumi.Input[ClusterFacts],
         *more_triggers: pulumi.Input[str],
         after: Sequence[pulumi.Resource] = (),
+        part: pulumi.ComponentResource | None = None,
     ) -> local.Command:
-        """Declare that a step has run on this node."""
-        own = pulumi.ResourceOptions(parent=self, deleted_with=self.machine, depends_on=after)
-        return step(f"{self._called}-{what}", verb, facts, [self.machine.id, *more_triggers], own)
+        """Declare that a step has run on this node, as a child of the part of the node that it makes."""
+        own = pulumi.ResourceOptions(parent=part or self, deleted_with=self.machine, depends_on=after)
+        own.aliases = [pulumi.Alias(parent=self)] if part else None  # Its place in states from before there were parts.
+        return step(f"{self.pulumi_resource_name}-{what}", verb, facts, [self.machine.id, *more_triggers], own)
 
 
 class TrainingCluster(pulumi.ComponentResource):

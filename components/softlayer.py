@@ -1,4 +1,4 @@
-"""A cluster at SoftLayer: guests with a data volume on one private network, each with the training container."""
+"""A cluster at SoftLayer: nodes on one private network, each a guest with GPUs, a SAN volume and the training container."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,12 @@ from components.cluster import Node, TrainingCluster, TrainingClusterArgs, compl
 from microcluster.accounts.softlayer import catalog
 from microcluster.accounts.softlayer.declared import Ledger, SecurityGroup, SshKey, VirtualGuest
 from microcluster.accounts.softlayer.specs import GroupSpec, GuestSpec, KeySpec, LedgerSpec, RuleSpec
+from microcluster.core.catalog.billing_rules import plain
+from microcluster.jobs.cluster_facts import Container
 
 
 class Cluster(TrainingCluster):
-    """Guests with a data volume and the training container."""
+    """GPU nodes on a private network, each with the training container."""
 
     def __init__(self, name: str, args: TrainingClusterArgs) -> None:
         super().__init__(name, args)
@@ -22,22 +24,32 @@ class Cluster(TrainingCluster):
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
         key = SshKey(f"{name}-key", key_spec(args), after)
-        network = PrivateNetwork(f"{name}-network", args, ledger.backend_router_id, after)
+        network = PrivateNetwork(f"{name}-network", PrivateNetworkArgs(args, ledger.backend_router_id), after)
         nodes = [
             GpuNode(f"{name}-{host}", GpuNodeArgs(args, host, key.id, network), after)
             for host in args.stack.cluster.hostnames
         ]
         self.hold(ledger, nodes)
-        container, mounted = args.facts.container, [node.mounted for node in nodes]
-        own = pulumi.ResourceOptions(parent=self, depends_on=mounted)
-        brought = step(f"{name}-image-brought", "bring-image", self.facts, [container.tag], own)
-        for node in nodes:
-            held = completed(node.facts, container=container)
-            node.ready = node.step("container-running", "start-container", held, container.tag, after=[brought])
-        self.ready = [node.ready for node in nodes]
+        image = TrainingImage(f"{name}-image", TrainingImageArgs(self, args.facts.container, nodes), child)
+        self.ready = [
+            TrainingContainer(
+                f"{node.pulumi_resource_name}-container",
+                TrainingContainerArgs(node, args.facts.container, image),
+                pulumi.ResourceOptions(parent=node),
+            ).running
+            for node in nodes
+        ]
         # Not before: the steps on a rented node would run again for it, and none of them reads it.
         self.facts = completed(self.facts, interface=catalog.PRIVATE_NETWORK)
         self.register_outputs({"pricePerHour": self.price_per_hour})
+
+
+@dataclass(frozen=True)
+class PrivateNetworkArgs:
+    """The cluster, and the router behind which its ledger wants the guests."""
+
+    cluster: TrainingClusterArgs
+    router_id: pulumi.Input[str]
 
 
 class PrivateNetwork(pulumi.ComponentResource):
@@ -46,18 +58,18 @@ class PrivateNetwork(pulumi.ComponentResource):
     place: dict[str, Any]
     """Either router or VLAN is fixed before the first order: guests behind different routers cannot talk."""
     public_group_id: pulumi.Output[str]
+    """Id of the security group that lets the operator's ssh in."""
     private_group_id: pulumi.Output[str]
+    """Id of the security group that lets its members and the vendor's services in."""
 
-    def __init__(
-        self, name: str, args: TrainingClusterArgs, router_id: pulumi.Input[str], opts: pulumi.ResourceOptions
-    ) -> None:
+    def __init__(self, name: str, args: PrivateNetworkArgs, opts: pulumi.ResourceOptions) -> None:
         super().__init__("microcluster:index:PrivateNetwork", name, {}, opts)
-        cluster = args.stack.cluster
+        cluster, owner = args.cluster.stack.cluster, args.cluster.owner
         # A VLAN of the stack file, which is in the order of each guest, has a router of its own.
-        self.place = {} if cluster.private_vlan else {"backend_router_id": router_id}
+        self.place = {} if cluster.private_vlan else {"backend_router_id": args.router_id}
 
         def group(side: str, description: str, rules: Sequence[RuleSpec]) -> pulumi.Output[str]:
-            wanted = GroupSpec(mark=args.owner.mark, name=f"{name}-{side}", description=description, rules=rules)
+            wanted = GroupSpec(mark=owner.mark, name=f"{name}-{side}", description=description, rules=rules)
             return SecurityGroup(f"{name}-{side}", wanted, pulumi.ResourceOptions(parent=self)).id
 
         self.public_group_id = group("public", "ssh from the operator", public_rules(cluster.admin_cidrs))
@@ -76,16 +88,100 @@ class GpuNodeArgs:
 
 
 class GpuNode(Node):
-    """A guest with GPUs, a driver, a container runtime, and the disk that is billed with it as a mounted file system."""
+    """A GPU VM: the guest, its driver and container runtime, and the volume that is ordered with it."""
 
-    mounted: pulumi.Resource
+    volume: "SanVolume"
 
     def __init__(self, name: str, args: GpuNodeArgs, opts: pulumi.ResourceOptions) -> None:
         super().__init__("GpuNode", name, opts)
         self.hold(VirtualGuest(f"{name}-guest", guest_spec(args), self.alone), args.hostname, args.cluster)
         prepared = self.step("prepared", "prepare-node", self.facts)
-        self.mounted = self.step("data-mounted", "mount-volume", self.facts, after=[prepared])
+        facts = args.cluster.facts
+        volume = SanVolumeArgs(self, facts.data_disk_gb, facts.mount_point, prepared)
+        self.volume = SanVolume(f"{name}-data", volume, pulumi.ResourceOptions(parent=self))
         self.register_outputs({"machineId": self.machine.id, "privateAddress": self.machine.private_ip})
+
+
+@dataclass(frozen=True)
+class SanVolumeArgs:
+    """The node whose guest has the disk, what is mounted where, and the step that the mounting waits for."""
+
+    node: GpuNode
+    size_gb: int
+    mount_point: str
+    prepared: pulumi.Resource
+
+
+class SanVolume(pulumi.ComponentResource):
+    """A SAN disk as a mounted file system; it is ordered, billed and cancelled with its guest, and has no id of its own."""
+
+    size_gb: int
+    mount_point: str
+    price_per_hour: str
+    """Dollars by the catalog, as a decimal; they are part of the guest's price."""
+    mounted: pulumi.Resource
+    """Step that makes the file system where there is none, and mounts it."""
+
+    def __init__(self, name: str, args: SanVolumeArgs, opts: pulumi.ResourceOptions) -> None:
+        self.size_gb, self.mount_point = args.size_gb, args.mount_point
+        self.price_per_hour = plain(catalog.disk_per_hour(args.size_gb))
+        known = {"sizeGb": self.size_gb, "mountPoint": self.mount_point, "pricePerHour": self.price_per_hour}
+        super().__init__("microcluster:index:SanVolume", name, known, opts)
+        self.mounted = args.node.step("data-mounted", "mount-volume", args.node.facts, after=[args.prepared], part=self)
+        self.register_outputs({**known, "machineId": args.node.machine.id})
+
+
+@dataclass(frozen=True)
+class TrainingImageArgs:
+    """The cluster whose nodes need the image, the container that is made of it, and the nodes with their volumes."""
+
+    cluster: TrainingCluster
+    container: Container
+    nodes: Sequence[GpuNode]
+
+
+class TrainingImage(pulumi.ComponentResource):
+    """An image that the registry sends once, and every node has then."""
+
+    brought: pulumi.Resource
+    """Step that builds it on one node and brings it to the others."""
+
+    def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions) -> None:
+        known = {"base": args.container.image, "tag": args.container.tag}
+        super().__init__("microcluster:index:TrainingImage", name, known, opts)
+        own = pulumi.ResourceOptions(
+            parent=self,
+            depends_on=[node.volume.mounted for node in args.nodes],
+            aliases=[pulumi.Alias(parent=args.cluster)],
+        )
+        self.brought = step(f"{name}-brought", "bring-image", args.cluster.facts, [args.container.tag], own)
+        self.register_outputs(known)
+
+
+@dataclass(frozen=True)
+class TrainingContainerArgs:
+    """The node on which it runs, and what it is made of."""
+
+    node: GpuNode
+    container: Container
+    image: TrainingImage
+
+
+class TrainingContainer(pulumi.ComponentResource):
+    """A container on one node, in which the ranks run; the others reach it by ssh."""
+
+    running: pulumi.Resource
+    """Step that starts it, anew where the image is another one."""
+
+    def __init__(self, name: str, args: TrainingContainerArgs, opts: pulumi.ResourceOptions) -> None:
+        image = args.container.tag
+        known = {"name": args.container.name, "image": image, "sshPort": args.container.ssh_port}
+        super().__init__("microcluster:index:TrainingContainer", name, known, opts)
+        facts = completed(args.node.facts, container=args.container)
+        self.running = args.node.step(
+            "container-running", "start-container", facts, image, after=[args.image.brought], part=self
+        )
+        self.register_outputs({**known, "machineId": args.node.machine.id})
 
 
 def key_spec(args: TrainingClusterArgs) -> KeySpec:

@@ -3,7 +3,7 @@
 import pulumi
 
 from components.cluster import TrainingClusterArgs
-from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
+from components.softlayer import GpuNodeArgs, PrivateNetwork, PrivateNetworkArgs, guest_spec, key_spec
 from microcluster.accounts.softlayer.declared import Ledger, SshKey, VirtualGuest
 from microcluster.accounts.softlayer.specs import LedgerSpec
 from microcluster.config import stack as config
@@ -16,7 +16,7 @@ def main() -> None:
     ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
     after = pulumi.ResourceOptions(depends_on=[ledger])
     key = SshKey("key", key_spec(args), after)
-    network = PrivateNetwork("network", args, ledger.backend_router_id, after)
+    network = PrivateNetwork("network", PrivateNetworkArgs(args, ledger.backend_router_id), after)
     alone = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
     for host in stack.cluster.hostnames:
         VirtualGuest(host, guest_spec(GpuNodeArgs(args, host, key.id, network)), alone)

@@ -26,7 +26,7 @@ from microcluster.core.home import Home
 from microcluster.config import stack as config
 from microcluster.lifecycle import renamed
 from components.cluster import TrainingClusterArgs
-from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_spec, key_spec
+from components.softlayer import GpuNodeArgs, PrivateNetwork, PrivateNetworkArgs, guest_spec, key_spec
 from microcluster.accounts.softlayer.declared import Ledger, SshKey, VirtualGuest
 from microcluster.accounts.softlayer.specs import LedgerSpec
 
@@ -36,7 +36,7 @@ args = TrainingClusterArgs(stack, config.owner(stack.name))
 ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
 key = SshKey("key", key_spec(args), after)
-network = PrivateNetwork("network", args, ledger.backend_router_id, after)
+network = PrivateNetwork("network", PrivateNetworkArgs(args, ledger.backend_router_id), after)
 for host in stack.cluster.hostnames:
     VirtualGuest(f"{host}-guest", guest_spec(GpuNodeArgs(args, host, key.id, network)), after)
 """

@@ -111,7 +111,12 @@ def price_per_hour(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int)
     if known is None or port_speed_mbps not in _PORT_PER_HOUR:
         return None
     node = _GPU_NODE_PER_HOUR[known.gpu] * known.gpus
-    return (node + _DISK_PER_GB_HOUR * sum(disks_gb) + _PORT_PER_HOUR[port_speed_mbps]).quantize(Decimal("0.001"))
+    return (node + sum(map(disk_per_hour, disks_gb)) + _PORT_PER_HOUR[port_speed_mbps]).quantize(Decimal("0.001"))
+
+
+def disk_per_hour(size_gb: int) -> Decimal:
+    """Return the estimated US dollars an hour for a SAN disk, which are part of its guest's price."""
+    return _DISK_PER_GB_HOUR * size_gb
 
 
 def prices(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int, nodes: int) -> Prices | None:
