@@ -19,7 +19,7 @@ STREAMED = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
 """Without it a preview prints one document at its end instead of its events."""
 REPEAT_S = 30
 """Least seconds between two messages of one resource that differ only in numbers."""
-NAME_WIDTH, KIND_WIDTH = 32, 14
+NAME_WIDTH, KIND_WIDTH = 32, 17
 OPERATIONS = {
     "create": ("+", "create", "created"),
     "update": ("~", "update", "updated"),
@@ -124,7 +124,7 @@ class View:
     def _begin(self, event: Mapping[str, Any]) -> Iterator[str]:
         what = event["metadata"]
         self._begun[what["urn"]] = self.now()
-        if event.get("planning") and _is_shown(what):
+        if event.get("planning") and what["op"] in OPERATIONS and what["type"] != STACK:
             _, word, _ = OPERATIONS[what["op"]]
             diff = f" [diff: {', '.join(what['diffs'])}]" if what.get("diffs") else ""
             yield _row(what, f"{what['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}")
@@ -134,7 +134,7 @@ class View:
         if event.get("planning"):
             if what["type"] == STACK:
                 self._outputs = (what.get("new") or {}).get("outputs") or {}
-        elif _is_shown(what):
+        elif what["op"] in OPERATIONS and not what["type"].startswith(OUR_COMPONENTS):
             _, _, word = OPERATIONS[what["op"]]
             seconds = self.now() - self._begun.get(what["urn"], self.now())
             yield _row(what, f"{word} ({duration(seconds)})")
@@ -166,10 +166,6 @@ class View:
             return False
         self._shown_at[key] = self.now()
         return True
-
-
-def _is_shown(what: Mapping[str, Any]) -> bool:
-    return what["op"] in OPERATIONS and not what["type"].startswith(OUR_COMPONENTS)
 
 
 def _row(what: Mapping[str, Any], text: str) -> str:

@@ -79,6 +79,11 @@ def test_a_preview_shows_the_operation_on_each_resource(op: str, words: str) -> 
     assert line.split() == [sign, "gpu-0", "VirtualGuest", *word.split(), "[diff:", "flavor]"]
 
 
+def test_a_preview_shows_the_parts_of_a_node() -> None:
+    [line] = shown(change("resourcePreEvent", "create", "microcluster:index:SanVolume", "data", planning=True))
+    assert line.split() == ["+", "data", "SanVolume", "create"]
+
+
 def test_a_preview_ends_with_its_outputs_without_the_one_for_the_commands() -> None:
     outputs = {"new": {"outputs": {"run": "fbcd", "microcluster": "{}"}}}
     summary = {"summaryEvent": {"resourceChanges": {"create": 25}, "isPreview": True}}

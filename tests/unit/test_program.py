@@ -24,6 +24,18 @@ OUTPUTS = {
 }
 
 
+class Monitor(pulumi_mocks.MockMonitor):
+    """Pulumi's stand-in, which also keeps where states from before a change have what is declared."""
+
+    def __init__(self, account: pulumi_mocks.Mocks) -> None:
+        super().__init__(account)
+        self.older: set[str] = set()
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - Pulumi's name
+        self.older |= {self.make_urn(each.spec.parentUrn, request.type, request.name) for each in request.aliases}
+        return super().RegisterResource(request)
+
+
 class Account(pulumi_mocks.Mocks):
     """An account in which everything is there at once."""
 
@@ -42,7 +54,8 @@ def declared(stack: config.Stack, jobs: list[TrainingJob] | None = None, *, prev
     """Run the program on a stack; return what it declared, by name, and add its job to ``jobs``."""
     asyncio.set_event_loop(asyncio.new_event_loop())
     account = Account()
-    pulumi.runtime.set_mocks(account, project="microcluster", stack=stack.name, preview=preview)
+    monitor = Monitor(account)
+    pulumi.runtime.set_mocks(account, project="microcluster", stack=stack.name, preview=preview, monitor=monitor)
 
     @pulumi.runtime.test
     def program() -> None:
@@ -96,6 +109,30 @@ def test_every_node_is_prepared_mounted_and_given_its_container() -> None:
     assert sorted(commands) == sorted(
         2 * ["step.prepare-node", "step.mount-volume", "step.start-container"] + ["step.bring-image", "step.start-job"]
     )
+
+
+def test_a_preview_has_a_line_for_each_part_of_a_node() -> None:
+    made = declare(cluster__dataDiskGb=1000, preview=True)
+    parts = {name: args for name, args in made.items() if name.startswith("cluster-gpu-0") and not args.custom}
+    assert {name: args.typ.rpartition(":")[2] for name, args in parts.items()} == {
+        "cluster-gpu-0": "GpuNode",
+        "cluster-gpu-0-data": "SanVolume",
+        "cluster-gpu-0-container": "TrainingContainer",
+    }
+    volume = parts["cluster-gpu-0-data"].inputs
+    assert volume == {"sizeGb": 1000, "mountPoint": "/data", "pricePerHour": "0.28"}
+    assert parts["cluster-gpu-0-container"].inputs["image"] == made["cluster-image"].inputs["tag"]
+
+
+def test_steps_keep_their_identity_in_states_from_before_they_had_parts() -> None:
+    declare(cluster__nodes=1)
+    steps = {
+        "GpuNode": ("cluster-gpu-0-data-mounted", "cluster-gpu-0-container-running"),
+        "TrainingCluster": ("cluster-image-brought",),
+    }
+    urn = "urn:pulumi:stack::project::microcluster:index:{}$command:local:Command::{}"
+    older = {urn.format(parent, name) for parent, names in steps.items() for name in names}
+    assert pulumi.runtime.settings.get_monitor().older == older
 
 
 def test_one_step_brings_the_image_to_all_nodes_and_every_container_waits_for_it() -> None:
