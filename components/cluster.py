@@ -1,4 +1,4 @@
-"""What the clusters of all accounts have in common: their arguments, their outputs, their facts and their steps."""
+"""The base of a cluster and of its nodes in every account: arguments, outputs, facts and steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ class TrainingClusterArgs:
 
     @property
     def facts(self) -> ClusterFacts:
-        """Those of the cluster: a step on it must not run again when something about the job changes."""
+        """The facts of the cluster without the job, a change of which must not run a step on a node again."""
         of_job = {"job": None, "data": None, "tree": None, "run": None, "prediction": None}
         return replace(self.decided[0], **of_job, guard=None, lease_minutes=None)
 
@@ -56,11 +56,10 @@ class Node(pulumi.ComponentResource):
     """A rented machine of a cluster, with the steps over ssh that go when it goes; the module of each account has its own."""
 
     machine: Any
-    """The provider's resource."""
+    """Machine as the account's provider declares it."""
     host: pulumi.Output[Host]
     facts: pulumi.Output[ClusterFacts]
-    """Those for a step on this node alone."""
-    ready: pulumi.Resource
+    """Facts for a step on this node alone."""
 
     def __init__(self, kind: str, name: str, opts: pulumi.ResourceOptions) -> None:
         super().__init__(f"microcluster:index:{kind}", name, {}, opts)
@@ -84,8 +83,13 @@ class Node(pulumi.ComponentResource):
         part: pulumi.ComponentResource | None = None,
     ) -> local.Command:
         """Declare that a step has run on this node, as a child of the part of the node that it makes."""
-        own = pulumi.ResourceOptions(parent=part or self, deleted_with=self.machine, depends_on=after)
-        own.aliases = [pulumi.Alias(parent=self)] if part else None  # Its place in states from before there were parts.
+        own = pulumi.ResourceOptions(
+            parent=part or self,
+            deleted_with=self.machine,
+            depends_on=after,
+            # In states from before there were parts, the step is a child of the node.
+            aliases=[pulumi.Alias(parent=self)] if part else None,
+        )
         return step(f"{self.pulumi_resource_name}-{what}", verb, facts, [self.machine.id, *more_triggers], own)
 
 
@@ -93,7 +97,7 @@ class TrainingCluster(pulumi.ComponentResource):
     """Nodes with GPUs on one private network, ready to run ranks; the module of each account has its own."""
 
     facts: pulumi.Output[ClusterFacts]
-    """Hosts in rank order."""
+    """Facts with all hosts, in rank order."""
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
     machine_ids: list[pulumi.Output[str]]
@@ -114,7 +118,7 @@ class TrainingCluster(pulumi.ComponentResource):
 
     @property
     def costs(self) -> pulumi.Output[list[str]]:
-        """What each part of it costs, and all together, for people."""
+        """The lines for people with the price of each part and of the whole."""
         known = pulumi.Output.all(self.price_per_hour, self.price_source)
         return known.apply(lambda price: self._section.costs(*price))
 

@@ -14,7 +14,7 @@ NETWORK, DRIVE = "private", "data"
 
 @dataclass(frozen=True)
 class PreparedMachineArgs:
-    """What one machine of a cluster needs; ``drive`` is None without one."""
+    """The cluster of a machine, the machine's name and network, and the drive to mount, None without one."""
 
     cluster: TrainingClusterArgs
     hostname: str
@@ -24,6 +24,9 @@ class PreparedMachineArgs:
 
 class PreparedMachine(Node):
     """A machine with its own firewall, logins by key and the mounted drive."""
+
+    ready: pulumi.Resource
+    """Step after which a job can start on the machine."""
 
     def __init__(self, name: str, args: PreparedMachineArgs, opts: pulumi.ResourceOptions) -> None:
         super().__init__("PreparedMachine", name, opts)

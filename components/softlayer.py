@@ -53,7 +53,10 @@ class PrivateNetworkArgs:
 
 
 class PrivateNetwork(pulumi.ComponentResource):
-    """The place of every node on the private network, and its two security groups, one on each interface."""
+    """The place of every node on the private network, and its two security groups, one on each interface.
+
+    Its outputs in Pulumi's state are ``publicGroupId`` and ``privateGroupId``.
+    """
 
     place: dict[str, Any]
     """Either router or VLAN is fixed before the first order: guests behind different routers cannot talk."""
@@ -79,7 +82,7 @@ class PrivateNetwork(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class GpuNodeArgs:
-    """``ssh_key_id`` is the owner's key in the account."""
+    """The cluster of a node, the node's name and network, and the id of the owner's key in the account."""
 
     cluster: TrainingClusterArgs
     hostname: str
@@ -88,7 +91,10 @@ class GpuNodeArgs:
 
 
 class GpuNode(Node):
-    """A GPU VM: the guest, its driver and container runtime, and the volume that is ordered with it."""
+    """A GPU VM: the guest, its driver and container runtime, and the volume that is ordered with it.
+
+    Its outputs in Pulumi's state are ``machineId`` and ``privateAddress``.
+    """
 
     volume: "SanVolume"
 
@@ -104,7 +110,7 @@ class GpuNode(Node):
 
 @dataclass(frozen=True)
 class SanVolumeArgs:
-    """The node whose guest has the disk, what is mounted where, and the step that the mounting waits for."""
+    """The node whose guest has the disk, the disk's size and place in the file system, and the step that mounting waits for."""
 
     node: GpuNode
     size_gb: int
@@ -113,19 +119,18 @@ class SanVolumeArgs:
 
 
 class SanVolume(pulumi.ComponentResource):
-    """A SAN disk as a mounted file system; it is ordered, billed and cancelled with its guest, and has no id of its own."""
+    """A SAN disk as a mounted file system; it is ordered, billed and cancelled with its guest, and has no id of its own.
 
-    size_gb: int
-    mount_point: str
-    price_per_hour: str
-    """Dollars by the catalog, as a decimal; they are part of the guest's price."""
+    Its outputs in Pulumi's state are ``sizeGb``, ``mountPoint``, ``machineId`` of the guest, and ``pricePerHour``: dollars by
+    the catalog, which are part of the guest's price.
+    """
+
     mounted: pulumi.Resource
     """Step that makes the file system where there is none, and mounts it."""
 
     def __init__(self, name: str, args: SanVolumeArgs, opts: pulumi.ResourceOptions) -> None:
-        self.size_gb, self.mount_point = args.size_gb, args.mount_point
-        self.price_per_hour = plain(catalog.disk_per_hour(args.size_gb))
-        known = {"sizeGb": self.size_gb, "mountPoint": self.mount_point, "pricePerHour": self.price_per_hour}
+        price = plain(catalog.disk_per_hour(args.size_gb))
+        known = {"sizeGb": args.size_gb, "mountPoint": args.mount_point, "pricePerHour": price}
         super().__init__("microcluster:index:SanVolume", name, known, opts)
         self.mounted = args.node.step("data-mounted", "mount-volume", args.node.facts, after=[args.prepared], part=self)
         self.register_outputs({**known, "machineId": args.node.machine.id})
@@ -133,7 +138,7 @@ class SanVolume(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class TrainingImageArgs:
-    """The cluster whose nodes need the image, the container that is made of it, and the nodes with their volumes."""
+    """The cluster whose nodes need the image, the settings of its containers, and the nodes with their volumes."""
 
     cluster: TrainingCluster
     container: Container
@@ -141,10 +146,13 @@ class TrainingImageArgs:
 
 
 class TrainingImage(pulumi.ComponentResource):
-    """An image that the registry sends once, and every node has then."""
+    """The image of the containers: one node pulls and builds it, and the others have it from there.
+
+    Its outputs in Pulumi's state are ``base``, the image of the stack file, and ``tag``, the name on the nodes of what is built on it.
+    """
 
     brought: pulumi.Resource
-    """Step that builds it on one node and brings it to the others."""
+    """Step after which every node has the image."""
 
     def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions) -> None:
         known = {"base": args.container.image, "tag": args.container.tag}
@@ -160,7 +168,7 @@ class TrainingImage(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class TrainingContainerArgs:
-    """The node on which it runs, and what it is made of."""
+    """The node of the container, its settings, and the image that it is started from."""
 
     node: GpuNode
     container: Container
@@ -168,18 +176,21 @@ class TrainingContainerArgs:
 
 
 class TrainingContainer(pulumi.ComponentResource):
-    """A container on one node, in which the ranks run; the others reach it by ssh."""
+    """The container on one node in which the ranks run; those of the other nodes reach it by ssh.
+
+    Its outputs in Pulumi's state are ``name``, ``image``, ``sshPort`` and ``machineId``, the guest on which it runs.
+    """
 
     running: pulumi.Resource
-    """Step that starts it, anew where the image is another one."""
+    """Step that starts the container, anew where the image is another one."""
 
     def __init__(self, name: str, args: TrainingContainerArgs, opts: pulumi.ResourceOptions) -> None:
-        image = args.container.tag
-        known = {"name": args.container.name, "image": image, "sshPort": args.container.ssh_port}
+        container = args.container
+        known = {"name": container.name, "image": container.tag, "sshPort": container.ssh_port}
         super().__init__("microcluster:index:TrainingContainer", name, known, opts)
-        facts = completed(args.node.facts, container=args.container)
+        facts = completed(args.node.facts, container=container)
         self.running = args.node.step(
-            "container-running", "start-container", facts, image, after=[args.image.brought], part=self
+            "container-running", "start-container", facts, container.tag, after=[args.image.brought], part=self
         )
         self.register_outputs({**known, "machineId": args.node.machine.id})
 

@@ -16,7 +16,7 @@ from microcluster.setup.process import MISSING, STOPPED_BY_LIMIT, asked, run_in_
 
 EVENTS = ("--json", "--non-interactive", "--color", "never")
 STREAMED = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
-"""Without it a preview prints one document at its end instead of its events."""
+"""Setting with which a preview prints its events, and not one document at its end."""
 REPEAT_S = 30
 """Least seconds between two messages of one resource that differ only in numbers."""
 NAME_WIDTH, KIND_WIDTH = 32, 17
@@ -28,7 +28,7 @@ OPERATIONS = {
     "create-replacement": ("++", "create replacement", "created replacement"),
     "delete-replaced": ("--", "delete original", "deleted original"),
 }
-"""Their signs, and the words for what is planned and done."""
+"""Signs of Pulumi's operations, and the words for what is planned and done."""
 STACK, OUR_COMPONENTS = "pulumi:pulumi:Stack", ("microcluster:", "pulumi:pulumi:")
 OUTPUT = "microcluster"
 """The stack's output that is for the commands, not for people."""
@@ -41,7 +41,7 @@ NOISE = re.compile(
 )
 KILLED = re.compile(r'error: signal: \w+: running "exec \.venv/bin/fab (?P<step>\S+)":')
 RECEIPT = "receipt:"
-"""How the ledger's receipt begins; `fab down` prints the account's right after it."""
+"""Start of the ledger's receipt, which is not shown: `fab down` prints the account's own right after it."""
 
 
 def run(home: Home, *words: str) -> int:

@@ -1,4 +1,4 @@
-"""What SoftLayer sells, as dated data for validation and offline previews; the account may sell less today.
+"""Dated data on what SoftLayer sells, for validation and offline previews; the account may sell less today.
 
 Sources: the vendor's profile and data center pages (May 2026, last edited 2022 to 2025) for what is sold where; the client library's
 recorded preset for the P100 price; the course procedure for the price of a pair with disks (about $9 an hour for P100, $13 for V100,
