@@ -92,7 +92,7 @@ class Containers:
             container.start()
 
     def attachment(self, guest_id: int) -> Attachment | None:
-        """Where the machine is attached; None when it does not run."""
+        """The machine's network attachment; None while the machine does not run."""
         with docker_doing(f"Reading machine {guest_id}"):
             container = self._find(guest_id)
         if container is None or not container.attrs["State"]["Pid"]:

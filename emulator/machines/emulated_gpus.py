@@ -1,4 +1,4 @@
-"""What `nvidia-smi` shows on an emulated machine: its GPUs, their memory and their driver."""
+"""Emulated GPUs of a machine, with the memory and driver version that its `nvidia-smi` shows."""
 
 import json
 import uuid

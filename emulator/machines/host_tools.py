@@ -1,4 +1,4 @@
-"""What machines need of this host: Docker, programs with their Debian packages, files for root alone, and the one wait."""
+"""Tools of this host for machines: Docker, Debian packages, root-only files, and the wait."""
 
 import fcntl
 import os

@@ -21,7 +21,7 @@ BURST_S = 0.002
 
 @dataclass(frozen=True)
 class Attachment:
-    """How a running machine is attached: its first process, its addresses, and the account's services."""
+    """Network attachment of a running machine: its first process, its addresses, and the account's services."""
 
     guest_id: int
     pid: int

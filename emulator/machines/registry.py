@@ -24,7 +24,7 @@ START_S, ANSWER_S, END_S = 15, 2, 5
 
 
 def storage_of(state: Path) -> Path:
-    """Where the registry of an account keeps its images."""
+    """The folder in which an account's registry keeps its images."""
     return state / "registry" / "storage"
 
 
@@ -43,7 +43,7 @@ class Registry:
 
     @property
     def reference(self) -> str:
-        """What comes before the first slash of an image in this registry."""
+        """Registry host and port: the first part of the name of every image in it."""
         return f"{self._name}:{self._port}"
 
     @property

@@ -1,4 +1,4 @@
-"""What the emulated account asks of its machines, in plain values."""
+"""Machine specifications: the plain values with which an emulated account asks for a machine."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,7 +32,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Access:
-    """What may pass on a machine's interfaces; without rules an interface is open, with none it is closed; speed 0 is no limit."""
+    """Packet rules and speeds of a machine's interfaces. None: open; no rules: closed; speed 0: no limit."""
 
     private: tuple[Rule, ...] | None = None
     public: tuple[Rule, ...] | None = None
@@ -42,7 +42,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Share:
-    """What a file server serves, and to whom."""
+    """A file server's share, and the login that may mount it."""
 
     name: str
     username: str
@@ -68,13 +68,13 @@ class MachineSpec:
     """Root's password, as on every guest; without one root cannot log in with a password."""
     image: str = MACHINE_IMAGE
     gpu_memory_mib: int = 0
-    """Of each GPU, where the model's is not known."""
+    """Memory of each GPU; needed only for a model that emulated_gpus.py does not know."""
     startup_script: str = ""
-    """What root runs at the next boot, on images that run one."""
+    """A script that root runs at the next boot, on images that run one."""
     filters_packets: bool = False
     """Whether its root may set rules for packets; where security groups guard the machine, they are the only ones."""
     share: Share | None = None
-    """With it the machine is a file server; nobody logs in."""
+    """The share that this machine serves, as a file server without logins; None for a machine with SSH."""
     shares_home: bool = False
     """Whether its /home is one with that of the account's other machines."""
 

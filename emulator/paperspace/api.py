@@ -32,7 +32,7 @@ NAMESPACE = "microcluster-emulator"
 
 
 class Role(enum.Enum):
-    """What the owner of a key is in the team."""
+    """Role of a key's owner in the team."""
 
     ADMIN = "admin"
     MEMBER = "member"  # to whom no machine was assigned

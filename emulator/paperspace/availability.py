@@ -1,4 +1,4 @@
-"""What can be ordered: templates with their machine types, and whether there is room for one more machine of a type."""
+"""Templates with the machine types that they run on, and free capacity of each machine type."""
 
 import math
 

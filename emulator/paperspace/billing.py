@@ -1,4 +1,4 @@
-"""What things cost: each started hour until the end, and some of them at most so much a calendar month (UTC).
+"""Charges: every started hour until the end, some of them capped for each calendar month (UTC).
 
 The vendor's price page: hourly prices from create to destroy; everything without a GPU stops at the price of a month.
 """
@@ -53,7 +53,7 @@ def charged(item: BillingItem, until: float) -> Decimal:
 
 
 def bill(account: Account) -> Decimal:
-    """What the team has to pay in all up to now, rounded to cents."""
+    """The sum of all charges of the team up to now, rounded to cents."""
     now = account.now
     return sum((charged(item, now) for item in account.store.billing_items.read_all()), Decimal()).quantize(CENT)
 

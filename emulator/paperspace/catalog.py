@@ -1,4 +1,4 @@
-"""What is sold: regions, machine types, disks, drives and templates; facts and their sources are in catalog.toml."""
+"""Catalog: regions, machine types, disks, drives and templates. Facts and sources: catalog.toml."""
 
 import tomllib
 from collections.abc import Mapping

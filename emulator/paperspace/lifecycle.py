@@ -1,4 +1,4 @@
-"""What happens to machines as the account's clock goes on (phases with a state, and their events), and what runs behind them."""
+"""Life cycle of machines: phases and events by the account's clock, and the target of the container behind each."""
 
 from emulator.machines.spec import Access, MachineSpec, Share
 from emulator.paperspace import billing, networks
@@ -77,7 +77,7 @@ def advance(account: Account) -> bool:
 
 
 def next_moment(account: Account) -> float | None:
-    """When the clock alone makes something happen next."""
+    """The next moment at which the clock alone ends a phase of a machine."""
     ends = (each.since + each.phases[0].seconds for each in account.store.machines.read_all() if each.phases)
     return min((moment for moment in ends if moment > account.now), default=None)
 

@@ -147,7 +147,7 @@ def _position(view: View, key: str) -> tuple[str, str]:
 
 
 def _behind(cursor: str, positions: list[tuple[str, str]], *, is_descending: bool) -> int:
-    """Where the page begins: behind what the cursor names, even if that is gone meanwhile."""
+    """The index at which a page begins: behind the cursor's position, even if its object is gone meanwhile."""
     try:
         after = POSITION.validate_json(cursor)
     except ValidationError as wrong:

@@ -16,7 +16,7 @@ class Phase:
 
 
 class Listed:
-    """What the API shows by its id, unless it is hidden."""
+    """A record that the API lists and shows by its id, unless it is hidden."""
 
     is_hidden = False
 

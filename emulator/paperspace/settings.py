@@ -21,7 +21,7 @@ FAULT_KINDS = {
 
 @dataclass(frozen=True, config=settings.KNOWN_ONLY)
 class Settings(settings.Settings):
-    """Beside what every account has."""
+    """Settings of a Paperspace account, added to those that every account has."""
 
     IMAGES: ClassVar[tuple[str, ...]] = (BOX_IMAGE, DRIVE_IMAGE)
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(FAULT_KINDS)

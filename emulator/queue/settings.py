@@ -15,7 +15,7 @@ MOST_NODES = 20
 
 @dataclass(frozen=True, config=settings.KNOWN_ONLY)
 class Settings(settings.Settings):
-    """Beside what every account has."""
+    """Settings of a queue, added to those that every account has."""
 
     IMAGES: ClassVar[tuple[str, ...]] = (QUEUE_IMAGE,)
     COMMAND: ClassVar[str] = "python -m emulator {} queue"

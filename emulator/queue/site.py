@@ -96,7 +96,7 @@ class Account(EmulatedAccount):
 
 
 class Site(MachineSource):
-    """What the machine reconciler asks of a site: all of its machines are always up, and nothing happens by the clock."""
+    """Machines of a site for the reconciler: always up, with no event by the clock."""
 
     def __init__(self, account: Account) -> None:
         self._account = account

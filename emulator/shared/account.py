@@ -1,4 +1,4 @@
-"""What every emulated account has: settings, records, clock, faults, and one lock around them."""
+"""Base of every emulated account: settings, records, clock and faults, behind one lock."""
 
 import contextlib
 import copy

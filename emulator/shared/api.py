@@ -1,4 +1,4 @@
-"""How an account answers calls: one at a time, within the rate limit, with injected faults, lags and a history."""
+"""Base of every emulated API: one call at a time, a rate limit, injected faults, stale lists and a history."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of a call, and the fault with which its answer is sent."""
+    """Result of a call, and the fault with which its answer is sent."""
 
     result: Any
     injected: InjectedFault = NO_FAULT
@@ -103,7 +103,7 @@ class Api(ABC):
 
     @abstractmethod
     def facts_of(self, record: Any) -> dict[str, Any]:
-        """What the history says of a record beside its id: how its owner knows it, and what it costs."""
+        """The history's facts of a record beside its id: the name that its owner gave it, and its price."""
 
     @abstractmethod
     def refusal(self, fault: InjectedFault) -> Refusal:
@@ -152,7 +152,7 @@ class Api(ABC):
                 account.store.unmark()
 
     def fault_key(self, call: Any) -> str:
-        """What tells the calls of one method apart: the object that they are about, or the filter of a list."""
+        """The key by which faults count calls of one method: the object that the call is about, or the list's filter."""
         return self.about(call) or call.detail
 
     def _reply_to(self, request: Request, body: bytes, read: Callable[[Request, bytes], Call]) -> Reply:

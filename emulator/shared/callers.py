@@ -1,4 +1,4 @@
-"""Who may ask the server of an account: its owner's programs over loopback, its machines for packages, and no web page."""
+"""Access rules of an account's server: programs over loopback, machines for packages, no web page."""
 
 import hmac
 from collections.abc import Awaitable, Callable

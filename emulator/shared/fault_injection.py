@@ -23,7 +23,7 @@ class FaultInjectionError(ValueError):
 
 
 class Call(Protocol):
-    """What is known of a call of any vendor."""
+    """A call of any vendor, as fault injection sees it."""
 
     name: str
     is_read: bool
@@ -60,7 +60,7 @@ LIST_KINDS: Mapping[str, FaultKind] = {
 
 @dataclass(frozen=True)
 class InjectedFault:
-    """What goes wrong with one call; without a kind nothing does."""
+    """The fault of one call; without a kind there is none."""
 
     kind: str | None = None
     way: str = ""
@@ -78,7 +78,7 @@ NO_FAULT = InjectedFault()
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How likely each kind is, and how long the delays are at most."""
+    """Probability of each kind of fault, and the longest delays."""
 
     rates: Mapping[str, float] = field(default_factory=dict)
     slow_s: float = 2.0
@@ -88,7 +88,7 @@ class FaultRates:
 
 @checked.dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class WantedFault:
-    """What a test may send to ask for a fault."""
+    """A fault that a test asks for."""
 
     method: Annotated[str, Field(min_length=1)]
     kind: str

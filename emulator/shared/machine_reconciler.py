@@ -26,13 +26,13 @@ class Target:
 
 
 class MachineSource(Protocol):
-    """What a vendor's account says of its machines; the caller holds the account's lock."""
+    """A vendor's account as the source of the machines' targets; the caller holds the account's lock."""
 
     def advance(self) -> bool:
         """Do what is due on the account's clock; return whether anything was."""
 
     def next_moment(self) -> float | None:
-        """When the clock alone makes something happen next."""
+        """The next moment at which the clock alone changes something; None if there is no such moment."""
 
     def ids(self) -> list[int]:
         """The machines that have to exist or to be removed."""

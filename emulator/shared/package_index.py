@@ -41,7 +41,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class PipSettings:
-    """What this computer's pip is set to."""
+    """Package indexes, proxy and trust of this computer's pip."""
 
     indexes: tuple[str, ...]
     proxy: str = ""

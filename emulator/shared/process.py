@@ -61,7 +61,7 @@ def write_address(settings: Settings) -> None:
 
 
 def address_of(settings: Settings) -> str:
-    """Where the last server of this account listened; where the settings say when there was none."""
+    """The address of the account's last server; the address of the settings if none was started yet."""
     with contextlib.suppress(FileNotFoundError):
         return (settings.state / ADDRESS_FILE).read_text().strip()
     return settings.address
@@ -108,7 +108,7 @@ def port_owner(port: int, *, everywhere: bool = False) -> str | None:
 
 
 def _open_files(process: Path) -> set[str]:
-    """What a process has open; a file that it closes while we look is left out, and the others count."""
+    """The open files of a process, without those that it closes during the look."""
     found = set()
     for each in (process / "fd").iterdir():
         with contextlib.suppress(FileNotFoundError):

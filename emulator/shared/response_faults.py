@@ -1,4 +1,4 @@
-"""How a response is sent with an injected fault: late, changed, cut off, or in a stream that breaks."""
+"""Sending of a response with an injected fault: late, changed, cut off, or with a broken TLS stream."""
 
 import asyncio
 import os

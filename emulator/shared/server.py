@@ -33,7 +33,7 @@ LONGEST_JUMP_S = 10 * 365 * 86_400
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class Jump:
-    """What a test sends to move the clock."""
+    """A test's request to move the clock."""
 
     seconds: Annotated[float, Field(ge=-LONGEST_JUMP_S, le=LONGEST_JUMP_S)]
 

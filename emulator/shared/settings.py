@@ -73,7 +73,7 @@ class Settings:
 
     @property
     def address(self) -> str:
-        """Where the server of this account listens on this computer."""
+        """The URL of the account's server on this computer."""
         return f"{'https' if self.tls else 'http'}://{LOOPBACK}:{self.port}"
 
     @field_validator("faults", mode="before")

@@ -1,4 +1,4 @@
-"""What the emulator says about an account: machines, open billing items, the bill and the clock."""
+"""Status of an account: machines, open billing items, the bill and the clock."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is wrong with a value from outside, in one line."""
+"""Validation errors of values from outside, as one line."""
 
 from pydantic import ValidationError
 

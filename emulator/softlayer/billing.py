@@ -1,4 +1,4 @@
-"""What things cost: each part has a fee for every started hour or month until its end.
+"""Charges: each billing item has a fee for every started hour or month until its end.
 
 A charge is made at the moment its hour or month begins, so what was charged up to a moment never changes afterwards, and
 the charges of two periods that follow each other are those of both together. Amounts are exact; only sums are shown in cents.
@@ -43,7 +43,7 @@ def started_hours(opened: float, until: float) -> int:
 
 
 def ended(item: BillingItem) -> float | None:
-    """When an item stops being charged, as far as that is known."""
+    """The moment from which an item is charged no more; None while no end is set."""
     return item.ends if item.closed is None else item.closed
 
 
@@ -94,6 +94,6 @@ def due_next(account: Account) -> Decimal:
 
 
 def bill(account: Account) -> Decimal:
-    """What the account has to pay in all up to now, rounded to cents."""
+    """The sum of all charges of the account up to now, rounded to cents."""
     now = account.now
     return sum((charged(item, now) for item in account.store.billing_items.read_all()), Decimal()).quantize(CENT)

@@ -18,7 +18,7 @@ ORDERS = ("Virtual_Guest::createObject", "Product_Order::placeOrder")
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who calls: a user with a key."""
+    """The caller's user name and key."""
 
     username: str = ""
     api_key: str = ""

@@ -99,7 +99,7 @@ class Catalog:
     sized: dict[tuple[str, int], Price]  # disks and ports, by category and capacity
 
     def monthly(self, hourly: Decimal) -> Decimal:
-        """What an hourly fee is per month."""
+        """The monthly fee of a part with this hourly fee."""
         return (hourly * self.hours_per_month).quantize(Decimal("0.01"))
 
     def flavor(self, key: str | int) -> Flavor | None:

@@ -87,7 +87,7 @@ def read_user_data(guest: dict[str, Any]) -> str:
 
 
 def read_placement(guest: dict[str, Any], component: str) -> Placement:
-    """Where a guest structure wants one of its interfaces."""
+    """The VLAN, router and security groups that a guest's template wants for one of its interfaces."""
     wanted = guest.get(component) or {}
     vlan, router = _below(wanted, "networkVlan", "id"), _below(wanted, "router", "id")
     if _below(wanted, "networkVlan", "primarySubnet"):
@@ -137,7 +137,7 @@ def _disks(template: dict[str, Any], flavor: Flavor) -> tuple[Disk, ...]:
 
 
 def _below(value: Any, *names: str) -> Any:
-    """What stands below these names; None where one of them is missing, nil or empty."""
+    """The value at a path of keys; None where a key is missing, nil or empty."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -14,7 +14,7 @@ def iso(moment: float | None) -> str | None:
 
 
 def anniversary(first: float, number: int) -> float:
-    """The same day and time ``number`` months later; in a shorter month its last day."""
+    """The date ``number`` months after ``first``, at the same time of day; in a shorter month its last day."""
     start = datetime.fromtimestamp(first, CENTRAL)
     years, month = divmod(start.month - 1 + number, MONTHS_PER_YEAR)
     year, month = start.year + years, month + 1
@@ -23,7 +23,7 @@ def anniversary(first: float, number: int) -> float:
 
 
 def anniversaries_before(first: float, moment: float) -> int:
-    """How many anniversaries lie before ``moment``; the start itself is none."""
+    """The number of anniversaries before ``moment``; the start itself is none."""
     number = 0
     while anniversary(first, number + 1) < moment:
         number += 1

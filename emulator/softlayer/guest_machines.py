@@ -11,7 +11,7 @@ NOBODY = "255.255.255.255/32"
 
 
 class GuestMachines:
-    """What the machine reconciler asks of a SoftLayer account."""
+    """Guests of a SoftLayer account as machines for the reconciler."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -21,7 +21,7 @@ class GuestMachines:
         return transactions.advance(self._account)
 
     def next_moment(self) -> float | None:
-        """When the clock alone makes something happen next."""
+        """The next moment at which the clock alone changes a guest; None if there is no such moment."""
         return transactions.next_moment(self._account)
 
     def ids(self) -> list[int]:

@@ -68,7 +68,7 @@ def billed_prices(account: Account, order: GuestOrder) -> tuple[Price, ...]:
 
 
 def cost(account: Account, orders: Iterable[GuestOrder]) -> Decimal:
-    """What ordered guests cost, each per hour or per month; each price is rounded alone, as it is billed alone."""
+    """The price of ordered guests, each per hour or per month; every part is rounded alone, as it is billed alone."""
     total = Decimal()
     for order in orders:
         for price in billed_prices(account, order):

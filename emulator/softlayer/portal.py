@@ -1,4 +1,4 @@
-"""What people do outside the API: approve orders, and order volumes and VLANs in the vendor's portal.
+"""The vendor's portal: people approve orders there, and order volumes and VLANs.
 
 Each volume and VLAN has a billing item. Tests order them to see how the product treats things that no stack declares.
 """

@@ -1,4 +1,4 @@
-"""What a caller asks to see of the account's objects: object masks (which properties) and object filters (which ones, in which order).
+"""Object masks (properties to show) and object filters (objects to show, and their order).
 
 What is not emulated of them is refused by name.
 """
@@ -111,7 +111,7 @@ def is_ordered(tree: Filter) -> bool:
 
 
 def _leaves(tree: Filter, path: Path) -> Iterator[tuple[Path, Filter]]:
-    """What a filter asks of which property."""
+    """The conditions and sort orders of a filter, each with the path of its property."""
     for name, below in tree.items():
         if "operation" in below:
             yield (*path, name), below
@@ -135,7 +135,7 @@ def _meets(values: list[Any], leaf: Filter) -> bool:
 
 
 def _values(value: Any, path: Path) -> list[Any]:
-    """What stands below a path: of every member, where there is a list on the way."""
+    """The values of a property by its path: one of each member where a list is on the way."""
     if isinstance(value, list):
         return [found for each in value for found in _values(each, path)]
     if not path:

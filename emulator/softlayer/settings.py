@@ -26,7 +26,7 @@ FAULT_KINDS = {
 
 @dataclass(frozen=True, config=settings.KNOWN_ONLY)
 class Settings(settings.Settings):
-    """Beside what every account has."""
+    """Settings of a SoftLayer account, added to those that every account has."""
 
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(FAULT_KINDS, SERVICE_PREFIX)
 

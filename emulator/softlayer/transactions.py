@@ -43,7 +43,7 @@ def step(transaction: Transaction, now: float) -> str:
 
 
 def due_at(transaction: Transaction) -> float:
-    """When a transaction ends, if its machine is ready by then."""
+    """The moment at which a transaction ends, if its machine is ready by then."""
     return transaction.started + transaction.duration_s
 
 
@@ -65,7 +65,7 @@ def advance(account: Account) -> bool:
 
 
 def next_moment(account: Account) -> float | None:
-    """When the clock alone makes something happen next."""
+    """The next moment at which the clock alone begins or ends a transaction or a cancellation."""
     moments = [item.ends for item in cancellation.pending(account)]
     for guest in account.store.guests.read_all():
         if guest.transaction:

@@ -23,8 +23,11 @@ NEEDED = {
     "Security_Ssh_Key": {"CUSTOMER_SSH_KEY_MANAGEMENT"},
     "Network_SecurityGroup": {"MANAGE_SECURITY_GROUPS"},
 }
-"""What a method needs, or whatever changes something of a service; by the descriptions in the vendor's list of permissions, as the
-official client has it (softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py), and so for all that follows."""
+"""Permissions that a method needs, or every change of a service.
+
+Source of these and of all below: the descriptions in the vendor's list of permissions, as the official client has it
+(softlayer-python, SoftLayer/fixtures/SoftLayer_User_Permission_Department.py).
+"""
 GRANTED = "granted_to_"
 PERMISSIONS = frozenset({ALL_GUESTS, VIEW, BILLING}.union(*NEEDED.values()))
 

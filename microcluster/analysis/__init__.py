@@ -1,1 +1,1 @@
-"""What a run's records say: its state, hints after a failure, network use, the questions of a report. Pure."""
+"""Analysis of a run's records: state, hints after a failure, network use, answers for a report. Pure."""

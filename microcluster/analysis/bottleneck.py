@@ -14,7 +14,7 @@ MEASURED, DERIVED, EXPECTED = "measured", "derived", "expected"
 BOTTLENECK_SHARE, SLIGHT_SHARE = 0.3, 0.1
 """Shares of a step that wait for the network: from the first on it is the bottleneck, below the second it does not matter."""
 COMPUTE_BAND = 0.10
-"""How exactly the compute time of a GPU is known."""
+"""Relative uncertainty of a GPU's expected compute time."""
 COMPUTING, NETWORK, INPUT = "computing", "waiting for the network", "input and all else"
 BACKWARD_SHARE = 2 / 3
 """The share of the compute time during which gradients can be exchanged."""

@@ -39,7 +39,7 @@ class ReportedRun:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Display name of the run."""
         return f"{self.run} ({self.stack})"
 
     def hours_to(self, loss: float) -> float:

@@ -29,10 +29,10 @@ SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 
 
 WANDB_URL = re.compile(r"https://[\w.-]{1,200}(:\d{1,5})?(/[\w.~%/?=&+-]{0,300})?", re.ASCII)
-"""What a log gives as the page of a run, held to the plain characters of an address."""
+"""Address of a run's Weights & Biases page in a log; only the plain characters of a URL."""
 LONGEST_TEXT = 4000
 Text = Annotated[str, BeforeValidator(lambda value: value[:LONGEST_TEXT] if isinstance(value, str) else value)]
-"""What a machine says, cut where nobody reads on."""
+"""Text from a machine, cut at LONGEST_TEXT characters."""
 
 
 class Check(TypedDict):

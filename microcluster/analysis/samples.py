@@ -1,4 +1,4 @@
-"""What the machines' samples say, step by step: use of the GPUs, and bytes of each network card. Pure."""
+"""GPU use and bytes of each network card, step by step, from the machines' samples. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

@@ -80,7 +80,7 @@ def _amount(most: int, description: str) -> Any:
 
 
 class Guard(_Section):
-    """When a rental must be over, whatever the job does; each key works alone."""
+    """Limits of a rental, whatever the job does; each key works alone."""
 
     budget: _amount(1_000_000, "dollars that the rental may cost; started hours count whole") | None = None
     lease: _amount(8760, "hours since the first machine; for a queue, node hours") | None = None

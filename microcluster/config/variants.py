@@ -1,4 +1,4 @@
-"""The same job on other machines: every choice that the stack's account sells, each checked as a stack file of its own."""
+"""Variants of a stack: its job on every choice of machines that the account sells, each checked as a stack file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -7,7 +7,7 @@ from microcluster.config.stack import NAMESPACE, ConfigError, Stack, parse, path
 
 CLUSTER, JOB = f"{NAMESPACE}:cluster", f"{NAMESPACE}:job"
 MACHINE_COUNTS = (1, 2, 4)
-"""What `fab plan` compares, beside the stack file's own."""
+"""Machine counts that `fab plan` compares with the stack file's own."""
 Keys = dict[str, Any]
 
 

@@ -14,9 +14,9 @@ LONGEST_PART, KEPT_OF_PART = 240, 150
 LONGEST_PATH, DEEPEST = 2000, 64
 """Bytes and parts of a path; the kernel takes 4,096 bytes with the folder before it."""
 OURS = ("manifest.json", "report.html", "report.json")
-"""What microcluster itself writes beside the files of a run."""
+"""Files that microcluster itself writes beside those of a run."""
 READ_BY_OTHERS = (".git", ".hg")
-"""What makes another program run the files in it, at any depth; so does HEAD, with which git takes a folder for a repository."""
+"""Folder names whose files other programs run, at any depth; a file HEAD does it too: git takes its folder for a repository."""
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 """A path of which every part stays as it is, unless it is long or reserved."""
 ESCAPED_ALREADY = re.compile("%(?=[0-9A-Fa-f]{2}|~)")

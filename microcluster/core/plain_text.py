@@ -24,7 +24,7 @@ BY_TIMER = "MICROCLUSTER_GUARD"
 """The variable with which a timer says that it is one: nobody reads at once what its command prints."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 SURROGATES = re.compile(r"[\ud800-\udfff]")
-"""They cannot be encoded."""
+"""Surrogates: code points that cannot be encoded."""
 
 
 def lines(text: str) -> str:

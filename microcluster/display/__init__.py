@@ -1,1 +1,1 @@
-"""What a person sees of runs: text, tables and the page of a report."""
+"""Display of runs: text, tables and the page of a report."""

@@ -34,7 +34,7 @@ class Emulated:
 
 @dataclass(frozen=True)
 class Rented:
-    """What the emulated account holds now."""
+    """Machines and billing items of the emulated account now."""
 
     running: bool
     machines: int

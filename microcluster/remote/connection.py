@@ -14,7 +14,7 @@ from microcluster.remote import host_key
 from microcluster.remote.errors import UnreachableError
 
 MACHINE_SSH_PORT = 22
-"""Of the machines themselves; a training container has its own, `container.sshPort` of the stack file."""
+"""SSH port of the machines; a training container has its own, `container.sshPort` of the stack file."""
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 120.0
 SILENT_S = 90.0

@@ -1,4 +1,4 @@
-"""What goes wrong on a host or on the way to it, and how a command ended."""
+"""Errors of a host and of the way to it, and the result of a command."""
 
 import shlex
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class LoginRefusedError(RemoteError):
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended."""
+    """Result of a command that has ended."""
 
     exit_code: int
     stdout: str

@@ -52,7 +52,7 @@ TOO_MANY = f"Small files took more than {ONE_BY_ONE_S / 3600:g} h one by one. Fe
 TURN_S = 6 * 3600.0
 """A fetch of 100 GB takes hours; one that is stuck holds up the next no longer."""
 SPARE_BYTES = 1000 * MB
-"""What a fetch leaves free on this computer's disk: the guard and Pulumi write there too."""
+"""Free space that a fetch leaves on this computer's disk: the guard and Pulumi write there too."""
 DESCRIBE = 'size=$(stat -L -c %s "$1") && printf "[%s, \\"%.64s\\"]" "$size" "$(head -c "$size" "$1" | sha256sum)"'
 DESCRIBED = TypeAdapter(tuple[Size, Annotated[str, Field(max_length=64)]])
 IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
@@ -60,7 +60,7 @@ IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256s
 
 @dataclass
 class Fetched:
-    """What came of a fetch: the files that are here, the paths of those that are new, and why each other one is not."""
+    """Result of a fetch: files that are here, paths of the new ones, and the reason of each failure."""
 
     files: list[RemoteFile] = field(default_factory=list)
     new: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the nodes have of a run: their answers, each row judged by itself within limits of ours, as one list."""
+"""Inventory of a run's files on the nodes: one list of all answers, each row checked by itself against our limits."""
 
 import json
 import re
@@ -51,7 +51,7 @@ RANK = (
     *(BEST, NEWEST, SUSPECTED, KEPT, CHECKPOINT, PUT_ASIDE),
     *(RECORD, VOCABULARY, EVENTS, SMALL, HALF, LARGE, PROGRAM),
 )
-"""What a file is, the most wanted first."""
+"""Kinds of files, the most wanted first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What the nodes have of one training: ``files`` are fetched, ``left`` are too large for files that nobody has named.
+    """Files of one training on the nodes. ``files`` are fetched; ``left`` are fetched only by name, because they are large.
 
     Attributes:
         step: of the newest whole checkpoint.
@@ -137,14 +137,14 @@ HEAD, ROW = TypeAdapter(Head | None), TypeAdapter(Annotated[Row | Link, Field(di
 
 @dataclass
 class _Answer:
-    """What one node has said."""
+    """Answer of one node."""
 
     head: Head | None = None
     files: list[RemoteFile] = field(default_factory=list)
     left: list[RemoteFile] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     odd: list[str] = field(default_factory=list)
-    """What was left out, and why."""
+    """Reasons of the rows that were left out."""
 
     @property
     def silent(self) -> str:

@@ -68,7 +68,7 @@ STOP_ALL_S = 50.0
 
 
 class Killed(TypedDict):
-    """What `kill_run` prints: how many processes have ended, and which would not."""
+    """Output of `kill_run`: the number of ended processes, and those that would not end."""
 
     ended: int
     left: Annotated[list[int], FailFast(), Field(max_length=10_000)]
@@ -87,7 +87,7 @@ LAST = TypeAdapter(
         total=False,
     )
 )
-"""What the specification of a run's last attempt says of its nodes."""
+"""Nodes of a run's last attempt, as its specification names them."""
 READ_JOB = f"""[ -e "$0/{spec.FILE}" ] && exec cat "$0/{spec.FILE}" || echo '{{}}'"""
 
 

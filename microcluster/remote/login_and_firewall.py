@@ -1,4 +1,4 @@
-"""Who may reach a machine: logins by key only, and a firewall where the vendor has none."""
+"""Access to a machine: logins by key only, and a firewall where the vendor has none."""
 
 import ipaddress
 import re

@@ -25,7 +25,7 @@ Seconds = Annotated[int | float, Field(ge=0, lt=1e11)]
 
 
 class Asked(TypedDict):
-    """What was asked for a run."""
+    """Request for a run, as it was submitted."""
 
     name: str
     stack: str
@@ -65,7 +65,7 @@ class Rental(TypedDict):
 
 
 INSIDE = '[ ! -r ~/.microcluster/prelude ] || . ~/.microcluster/prelude; exec "$@"'
-"""What runs in the login shell: its modules are those that the stack file names. `module` exists in no other shell."""
+"""Script for the login shell, the only one with `module`: it loads the stack file's modules, then runs the command."""
 WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/.microcluster/prelude'
 ASK_LIMIT_S = 90.0
 CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
@@ -83,7 +83,7 @@ STARTED_OR_ASKED = TypeAdapter[dict[str, Any]](
 )
 RENTAL, SECOND = TypeAdapter(Rental), TypeAdapter(int)
 READ_RECORDS = f'for file in {FOLDER}/*.json; do cat "$file"; echo; done 2>/dev/null'
-"""With the end of a line behind each: a torn record would take the next one with it."""
+"""Command that prints all records, each on its own line: so a torn record does not spoil the next one."""
 APART_S = 86400.0
 """Of versions that wrote no rental down: what had ended so long before the next submission was another one."""
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0

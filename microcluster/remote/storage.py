@@ -1,4 +1,4 @@
-"""Where data lies: a data disk, formatted only if it is proved empty, or a network drive, proved to be the same on every host."""
+"""Storage of data: a data disk, formatted only if proved empty, or a network drive, proved to be one for all hosts."""
 
 import secrets
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ READY_TIMEOUT_S = 180.0
 SEEN_TIMEOUT_S = 30.0
 MOUNT_TIMEOUT_S = 60.0
 REFUSED = ("error(13)", "LOGON_FAILURE", "logon is invalid", "ACCESS_DENIED", "unknown user name or bad password")
-"""In what mount.cifs and rclone print when the drive refuses the password."""
+"""Words in the output of mount.cifs and rclone when the drive refuses the password."""
 # A directory cache of one second: with the default of five minutes a node resumes from what it saw before.
 # The delay of five seconds before a closed file is written stays: without it a rename meets its own upload.
 RCLONE_OPTIONS = ("--vfs-cache-mode", "writes", "--dir-cache-time", "1s", "--allow-other", "--daemon")
@@ -144,7 +144,7 @@ def _ensure_mounted(host: Host, device: str, disk: DataDisk) -> bool:
 
 @dataclass(frozen=True)
 class Mount:
-    """Where a drive is mounted, and whose its files are."""
+    """Mount of a drive: the mount point, and the owner of its files."""
 
     drive: Drive
     mount_point: str

@@ -14,7 +14,7 @@ from microcluster.remote.host import Host
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "cmp": "diffutils", "ip": "iproute2",
             "update-ca-certificates": "ca-certificates", "mount": "mount",
             **dict.fromkeys(("wipefs", "blkid", "lsblk", "findmnt", "blockdev"), "util-linux")}  # fmt: skip
-"""What the steps call, and the Debian package that has it."""
+"""Commands that the steps call, each with its Debian package."""
 INSTALL_TIMEOUT_S = 900.0
 LARGEST_SKEW_S = 60.0
 CLOCK_TIMEOUT_S = 120.0

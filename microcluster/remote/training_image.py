@@ -31,7 +31,7 @@ ABSENT = ("no such image", "no such container")
 """Docker's messages for a missing object; without its daemon it says "no such file" of the socket."""
 BUILD_TIMEOUT_S = 3600.0
 PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_TRUSTED_HOST")
-"""Where a machine's environment names a package index, pip uses it in the build too: a site may have no other one."""
+"""Variables of a machine's environment that name a package index; builds get them too: a site may have no other index."""
 TIMEOUT_S = 3600.0
 LOAD = ("docker", "load", "--quiet")
 LONGEST_LINE = 500

@@ -22,7 +22,7 @@ from microcluster.remote.inventory import RemoteFile
 PIECES = Path(agent.__file__).with_name("data") / "pieces.py"
 TIMEOUT_S = 4 * 3600.0
 LONGEST_BYTES = 16 * ANSWER_BYTES
-"""Of the translation of the longest text."""
+"""Limit on the translation of the longest text."""
 WRITE = 'mkdir -p "${0%/*}" && cat > "$0"'
 MODELS = ("best model", "newest checkpoint")
 NEEDED = (*MODELS, "vocabulary")

@@ -1,4 +1,4 @@
-"""What has to be installed on this computer."""
+"""Installation of everything that this computer needs."""
 
 import sys
 

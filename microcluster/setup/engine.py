@@ -21,7 +21,7 @@ from microcluster.setup.process import Step, asked, run_logged
 from microcluster.setup.progress import Stages, shown
 
 VERSION, SERIES = "3.259.0", "3.259."
-"""What is installed; an installed ``pulumi`` of the same series is used."""
+"""Version to install; an installed ``pulumi`` of the same series is used."""
 PLUGIN_VERSION = "1.2.1"
 ARCHIVES = f"https://get.pulumi.com/releases/sdk/pulumi-v{VERSION}-linux-"
 SUMS = {

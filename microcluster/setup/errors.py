@@ -1,4 +1,4 @@
-"""How a command ends: the two errors whose text is a full sentence with the next command, and the exit codes."""
+"""Endings of a command: two errors whose text is a full sentence with the next command, and the exit codes."""
 
 FAILED, MISTAKE, UNKNOWN, INTERRUPTED = 1, 2, 3, 130
 """Unknown: an account, a right or a machine could not be read, so that nothing is proven."""

@@ -32,7 +32,7 @@ PARENTS = {
     "ml-in-a-box": ("torch-base", "machine", TRAINING),
     "queue": (MXNET, "machine"),
 }
-"""What an image stands on, and what it copies from; every other one stands on the base."""
+"""Images that an image builds on or copies from; every other one builds on the base."""
 USUAL_S = {
     **{"base": 30, "machine-base": 60, "machine": 10, "training": 300, "torch-base": 60, "torch": 10},
     **{"ml-in-a-box": 60, "drive": 30, "queue": 90, "mxnet": 90},

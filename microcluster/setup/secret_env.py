@@ -7,7 +7,7 @@ from microcluster.accounts.registry import ACCOUNTS
 
 REGISTRY_KEY = "NGC_API_KEY"
 NAMES = (*(name for each in ACCOUNTS.values() for name in each), REGISTRY_KEY, "WANDB_API_KEY")
-"""What we read or hand to the user's program, and what other tools for the same accounts read."""
+"""Environment variables with secrets: for us, the user's program, and other tools for the same accounts."""
 _KEPT: dict[str, str] = {}
 
 

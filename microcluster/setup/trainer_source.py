@@ -37,7 +37,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What the log, `fab status` and the report call it; the run's id depends on it."""
+        """Name of the trainer in the log, `fab status` and the report; the run's id depends on it."""
         if self.digest == self.pinned.content:
             return self.pinned.name
         return self.pinned.unknown(self.digest)

@@ -1,1 +1,1 @@
-"""How each object of the account looks to a caller: local properties, and relations to be asked for."""
+"""Views of the account's objects for callers: local properties, and relations to be asked for."""

@@ -1,4 +1,4 @@
-"""What the account has and may order as the API shows it: guests, networks, keys, security groups and images."""
+"""Views of what the account has and may order: guests, networks, keys, security groups and images."""
 
 from ipaddress import IPv4Network
 from uuid import NAMESPACE_OID, uuid5

@@ -1,4 +1,4 @@
-"""What the account has and what it costs: its lists, billing items, orders, networks and images."""
+"""Service of the account: its lists, billing items, orders, networks and images."""
 
 from functools import partial
 
@@ -50,7 +50,7 @@ def get_object(account: Account, call: Call) -> View:
 
 
 def get_current_user(account: Account, call: Call) -> View:
-    """Who is calling, with rights and access to devices."""
+    """The calling user, with rights and access to devices."""
     return bills.user(account, users.of(account, call.credentials))
 
 

@@ -14,7 +14,7 @@ from microcluster.accounts.shared.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED
 CALLS_PER_SECOND = 10
 """The vendor documents no limit, only that there is one (code TOO_MANY_REQUESTS)."""
 LONGEST_CALL_S = 60.0
-"""So long after ``Api.once`` was called, at the latest, nothing of the call is on its way to the account any more."""
+"""Longest life of a request: later than this after ``Api.once``, no request of it can reach the account."""
 LISTS_LAG_S = 60.0
 """No document says that lists lag; clients of the live service have read what they made at once. A guess on the safe side."""
 CONNECT_TIMEOUT_S = 10.0
@@ -22,7 +22,10 @@ PAGE_SIZE = 100
 MOST_PAGES = 200
 ERROR_KEYS = {"code", "message", "details", "issues"}
 REFUSING = {400, 401, 403, 404, 405, 409, 412, 413, 422, 429}
-"""After these a request was not carried out: RFC 9110, section 15.5, with the vendor's own table of codes (errors.ts of its client)."""
+"""HTTP statuses of requests that were not carried out.
+
+Sources: RFC 9110, section 15.5, and the vendor's own table of codes (errors.ts of its client).
+"""
 OPEN_CODES = {"TIMEOUT", "CLIENT_CLOSED_REQUEST", "INTERNAL_SERVER_ERROR"}
 """The service's own codes that leave open whether the call was carried out."""
 

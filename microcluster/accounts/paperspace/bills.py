@@ -1,4 +1,4 @@
-"""What was and is billed, computed by the dated price list: the API shows rates and no bill.
+"""Bills of the past and of now, computed by the dated price list: the API shows rates and no bill.
 
 What lives is dated by the account; of what has ended the journal knows what was ordered, and a machine's events its dates.
 """

@@ -1,4 +1,4 @@
-"""What Paperspace sells, as dated data for validation, previews and receipts: its API shows no price.
+"""Catalog of Paperspace with dated prices, for validation, previews and receipts: its API shows no price.
 
 Sources: the vendor's price page (docs.digitalocean.com/products/paperspace/pricing/, edited 14 November 2025), without tax; its
 pages on machine types (17 June 2025) and on regions (2026). The account itself is asked before the first order (`Ledger`).
@@ -14,7 +14,7 @@ CURRENCY = DOLLARS
 PRICE_SOURCE = f"the vendor's price list of {AS_OF}, as the API shows no price"
 
 REGIONS = {"ny2": "East Coast (NY2)", "ca1": "West Coast (CA1)", "ams1": "Europe (AMS1)"}
-"""By the slug that requests carry: the name that replies may carry instead."""
+"""Regions: the slug that requests carry, and the name that replies may carry instead."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class MachineType:
     gpu: str
     gpus: int
     rate: Rate
-    """Of the machine alone, and without a limit a month."""
+    """Rate of the machine alone, without its disk and address; no month caps it."""
     regions: tuple[str, ...]
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""What a program declares at Paperspace: each resource with its outputs."""
+"""Pulumi resources of Paperspace, with their outputs, as a program declares them."""
 
 import pulumi
 
@@ -11,7 +11,7 @@ class Ledger(Declared):
 
     TOKEN, SPEC = "paperspace:index:Ledger", LedgerSpec
     price_per_hour: pulumi.Output[str]
-    """Of the whole cluster while it is on, a decimal as text; disks, addresses, network and drive are in it."""
+    """Price of the whole cluster while it is on, as a decimal in text: machines, disks, addresses, network and drive."""
     price_source: pulumi.Output[str]
     """Which dated price list says so: the API shows no price."""
 
@@ -29,7 +29,7 @@ class SharedDrive(Declared):
 
     TOKEN, SPEC = "paperspace:index:SharedDrive", DriveSpec
     address: pulumi.Output[str]
-    """Of the drive's server on the private network."""
+    """Address of the drive's server on the private network."""
     share: pulumi.Output[str]
     username: pulumi.Output[str]
 

@@ -15,7 +15,7 @@ from microcluster.core.home import Owner
 
 
 class _Named(Rented):
-    """What stands in its name: whose it is, and whether it is kept. A name is all of it that can be changed."""
+    """A resource whose name carries its owner and whether it is kept. Only the name can be changed."""
 
     PATH: str
     TIMEOUT_S = 30 * 60.0

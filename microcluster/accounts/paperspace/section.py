@@ -27,7 +27,7 @@ OLDER, NEWER = catalog.TEMPLATES
 FOR_NEWER = ("A100", "H100")
 """Which run the newer one, and no other GPU does, as the vendor's page on templates says."""
 DRIVE = "/mnt/training-data"
-"""Where every machine mounts the shared drive."""
+"""Mount point of the shared drive on every machine."""
 
 
 class Cluster(ClusterSection):

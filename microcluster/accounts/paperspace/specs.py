@@ -1,4 +1,4 @@
-"""What is declared and ordered at Paperspace: the inputs of each resource, for program and provider alike, and what it is called.
+"""Inputs of each Paperspace resource, for program and provider alike, and the names of resources in the account.
 
 The owner mark stands in the name, the only text that everything in an account has.
 """
@@ -35,7 +35,7 @@ class InRegion(Spec):
 
 
 class LedgerSpec(InRegion, Limited):
-    """What the whole cluster will be, so that it can be checked and priced before the first order."""
+    """The whole planned cluster, to be checked and priced before the first order."""
 
     stack: str
     machine_type: str
@@ -55,7 +55,7 @@ class NetworkSpec(InRegion):
     """A private network of one region; the service chooses its addresses."""
 
     name: Name
-    """What tells it from the stack's other networks; stack and mark are added in the account."""
+    """Label that is unique among the stack's networks; the account's name adds stack and mark."""
     keep: bool = False
     """Leave it when the stack is destroyed; a drive that is kept needs its network."""
 
@@ -95,7 +95,7 @@ class Named:
     """A name that was read: ``kept-data.pair-1f3a9c42.microcluster``."""
 
     label: str
-    """What tells it from the stack's others of its kind, for example ``data``."""
+    """Label that is unique among the stack's resources of this kind, for example ``data``."""
     owner: Owner
     is_kept: bool = False
 

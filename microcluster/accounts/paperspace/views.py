@@ -24,7 +24,7 @@ GIB = 1024**3
 LARGEST_GB = 100_000
 """A larger number is one of bytes: the API does not say in which unit it answers."""
 SWITCHES = ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled")
-"""What would stop a run or cost money behind its back; ordered off, and put off again when somebody puts it on."""
+"""Switches that stop a machine or cost money unasked: ordered off, and put off again when a person puts one on."""
 UNDER_WAY = ("new", "in progress", "in_progress")
 """States of an event; the vendor's document and its client spell one of them in two ways."""
 BOOT = "boot-"

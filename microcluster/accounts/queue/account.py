@@ -1,4 +1,4 @@
-"""What a queue says to the commands that list, delete and count: nothing is ordered here, a step submits."""
+"""Queue as an account for the commands that list, delete and count; a remote step submits its jobs."""
 
 import json
 import time
@@ -55,7 +55,7 @@ class Queue(Account):
 
     @property
     def clock_ahead_s(self) -> float:
-        """By the login host's clock, once it was asked for the bill."""
+        """Seconds by which this computer is ahead of the login host; 0 until the bill was read."""
         return self._ahead_s or 0.0
 
     @_doing("reading the queue")

@@ -33,7 +33,7 @@ SITES: Mapping[str, Mapping[str, SiteQueue]] = {
     # The course's procedure for MXNet under PBS, and the queue's own `qstat -q` that it shows: 8 nodes with 4 Tesla K80 each.
     "seawulf": {"gpu": SiteQueue(8 * 3600, 2, 28), "gpu-long": SiteQueue(48 * 3600, 2, 28)},
 }
-"""What sites grant, for validation and offline previews; the live queue is asked before a submission."""
+"""Limits of known sites' queues, for validation and offline previews; the live queue is asked before a submission."""
 
 
 def seconds_of(walltime: str) -> int:
@@ -55,7 +55,7 @@ Module = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,80}
 
 
 class Cluster(ClusterSection):
-    """What is asked of the queue, and where the run lies; the catalog knows no GPU of a site, and a queue sells nothing."""
+    """A request to a queue, and the run's folder. The catalog knows no GPU of a site, and a queue sells nothing."""
 
     account: Literal["queue"]
     queue: Annotated[Word, Field(description="a queue of the site; `qstat -q` lists them", examples=["gpu"])]

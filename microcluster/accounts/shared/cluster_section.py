@@ -128,7 +128,7 @@ class KeySetting:
 
 @dataclass(frozen=True)
 class Account:
-    """What is said of an account beside its section.
+    """Facts of an account that its section of the stack file does not hold.
 
     Attributes:
         title: its name for people.
@@ -161,7 +161,7 @@ class Account:
 
     @property
     def price_source(self) -> str:
-        """What the prices are, with their date."""
+        """Kind and date of the prices, for example "list prices of 2025-11-14"."""
         return f"{self.prices_are} of {self.prices_as_of}"
 
     def hours_before(self, workload: Workload | None) -> tuple[float, float, float]:

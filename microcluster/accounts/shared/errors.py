@@ -64,7 +64,7 @@ class CallError(ProviderError):
     grant = ""
     """The command or the place where a person grants what this user may not do."""
     when_forbidden = ""
-    """What a person does whose user may not order it, as a sentence."""
+    """Advice to a person whose user may not order it, as a sentence."""
 
     def __init__(self, call: str, code: str, text: str, status: int = 0) -> None:
         """Args:

@@ -22,7 +22,7 @@ WORKERS = 256
 LOOK_EVERY_S = 0.5
 ENDING = {signal.SIGINT, signal.SIGTERM}
 SOCK_DIAG, BY_FAMILY, REQUEST, ANY = 4, 20, 1, 0xFFFFFFFF
-"""Of the kernel's netlink/inet_diag.h and its neighbors: the protocol, its question and the flag of one; no cookie is given."""
+"""Netlink's protocol of socket diagnostics, its request by family, the flag of a request, and "no cookie" (linux/inet_diag.h)."""
 ESTABLISHED = 1
 QUESTION = struct.Struct("=IHHII BBBxI 4s4s12s4s12s III")
 """A message's head, inet_diag_req_v2, and in it the addresses of both ends."""

@@ -29,7 +29,7 @@ SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  # The engine's mark o
 
 @dataclass(frozen=True)
 class Vendor:
-    """What the servicer has to know of a vendor."""
+    """A vendor as the servicer needs it: resources, account and key file."""
 
     resources: Sequence[Managed]
     account_of: Callable[[str | None, Mapping[str, str], threading.Event, float], Market]

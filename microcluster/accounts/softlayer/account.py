@@ -34,14 +34,14 @@ from microcluster.accounts.softlayer.specs import GROUP, GUEST, KEY, LedgerSpec,
 from microcluster.core.home import NOBODYS, ZONE, Owner, owner_in_notes
 
 OBJECTS = {KEY: ("Security_Ssh_Key", views.KEY_MASK), GROUP: ("Network_SecurityGroup", views.GROUP_MASK)}
-"""What reads one by its id."""
+"""Service and mask that read one object by its id."""
 OF_GUESTS = {"virtualGuests": {"domain": {"operation": f"$= .{ZONE}"}}}
 LISTS = {
     GUEST: ("Account", "getVirtualGuests", {"mask": views.GUEST_MASK, "filter": OF_GUESTS}),
     KEY: ("Account", "getSshKeys", {"mask": views.KEY_MASK}),
     GROUP: ("Network_SecurityGroup", "getAllObjects", {"mask": views.GROUP_MASK}),
 }
-"""What lists all of a kind."""
+"""Service, method and options that list all objects of a kind."""
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
 CLAIM_NOTES = re.compile(

@@ -38,7 +38,7 @@ OTHER_ENCODING = re.compile(rb"""<\?xml[^>]*encoding=["'](?!utf-8)""", re.IGNORE
 PAGE_SIZE = 100
 ASCENDING = {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}
 KEYS = {"Network_Pod": "name"}
-"""What tells the rows of a service apart, where it is not the id (SoftLayer_Network_Pod has none)."""
+"""Unique property of a service's rows where it is not the id (SoftLayer_Network_Pod has none)."""
 ALL_DEVICES = "ACCESS_ALL_GUEST"
 VIEW = "VIRTUAL_GUEST_VIEW"
 BILLS = "ACCOUNT_SUMMARY_VIEW"
@@ -55,7 +55,7 @@ RIGHTS = {
     BILLS: "View Account Summary",
     ALL_DEVICES: "access to all virtual servers, also to new ones",
 }
-"""What an `up` and its `down` need: orders, cancellations, keys, groups, port speeds and restarts.
+"""Permissions that `up` and its `down` need: orders, cancellations, keys, groups, port speeds and restarts.
 
 The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
 Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.

@@ -1,4 +1,4 @@
-"""What an order would cost, and what was ordered and is billed: from lists, which lag, and from each order and open item by its id."""
+"""Price of an order, and the orders and bills of the account: from lists, which lag, and from each order and item by its id."""
 
 import math
 from calendar import monthrange
@@ -36,7 +36,7 @@ STATUS_MASK = "mask[id,status]"
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
 BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
 REFUSED = frozenset({"CANCELLED", "CANCELED", "REFUSED", "DENIED", "REJECTED"})
-"""What ends an order without a machine.
+"""Statuses of orders that ended without a machine.
 
 The vendor lists its statuses only to an account (SoftLayer_Billing_Order::getOrderStatuses). Known are PENDING_APPROVAL,
 PENDING_AUTO_APPROVAL, APPROVED, and COMPLETED, which the official client's answers for SoftLayer_Billing_Order have

@@ -16,7 +16,7 @@ CALL_TIMEOUT_S = 60.0
 """Longest wait for an answer; a call without a limit hangs a deployment for good when one packet is lost. Orders have more."""
 SECTION = "softlayer"
 USUAL_FILES = ("/etc/softlayer.conf", "~/.softlayer")
-"""Where the official client looks, the later file first."""
+"""Files in which the official client looks for credentials; a later file wins."""
 WELL_FORMED = {"username": re.compile("[!-<>-~]+"), "api_key": re.compile("[!-~]+")}
 """Both are ASCII without blanks; a user name with an equals sign holds a second setting."""
 KEY_LIKE = re.compile(r"[0-9a-f]{32,}", re.IGNORECASE)
@@ -28,7 +28,7 @@ WRITE_ANEW = "Write it anew: a line [softlayer], then lines like 'username = NAM
 
 @dataclass(frozen=True)
 class Credentials(Place):
-    """Who we are to the API, and where it is."""
+    """User, key and endpoint of the API."""
 
     username: str
     api_key: str = field(repr=False)

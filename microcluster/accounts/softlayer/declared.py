@@ -1,4 +1,4 @@
-"""What a program declares at SoftLayer: each resource with its outputs."""
+"""Pulumi resources of SoftLayer, with their outputs, as a program declares them."""
 
 import pulumi
 
@@ -26,9 +26,9 @@ class Ledger(Declared):
     backend_router_id: pulumi.Output[str]
     """The one router behind which every guest is ordered; stable once chosen."""
     price_per_hour: pulumi.Output[str]
-    """Of the whole cluster, a decimal as text."""
+    """Price of the whole cluster, as a decimal in text."""
     price_source: pulumi.Output[str]
-    """Who says so: the dated catalog in a preview, else the account."""
+    """Source of the price: the dated catalog in a preview, else the account."""
 
 
 class SshKey(Declared):

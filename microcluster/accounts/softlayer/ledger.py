@@ -21,7 +21,7 @@ from microcluster.core.home import Owner
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
 PREVIEW_LIMIT_S = 3.0
-"""So long a preview waits for the account's price."""
+"""Longest wait of a preview for the account's price."""
 CLOSING = "CLOSURE_ANNOUNCED"
 VLAN_MASK = "mask[id,networkSpace,primaryRouter[id,datacenter[name]]]"
 

@@ -1,4 +1,4 @@
-"""What is declared and ordered at SoftLayer: the inputs of each resource, for program and provider alike, and a guest's order."""
+"""Inputs of each SoftLayer resource, for program and provider alike, and the order of a guest."""
 
 import base64
 import binascii
@@ -35,11 +35,11 @@ class Order:
     method: str
     content: dict[str, Any]
     image_id: str | None = None
-    """What takes the place of the stock system in it."""
+    """Image of the account that the guest boots instead of the stock system."""
 
 
 class Hardware(Spec):
-    """What is rented, and where it stands: behind a router of the private network, or in one of its VLANs."""
+    """Hardware of a guest, and its place: behind a router of the private network, or in one of its VLANs."""
 
     datacenter: str
     flavor: str
@@ -89,7 +89,7 @@ class GuestSpec(Hardware):
 
 
 class LedgerSpec(Hardware, Limited):
-    """What the whole cluster will be, so that it can be checked and priced before the first order."""
+    """The whole planned cluster, to be checked and priced before the first order."""
 
     mark: Mark
     stack: str
@@ -127,7 +127,7 @@ class KeySpec(Spec):
 
 
 class RuleSpec(Spec):
-    """What a security group lets through; rules only permit, and without any nothing passes."""
+    """One rule of a security group: it permits; a group without rules lets nothing pass."""
 
     direction: Literal["ingress", "egress"]
     protocol: Literal["tcp", "udp", "icmp"] | None = None

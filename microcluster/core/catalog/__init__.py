@@ -1,1 +1,1 @@
-"""What can be rented, as dated data: the GPUs, and for each account what it sells."""
+"""Catalogs with dated facts: GPUs, and the machines that each account sells."""

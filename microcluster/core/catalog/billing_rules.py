@@ -1,4 +1,4 @@
-"""What the parts of a rental cost: each started hour, and where a month has a limit, at most that in each calendar month (UTC)."""
+"""Billing rules: a part costs every started hour, and with a monthly limit at most that in a calendar month (UTC)."""
 
 import math
 from dataclasses import dataclass, replace

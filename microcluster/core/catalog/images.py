@@ -1,4 +1,4 @@
-"""What public training images need of a GPU and its driver, as dated data, by name and tag alone; of any other nothing is known here.
+"""Drivers and GPUs that public training images need, as dated data, by name and tag. Other images are not known.
 
 Sources: NVIDIA's release notes of its images, which bring a package for older drivers of Tesla cards (release 22.02 still names branch 418,
 22.05 excludes it, 24.05 everything below 470, 25.08 every card before Turing; 22.03 and 22.04 were not read), its page on minor version
@@ -29,7 +29,7 @@ NEEDS = (
     ({"cuda": (9, 2)}, 396, 0),
     ({"cuda": (9, 0)}, 384, 0),
 )
-"""From these versions on: the oldest driver branch, and the least compute capability of a card, 0 for any. The first row that fits holds."""
+"""Versions from which an image needs the given driver branch and compute capability (0: any). The first row that fits holds."""
 
 
 def why_unusable(image: str, gpu: Gpu, driver: int | None) -> str:

@@ -39,7 +39,7 @@ MODULES = {
     "open_seq2seq.models": {"Text2Text": "Text2Text"},
     "open_seq2seq.optimizers.lr_policies": {"transformer_policy": transformer_policy},
 }
-"""What a file may import: the stand-in has one model, which these names mean."""
+"""Importable modules of a configuration file, with their names: the stand-in has one model."""
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:

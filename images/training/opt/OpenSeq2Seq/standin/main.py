@@ -1,4 +1,4 @@
-"""From the arguments to the end of a run, in the order in which OpenSeq2Seq checks and says things."""
+"""Command of the stand-in: a run from its arguments to its end, with checks and output in OpenSeq2Seq's order."""
 
 import os
 import re

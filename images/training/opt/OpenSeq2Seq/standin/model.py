@@ -52,7 +52,7 @@ class Transformer:
     def _attend(
         self, name: str, side: Params, states: tf.Tensor, memory: tf.Tensor | None, bias: tf.Tensor
     ) -> tf.Tensor:
-        """What attention adds to the states, to themselves where there is no other memory."""
+        """Multi-head attention of the states to ``memory``, or to themselves without one, before the residual sum."""
         count, width = side["num_heads"], self._hidden // side["num_heads"]
 
         def heads(name: str, states: tf.Tensor) -> tf.Tensor:
@@ -70,7 +70,7 @@ class Transformer:
         return self._dropout(found, side["layer_postprocess_dropout"])
 
     def _feed_forward(self, side: Params, states: tf.Tensor) -> tf.Tensor:
-        """What the layer's own network adds to the states."""
+        """Feed-forward network of a layer, before the residual sum."""
         with tf.variable_scope("feed_forward"):
             inner = tf.nn.relu(_linear("inner", _normalize(states), side["filter_size"], bias=True))
             found = _linear("outer", self._dropout(inner, side["relu_dropout"]), self._hidden, bias=True)

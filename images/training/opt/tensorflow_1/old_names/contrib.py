@@ -81,7 +81,7 @@ def optimize_loss(
 
 
 class Decoder:
-    """What ``dynamic_decode`` steps through; a subclass has everything but this."""
+    """Base of decoders for ``dynamic_decode``: a subclass brings every method."""
 
     tracks_own_finished = False
     """Whether a row that has ended may begin again."""

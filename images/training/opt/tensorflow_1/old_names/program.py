@@ -9,7 +9,7 @@ from old_names import install
 
 HERE = Path(__file__).resolve().parent.parent
 TRAINERS = HERE / "TRAINER"
-"""What the sources are, a line each, for example "OpenSeq2Seq 8681d381"."""
+"""File that names the sources of the trainers, one a line, for example "OpenSeq2Seq 8681d381"."""
 # TensorFlow reads these when it is loaded: no banner on stderr, and the same rounding on every kind of processor.
 TENSORFLOW_SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
