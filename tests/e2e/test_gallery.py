@@ -82,7 +82,7 @@ def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renter]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.stack)
-def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(renter, program):
+def test_a_program_that_loses_a_rank_resumes_on_all_nodes(renter, program):
     renter.take(program.stack, program.last)
     with renter.begun(f"make up STACK={STACK}") as up:
         renter.lose_a_rank(up, program.script, program.kill_at)

@@ -145,7 +145,7 @@ def left_on_host() -> dict[str, object]:
     }
 
 
-def test_a_machine_has_the_ordered_host_key_name_disk_gpus_and_port_speed(machines, keys):
+def test_a_machine_has_the_ordered_host_key_name_disk_gpus_and_speed(machines, keys):
     machines.boot(spec(keys))
     address = spec(keys).public_address
     assert keys.told(address, "hostname -f") == "gpu-0.test-1f3a9c42.microcluster"
@@ -168,7 +168,7 @@ def test_ingress_lets_only_the_named_port_pass(machines, keys):
     assert not reaches(spec(keys).public_address, 8080)
 
 
-def test_closed_egress_lets_only_answers_out_and_the_root_of_a_machine_cannot_lift_it(machines, keys):
+def test_closed_egress_passes_only_answers_and_a_machines_root_cannot_lift_it(machines, keys):
     machines.boot(spec(keys))
     with listening_host() as port:
         assert reach(keys, spec(keys), PUBLIC_GATEWAY, port)
@@ -197,7 +197,7 @@ def test_machines_behind_different_routers_meet_at_the_account_services_only(mac
     assert not reach(keys, near, far.private_address, 22)
 
 
-def test_a_machine_restarted_behind_the_emulators_back_has_its_rules_before_its_sshd(machines, keys):
+def test_a_machine_restarted_without_the_emulator_has_its_rules_before_sshd(machines, keys):
     machines.restrict(100, Access(public=(FROM_ANYWHERE,)))
     machines.boot(spec(keys))
     machines.close()
@@ -305,7 +305,7 @@ def test_networks_of_a_killed_emulator_without_machines_make_room():
         killed.remove_all()
 
 
-def test_a_machine_trusts_its_registry_alone_which_refuses_a_wrong_key_and_feeds_a_nested_docker(machines, keys):
+def test_a_machine_trusts_only_its_registry_which_refuses_a_wrong_key(machines, keys):
     assert publish(STATE, "microcluster/base:current", "microcluster/small:1")
     assert not publish(STATE, "microcluster/base:current", "microcluster/small:1")
     machines.boot(spec(keys))
@@ -348,7 +348,7 @@ def test_reset_leaves_nothing_on_the_host(machines, keys):
     assert left_on_host() == dict.fromkeys(left_on_host(), [])
 
 
-def test_a_firewall_that_keeps_machines_from_this_host_is_found_before_any_is_ordered(machines):
+def test_a_firewall_between_machines_and_this_host_is_found_before_an_order(machines):
     with socket.create_server(("10.113.7.1", 0)) as api:
         port = api.getsockname()[1]
         machines.require_way_to(port)

@@ -72,7 +72,7 @@ def stopped(renter: Renter, broken: dict[str, Any]) -> dict[str, Any]:
     return renter.status(STACK)
 
 
-def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(renter, broken):
+def test_a_dead_server_ends_the_run_naming_role_and_node(renter, broken):
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert broken["reason"] == "server 1 on gpu-1 ended with signal 9"
     assert processes_of(broken["run"]) == []
@@ -84,7 +84,7 @@ def test_the_run_goes_on_from_its_newest_epoch(renter: Renter, stopped: dict[str
     assert found[0]["step"] == found[1]["step"] >= 3
 
 
-def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(renter, stopped):
+def test_all_workers_end_after_one_epoch_with_its_checkpoint_and_leave_nothing(renter, stopped):
     assert stopped["state"] == "stopped"
     assert processes_of(stopped["run"]) == []
     log = renter.on(NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
@@ -93,7 +93,7 @@ def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is
     assert int(max(saved)) == stopped["step"]
 
 
-def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(renter, stopped):
+def test_the_preflight_summed_over_servers_with_the_same_data_on_every_node(renter, stopped):
     checks = renter.checks()
     assert [checks[check] for check in ("MXNet", "train.rec", "ranks", "allreduce", "meeting port")] == ["ok"] * 5
 

@@ -66,7 +66,7 @@ def test_the_report_draws_the_programs_own_metrics(product: Product, trained: di
     assert losses[-1] < losses[0]
 
 
-def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from_all_of_them(product, trained):
+def test_make_down_names_unfetched_files_and_a_fetch_brings_them_all(product, trained):
     below = f"/data/runs/{trained['run']}/in_container/logdir"
     write = f"echo 0.5 > {below}/ranks.csv; truncate -s 11M {below}/large.bin"
     product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{write}'", 60)
@@ -85,7 +85,7 @@ def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from
     assert [one["unfetched"] for one in json.loads(listed.stdout)] == [[]]
 
 
-def test_an_update_does_not_end_a_run_at_work_for_another_one_without_a_question(product, trained):
+def test_an_update_asks_before_it_replaces_a_run_at_work(product, trained):
     product.edit_stack(f"maxSteps: {STEPS}", f"maxSteps: {ENDLESS}", STACK)
     with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, f"step {STEPS + 1}", lambda: product.shown_step() > STEPS)
@@ -112,7 +112,7 @@ def benchmark(product: Product, trained: dict[str, Any]) -> dict[str, Any]:
     return product.status(STACK)
 
 
-def test_a_benchmark_that_saves_nothing_and_says_no_loss_finishes_by_its_exit_code(product, benchmark):
+def test_a_benchmark_without_checkpoints_or_loss_finishes_by_its_exit_code(product, benchmark):
     assert (benchmark["state"], benchmark["step"], benchmark["max_steps"]) == ("finished", 5, None)
     assert product.reported(STACK, benchmark)["metrics"]["images"] == 15.5
 
@@ -122,7 +122,7 @@ def test_a_variable_of_the_stack_file_reaches_the_ranks_of_all_nodes(product, be
     assert sorted(re.findall(r"rank (\d) found 7", log)) == ["0", "1"]
 
 
-def test_one_command_fetches_a_finished_run_without_checkpoints_whole_cancels_everything_and_proves_it(
+def test_one_command_fetches_a_finished_run_cancels_everything_and_proves_it(
     product: Product, benchmark: dict[str, Any]
 ) -> None:
     over = product.run(f"make up STACK={STACK} DOWN=1", UP_LIMIT_S)

@@ -129,7 +129,7 @@ def test_a_drive_that_hangs_ends_the_run_with_its_cause(cut_off) -> None:
     assert "(drive-lost)" in cut_off["said"]
 
 
-def test_a_deleted_machine_is_replaced_and_the_run_goes_on_from_the_drive(team: Team, cut_off, finished) -> None:
+def test_a_deleted_machine_is_replaced_and_the_run_resumes_from_the_drive(team: Team, cut_off, finished) -> None:
     assert (finished["state"], finished["step"], finished["run"]) == ("finished", finished["last"], cut_off["run"])
     before, after = cut_off["machines"], finished["machines"]
     assert (after["gpu-0"] == before["gpu-0"], after["gpu-1"] == before["gpu-1"]) == (True, False)

@@ -111,7 +111,7 @@ def test_the_user_may_do_everything_and_root_cannot_log_in(team):
     assert team.told(first, "nvidia-smi -L").count("Quadro P4000 (emulated)") == 2
 
 
-def test_a_machine_installs_from_this_computers_package_index_and_reaches_nothing_else_outside(team):
+def test_a_machine_installs_from_this_computers_package_index_and_reaches_nothing_else(team):
     first = team.machines[0]
     team.told(first, "python3 -m venv ~/own && ~/own/bin/pip install --no-cache-dir humanize==4.9.0")
     assert team.told(first, "~/own/bin/python -c 'import humanize; print(humanize.__version__)'") == "4.9.0"
@@ -122,7 +122,7 @@ def test_a_machine_installs_from_this_computers_package_index_and_reaches_nothin
         assert team.ssh(first, f"curl -s --max-time 5 {outside}").returncode != 0
 
 
-def test_systemd_starts_a_service_for_root_alone_with_its_own_words_of_refusal(team):
+def test_systemd_starts_a_service_for_root_alone_and_refuses_in_its_words(team):
     first, begin = team.machines[0], "systemd-run --quiet --unit=microcluster-e2e --uid=paperspace --setenv=MARK=e2e"
     refused = team.ssh(first, f"{begin} true")
     assert refused.returncode != 0
@@ -134,13 +134,13 @@ def test_systemd_starts_a_service_for_root_alone_with_its_own_words_of_refusal(t
     assert "already exists" in team.ssh(first, f"sudo -n {begin} true").stderr
 
 
-def test_machines_of_one_network_reach_each_other_at_the_addresses_that_the_api_shows(team):
+def test_machines_of_one_network_reach_each_other_at_the_apis_addresses(team):
     first, second = team.machines
     assert first["privateIp"] in team.told(first, "ip -4 -o addr show eth0")
     team.told(first, f"ping -c 1 -W 2 {second['privateIp']}")
 
 
-def test_a_script_that_runs_once_has_run_as_root_and_does_not_run_again(team):
+def test_a_script_to_run_once_runs_as_root_and_never_again(team):
     first = team.machines[0]
     assert team.told(first, "sudo cat /root/who /var/log/startup-script-output.log").split() == ["root", "said"]
     team.ask("PATCH", f"/machines/{first['id']}/stop")
@@ -150,7 +150,7 @@ def test_a_script_that_runs_once_has_run_as_root_and_does_not_run_again(team):
     assert team.told(team.machines[0], "sudo cat /root/boots | wc -l") == "1"
 
 
-def test_a_file_on_the_drive_is_read_on_the_other_machine_and_a_wrong_password_opens_nothing(team):
+def test_the_drive_is_shared_by_the_machines_and_refuses_a_wrong_password(team):
     _, address, share = team.drive["mountPoint"].rsplit("\\", 2)
     given = {"address": address, "share": share, "user": team.drive["username"]}
     mount = MOUNT.format(**given, password=shlex.quote(team.drive["password"]))

@@ -131,7 +131,7 @@ def param(clone: Clone) -> Any:
 
 
 @pytest.mark.parametrize("clone", [param(one) for one in CLONES])
-def test_a_public_program_loses_a_rank_and_goes_on_from_its_own_checkpoint(clone: Clone, rented: Renter) -> None:
+def test_a_public_program_that_loses_a_rank_resumes_from_its_own_checkpoint(clone: Clone, rented: Renter) -> None:
     began = time.monotonic()
     with rented.begun(f"make up STACK={clone.stack}") as up:
         rented.lose_a_rank(up, clone.script, clone.kill_at)

@@ -160,7 +160,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     return decided(cluster_facts_of(stack, owner))[0]
 
 
-def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(site):
+def test_a_command_killed_while_the_queue_is_busy_finds_its_job_again(site):
     code, output = site.step("check-queue", site.facts)
     assert code == 0, output
     blocker = site.says(
@@ -179,7 +179,7 @@ def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(si
     assert site.says("qstat").count("mc" + site.facts.mark) == 1
 
 
-def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_submission_goes_on_from_it(site):
+def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_resumes(site):
     ended = site.waits_until("the end of the walltime", lambda run: run.state in ("failed", "finished", "stopped"))
     assert (ended.state, ended.cause) == ("failed", "walltime"), ended
     saved, terms = max(ended.checkpoints), site.terms()
@@ -193,7 +193,7 @@ def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_submission_goes
     assert json.loads(site.says(resumed).splitlines()[-1])["step"] == saved
 
 
-def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_step(site):
+def test_leaving_the_queue_proves_the_end_of_every_process_on_every_node(site):
     longer = replace(site.asking(walltime_s=900), job=site.facts.job.model_copy(update={"max_steps": 100_000}))
     code, output = site.step("start-job", longer)
     assert code == 0, output
@@ -217,7 +217,7 @@ def test_the_receipt_counts_the_node_hours_of_every_submission(site):
     assert all(not row.is_open and row.so_far > 0 and row.currency == "node hours" for row in charges)
 
 
-def test_gradients_are_compressed_by_the_older_mxnet_that_a_module_of_the_site_brings(site):
+def test_the_sites_older_mxnet_module_compresses_gradients(site):
     compressed = {"mxnetVersion": "1.6.0", "arguments": f"{EXAMPLE} --gc-type 2bit --gc-threshold 0.5 --lr 0.02"}
     # The preflight ends a run that finds another version than the stack file's.
     short = facts_of(site.folder, "mxnet/1.6.0", **compressed, maxSteps=40, preflight="run")

@@ -51,7 +51,7 @@ def trained(product: Product, submitted: list[str]) -> str:
     return up.stdout
 
 
-def test_the_next_up_finds_the_job_of_a_killed_one_and_trains_to_the_end(
+def test_the_next_up_finds_a_killed_ones_job_and_trains_on(
     product: Product, submitted: list[str], trained: str
 ) -> None:
     assert len(submitted) == 1 and "submitted as job" not in trained
@@ -65,7 +65,7 @@ def test_a_node_is_the_sites_own_and_the_login_host_is_open(product: Product, tr
     assert product.plain(f"fab ssh --stack {STACK} login -- hostname", ASK_LIMIT_S).stdout.strip() == "login"
 
 
-def test_another_up_changes_nothing_and_down_prints_the_node_hours_of_one_job(product: Product, trained: str) -> None:
+def test_another_up_changes_nothing_and_down_prints_one_jobs_node_hours(product: Product, trained: str) -> None:
     assert "5 unchanged" in product.run(f"make up STACK={STACK}", UP_LIMIT_S).stdout
     down = product.run(f"make down STACK={STACK} FETCH=1", UP_LIMIT_S)
     assert down.returncode == 0, down.stdout + down.stderr
@@ -73,6 +73,6 @@ def test_another_up_changes_nothing_and_down_prints_the_node_hours_of_one_job(pr
     assert "node hours" in down.stdout and ": 0\n" in down.stdout.split("open billing items")[1]
 
 
-def test_an_up_after_a_down_says_that_nothing_was_trained_and_how_it_would_be(product: Product, trained: str) -> None:
+def test_an_up_after_a_down_says_how_to_train_again(product: Product, trained: str) -> None:
     up = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert "nothing is trained now. To train it again: fab ssh" in up.stdout

@@ -34,7 +34,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     return output
 
 
-def test_it_says_first_what_it_is_trains_to_the_test_perplexity_and_its_loss_falls(log: str) -> None:
+def test_its_first_line_names_it_and_its_loss_falls_to_the_perplexity(log: str) -> None:
     assert log.splitlines()[0].endswith("*** Texar 0.2.4 on TensorFlow 2.12 through our compatibility module")
     reader = Reader()
     found = [event for line in log.splitlines() for event in reader.read(line)]

@@ -68,7 +68,7 @@ def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, 
     assert traces(hosts[0], "not-the-key-that-was-given") == ""
 
 
-def test_a_failed_build_shows_its_step_and_its_output_and_leaves_no_image(offered, hosts, keys):
+def test_a_failed_build_shows_its_step_and_output_and_leaves_no_image(offered, hosts, keys):
     base = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}", trainer=None)
     plain = decided(dataclasses.replace(offered, container=base))[0].container
     with pytest.raises(RemoteError, match=r"(?s)Step \d+/\d+ : RUN python .*pinned for Python 3.5, not 3.11"):
@@ -76,7 +76,7 @@ def test_a_failed_build_shows_its_step_and_its_output_and_leaves_no_image(offere
     assert shell(hosts[0], "docker image ls -q microcluster/openseq2seq") == ""
 
 
-def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(imported, hosts):
+def test_a_hand_over_onto_a_full_disk_fails_and_leaves_no_image(imported, hosts):
     shell(hosts[1], "fallocate -l $(($(stat -f -c '%f * %S' /data) - 200000000)) /data/filler")
     try:
         with pytest.raises(RemoteError, match="data disk is full: `fab ssh gpu-1 -- df -h /data`"):
@@ -86,7 +86,7 @@ def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(imported, host
     assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
 
 
-def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(imported, hosts):
+def test_an_interrupted_hand_over_leaves_no_image_and_the_next_brings_it(imported, hosts):
     shell(hosts[0], f"setsid -f timeout 120 sh -c '{CUT_OFF}' >/dev/null 2>&1 </dev/null")
     with pytest.raises(RemoteError, match="gpu-1 has no partial image"):
         distribute(hosts[0], hosts[1:], imported.container, imported.rank_key_file)
@@ -101,7 +101,7 @@ def traces(host: Host, secret: str) -> str:
     return host.run(("sh", "-c", search), stdin=secret + "\n").stdout
 
 
-def test_one_host_asks_the_registry_and_the_other_gets_the_very_same_image_from_it(running, hosts):
+def test_one_host_asks_the_registry_and_hands_the_other_its_image(running, hosts):
     launcher, other = (
         shell(host, "docker image ls -f dangling=false --no-trunc --format '{{.Repository}} {{.ID}}'") for host in hosts
     )
@@ -140,7 +140,7 @@ def test_in_the_container_the_machines_name_leads_to_its_private_address(running
         assert {line.split()[0] for line in found} == {host.facts.private_address}
 
 
-def test_after_a_reboot_the_container_is_brought_back_and_the_disk_is_there(running, hosts, machines, keys):
+def test_after_a_reboot_the_container_and_the_disk_are_back(running, hosts, machines, keys):
     hosts[1].close()
     machines.power_off(901)
     machines.boot(machine(1, keys))

@@ -89,7 +89,7 @@ def test_a_wrong_interface_ends_the_run_before_the_ranks_start(checked, hosts):
     assert "interface of gpu-0: no ens3; it has eth0, eth1" in ended.reason
 
 
-def test_a_machine_with_another_key_of_the_ranks_is_named_and_the_next_step_mends_it(checked, hosts, keys):
+def test_a_machine_with_another_rank_key_is_named_and_mended_next(checked, hosts, keys):
     hosts[1].put("/run/microcluster/authorized_keys", (keys / "stranger.pub").read_text(), "0600")
     assert job.start_job(hosts, checked) == "started"
     ended = end_of(hosts, checked)
@@ -99,7 +99,7 @@ def test_a_machine_with_another_key_of_the_ranks_is_named_and_the_next_step_mend
     assert steps.start_container(hosts[1], checked) == ["files of the ranks"]  # As `fab resume` does.
 
 
-def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_the_other_machine(checked, hosts):
+def test_a_sound_run_leaves_its_table_samples_and_a_checkpoint_replica(checked, hosts):
     seen = started(hosts, checked)
     assert job.start_job(hosts, checked) == "running"
     preflight = json.loads(hosts[0].read(f"{RunFolder(checked).path}/preflight.json"))
@@ -127,7 +127,7 @@ def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_th
     assert [len(json.loads(line)["gpus"]) for line in samples] == [2, 2]
 
 
-def test_the_corpus_was_made_in_a_container_of_its_own_of_which_nothing_is_left(run, hosts):
+def test_the_corpus_was_made_in_a_container_that_is_gone(run, hosts):
     # Whichever run of the shared machines was the first has made them.
     told = shell(hosts[0], "grep -h staging /data/runs/*/job.log /data/runs/*/progress.jsonl")
     assert "staging: finished: 8 files in /data/debian_en_de\n" in told
@@ -158,7 +158,7 @@ def test_a_program_reaches_nothing_that_root_runs_or_writes(run, hosts):
         assert "planted" not in shell(host, "ls /data"), "where root would have put a checkpoint aside"
 
 
-def test_a_supervisor_that_was_killed_is_missed_and_the_next_start_goes_on(run, hosts):
+def test_a_killed_supervisor_is_missed_and_the_next_start_resumes(run, hosts):
     shell(hosts[0], f"kill -KILL $(cat /data/runs/{run.run}/supervisor.pid)")
     gone = job.observe(hosts[0], run)
     assert (gone.state, gone.cause) == ("failed", "supervisor-gone")
@@ -168,7 +168,7 @@ def test_a_supervisor_that_was_killed_is_missed_and_the_next_start_goes_on(run, 
     started(hosts, run)
 
 
-def test_a_launcher_that_lost_its_data_had_them_from_the_machine_that_has_them(run, hosts):
+def test_a_launcher_that_lost_its_data_got_them_from_another_machine(run, hosts):
     assert [event["text"] for event in events_of(hosts[0], run, "staging")][-2:] == [
         "bringing the data from gpu-1, which has them whole",
         "the data of gpu-1 are here",
@@ -176,7 +176,7 @@ def test_a_launcher_that_lost_its_data_had_them_from_the_machine_that_has_them(r
     assert shell(hosts[0], "cd /data/debian_en_de && sha256sum -c --status SHA256SUMS && echo good") == "good\n"
 
 
-def test_a_dead_rank_is_named_and_no_process_is_left_even_when_mpirun_crashes(run, hosts):
+def test_a_dead_rank_is_named_and_no_process_left_after_mpiruns_crash(run, hosts):
     pid = shell(hosts[0], f"pgrep -f '^mpirun .*{run.run}'").strip()
     shell(hosts[0], f"kill -STOP {pid}")  # So that it cannot say which rank has died before it crashes.
     shell(hosts[1], f"kill -KILL {rank_pid(hosts[1], run)}")
@@ -190,9 +190,7 @@ def test_a_dead_rank_is_named_and_no_process_is_left_even_when_mpirun_crashes(ru
     assert processes_of(run.run) == []
 
 
-def test_a_torn_checkpoint_and_lost_best_models_come_back_from_the_copy_and_data_that_were_changed_are_brought_again(
-    run, hosts
-):
+def test_torn_checkpoints_lost_best_models_and_changed_data_are_restored(run, hosts):
     logdir = f"/data/runs/{run.run}/in_container/logdir"
     torn = shell(hosts[0], f"ls -t {logdir}/model.ckpt-*.data* | head -1").strip()
     best = "sha256sum best_models/val_loss=* best_models/checkpoint"
@@ -228,7 +226,7 @@ def test_a_network_that_is_cut_ends_the_run_on_both_sides(run, hosts):
         wait_until("the other side's ranks to end", lambda: not processes_of(run.run), timeout_s=240)
 
 
-def test_a_machine_that_is_killed_is_named_and_the_run_goes_on_once_it_is_back(run, hosts, machines, keys):
+def test_a_killed_machine_is_named_and_the_run_resumes_with_it(run, hosts, machines, keys):
     started(hosts, run)
     kill(hosts[1])
     ended = end_of(hosts, run)
@@ -320,7 +318,7 @@ def test_a_loss_that_stays_no_number_ends_the_run(run, hosts, monkeypatch):
     assert processes_of(wild.run) == []
 
 
-def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, hosts):
+def test_a_run_stopped_while_its_data_are_made_leaves_no_container(run, hosts):
     for host in hosts:
         shell(host, "rm -rf /data/container/debian_en_de")
     assert job.start_job(hosts, run) == "started"

@@ -39,7 +39,7 @@ def python(container: docker.models.containers.Container, script: str) -> str:
     return (output or b"").decode().strip()
 
 
-def test_names_of_tensorflow_1_are_there_beside_horovod_and_absent_ones_fail_when_they_are_used(container):
+def test_names_of_tensorflow_1_exist_beside_horovod_and_absent_ones_fail_late(container):
     script = """
 from tensorflow.python.client import device_lib
 from tensorflow.contrib.cudnn_rnn.python.ops import cudnn_rnn_ops
@@ -74,7 +74,7 @@ with tf.Session() as session:
     assert python(container, INSTALLED + script) == "0 1 2"
 
 
-def test_lazy_adam_is_adam_and_leaves_rows_alone_that_a_batch_does_not_touch(container):
+def test_lazy_adam_is_adam_but_leaves_rows_outside_the_batch(container):
     script = """
 ROWS = [0, 1, 2, 3]
 lazy, plain = trained(tf.contrib.opt.LazyAdamOptimizer), trained(tf.train.AdamOptimizer)
@@ -124,7 +124,7 @@ print(found) if MPI.COMM_WORLD.Get_rank() == 0 else None
     assert (code, output.decode().strip()) == (0, "[0, 1]")
 
 
-def test_the_program_of_the_source_runs_as_it_is_and_the_first_line_says_what_it_is(container):
+def test_the_source_program_runs_unchanged_and_names_itself_in_the_first_line(container):
     source = "import sys, tensorflow as tf; print(tf.contrib.data.AUTOTUNE, *sys.argv[1:], sys.path[0])"
     lay = [
         "sh",

@@ -42,7 +42,7 @@ def test_a_run_is_stopped_on_every_machine(renter: Renter, stopped: dict[str, An
     assert processes_of(now["run"]) == []
 
 
-def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(renter, finished):
+def test_the_same_command_resumes_from_the_newest_epoch_to_the_test_perplexity(renter, finished):
     events = renter.events(finished["run"])
     (resumed,) = [event["step"] for event in events if event["event"] == "resuming"]
     assert STOPPED_AFTER - 1 <= resumed < finished["step"]

@@ -25,7 +25,7 @@ def container() -> Iterator[docker.models.containers.Container]:
         yield started
 
 
-def test_ranks_follow_the_order_of_four_nodes_and_rank_0_is_on_the_first(container) -> None:
+def test_ranks_follow_the_order_of_four_nodes_from_the_first(container) -> None:
     _, said = container.exec_run(["sh", "-c", FOUR_NODES], stderr=False)
     assert sorted(said.decode().splitlines()) == [f"{rank} of {rank // 2} by 127.0.0.9" for rank in range(8)]
 

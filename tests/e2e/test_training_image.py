@@ -64,7 +64,7 @@ def test_no_evaluation_sentence_is_trained_on(trainer, staged):
     assert int(common) == 0
 
 
-def test_one_rare_character_in_a_large_text_gets_a_piece_of_its_own_as_upstream_has_it(trainer, staged):
+def test_a_rare_character_in_a_large_text_is_a_piece_as_upstream(trainer, staged):
     text = "".join(f"ein haus am see {number % 10}\n" for number in range(20000)) + "zwei €\n"
     (trainer.folder / "rare.txt").write_text(text)
     flags = " ".join(planned(JOB)["pieces"])
@@ -114,7 +114,7 @@ print(time.monotonic() - began)
 """
 
 
-def test_a_rank_that_yields_sleeps_for_a_moment_and_leaves_its_core_to_others(trainer):
+def test_a_rank_that_yields_sleeps_and_leaves_its_core_to_others(trainer):
     _, took = trainer.run("python", "-c", YIELDS)
     assert float(took) >= 0.1, "1000 times a tenth of a millisecond"
 
@@ -124,7 +124,7 @@ def test_the_image_holds_no_toolchain_no_host_settings_and_no_keys(trainer):
     assert trainer.run("sh", "-c", kept)[1] == ""
 
 
-def test_a_run_says_first_that_it_is_a_stand_in_and_ends_with_upstreams_lines(trained):
+def test_a_stand_in_run_names_itself_first_and_ends_with_upstreams_lines(trained):
     _, log = trained
     assert log.splitlines()[0].startswith("*** stand-in trainer, not OpenSeq2Seq")
     assert re.search(
@@ -132,7 +132,7 @@ def test_a_run_says_first_that_it_is_a_stand_in_and_ends_with_upstreams_lines(tr
     )
 
 
-def test_a_run_evaluates_at_the_start_every_eval_steps_and_at_the_end_and_the_loss_falls(trained):
+def test_a_run_evaluates_on_schedule_and_at_both_ends_with_falling_loss(trained):
     _, log = trained
     losses = validation_losses(log)
     assert len(losses) == 3

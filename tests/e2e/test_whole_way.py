@@ -96,7 +96,7 @@ def test_up_rents_trains_and_reports(up: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_ctrl_c_at_any_stage_says_what_goes_on_and_leaves_no_process_here(stage, interrupted) -> None:
+def test_ctrl_c_at_any_stage_says_what_continues_and_leaves_no_process(stage, interrupted) -> None:
     ended, _ = interrupted[stage]
     assert ended.code != 0
     assert "Traceback" not in ended.said
@@ -125,7 +125,7 @@ def test_the_job_is_finished_at_the_accounts_own_cost(product: Product, up: str)
     assert float(status["cost"]["so_far"]) > 0
 
 
-def test_it_has_learnt_over_a_network_that_was_measured_by_its_cards_and_is_no_bottleneck(product, up):
+def test_it_learnt_over_a_measured_network_that_is_no_bottleneck(product, up):
     report = product.facts("report")
     losses = [one["loss"] for one in report["evaluations"]]
     assert losses[-1] < losses[0] - 0.5
@@ -203,7 +203,7 @@ def test_more_steps_go_on_with_the_same_run_and_touch_no_machine(product: Produc
     assert after["microcluster"]["hosts"] == before["microcluster"]["hosts"]
 
 
-def test_a_job_that_is_stopped_after_its_up_was_killed_leaves_no_process(product: Product, up: str) -> None:
+def test_a_job_stopped_after_its_killed_up_leaves_no_process(product: Product, up: str) -> None:
     run = product.outputs()["run"]
     assert processes_of(run)
     assert {str(open_ports(host["public_address"])) for host in product.outputs()["microcluster"]["hosts"]} == {"[22]"}
@@ -231,7 +231,7 @@ def test_up_goes_on_with_a_job_that_was_stopped(product: Product, up: str) -> No
     assert int(log) >= 1
 
 
-def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(product: Product, up: str) -> None:
+def test_a_v100_stack_on_the_same_account_runs_beside_and_shares_nothing(product: Product, up: str) -> None:
     before, status = product.outputs(), product.facts("status")
     with product.begun("make up STACK=v100-local") as other_up:
         product.wait_while(other_up, "its first steps", lambda: product.shown_step() >= 10)
@@ -251,7 +251,7 @@ def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(prod
     assert product.facts("status")["state"] == status["state"]
 
 
-def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_on_the_other_machine(product, up):
+def test_a_missing_launcher_is_replaced_and_the_run_resumes_from_the_replica(product, up):
     before, run = guests_of(product), product.outputs()["run"]
     best, curves = best_models(product, run), curves_of(product, run)
     assert best and curves

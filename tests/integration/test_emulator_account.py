@@ -198,7 +198,7 @@ def test_an_automatic_vlan_goes_with_its_last_guest(onlooker):
         onlooker.client.call("Network_Vlan", "getObject", id=vlan)
 
 
-def test_an_image_says_whether_its_guests_read_user_data_and_another_accounts_is_not_shown(account_emulator):
+def test_an_image_tells_of_user_data_support_and_foreign_ones_are_hidden(account_emulator):
     client, images = client_of(account_emulator), "Virtual_Guest_Block_Device_Template_Group"
     assert client.call(images, "getObject", id=2263543)["globalIdentifier"]
     assert [client.call(images, "isCloudInit", id=each) for each in (2263543, 2263001)] == [True, False]
@@ -206,7 +206,7 @@ def test_an_image_says_whether_its_guests_read_user_data_and_another_accounts_is
         client.call(images, "getObject", id=2263900)
 
 
-def test_a_clock_that_is_set_shows_in_every_answer_and_prices_may_rise_in_mid_rental(emulator_with):
+def test_a_set_clock_dates_every_answer_and_prices_may_rise_mid_rental(emulator_with):
     emulator = emulator_with(clock_rate=1)
     before = Onlooker(emulator.config_file)
     cheap = before.order("gpu-0")

@@ -27,7 +27,7 @@ def emulator(tmp_path: Path) -> Iterator[Commands]:
     commands.run("stop")
 
 
-def test_starting_twice_is_fine_and_stopping_twice_too_and_the_clients_file_is_its_owners_alone(emulator):
+def test_starting_and_stopping_twice_is_fine_and_the_clients_file_is_private(emulator):
     assert emulator.run("start").returncode == 0
     config = emulator.state / "softlayer.conf"
     assert config.stat().st_mode & 0o777 == 0o600
@@ -41,7 +41,7 @@ def test_starting_twice_is_fine_and_stopping_twice_too_and_the_clients_file_is_i
     assert json.loads(emulator.run("status", "--json").stdout)["running"] is False
 
 
-def test_each_start_makes_another_key_as_somebody_else_may_have_had_the_port(emulator):
+def test_each_start_makes_a_new_key_as_ports_change_hands(emulator):
     keys = []
     for _ in range(2):
         assert emulator.run("start").returncode == 0
@@ -82,7 +82,7 @@ def test_a_ctrl_c_while_the_server_starts_is_a_sentence(emulator, monkeypatch, c
     assert "python -m emulator status" in capsys.readouterr().err
 
 
-def test_who_waits_for_a_server_leaves_the_lock_alone_that_it_is_about_to_take(emulator, monkeypatch):
+def test_waiting_for_a_starting_server_does_not_take_its_lock(emulator, monkeypatch):
     def tried(_):
         raise AssertionError("for that moment the server would be refused")
 
@@ -94,7 +94,7 @@ def test_who_waits_for_a_server_leaves_the_lock_alone_that_it_is_about_to_take(e
     assert process.running_pid(settings) == int((settings.state / process.PID_FILE).read_text())
 
 
-def test_a_signal_that_comes_before_the_server_listens_to_any_ends_it_all_the_same():
+def test_a_signal_before_the_server_handles_any_still_ends_it():
     done = subprocess.run(
         [sys.executable, "-c", SIGNALLED], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
@@ -140,7 +140,7 @@ def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path
     assert numbers[0] == numbers[2] != numbers[1]
 
 
-def test_an_invoice_is_written_from_a_running_account_and_from_one_at_rest(emulator):
+def test_an_invoice_is_written_from_a_running_or_stopped_account(emulator):
     absent = emulator.run("invoice")
     assert (absent.returncode, "There is no account" in absent.stderr) == (1, True)
     emulator.run("start")

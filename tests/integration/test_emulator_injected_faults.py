@@ -24,7 +24,7 @@ def names(emulator) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "ordered"), [("lost_call", False), ("lost_reply", True)])
-def test_a_cut_connection_is_a_transport_error_whether_the_order_went_through_or_not(emulator, protocol, kind, ordered):
+def test_a_cut_connection_is_a_transport_error_with_or_without_the_order(emulator, protocol, kind, ordered):
     hostname = f"{kind.replace('_', '-')}-{protocol}"
     emulator.script("Virtual_Guest::createObject", kind)
     with pytest.raises(SoftLayer.TransportError) as lost:
@@ -72,7 +72,7 @@ def test_the_status_counts_injected_faults_and_the_methods_that_are_not_emulated
     assert after["not_emulated"]["Account::levitate"] == 1
 
 
-def test_more_calls_than_the_account_may_send_in_a_second_are_refused_and_later_ones_pass(emulator_with):
+def test_calls_above_the_accounts_rate_are_refused_and_later_ones_pass(emulator_with):
     emulator = emulator_with(calls_per_second=1)
     client = client_of(emulator)
     codes = []

@@ -26,7 +26,7 @@ def ask(emulator: Any, path: str, user: str = "local:KEY") -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(account_emulator):
+def test_a_missing_object_is_404_over_rest_with_text_and_code(account_emulator):
     status, refused = ask(account_emulator, "SoftLayer_Virtual_Guest/4711/getObject.json")
     assert (status, refused["code"]) == (404, "SoftLayer_Exception_ObjectNotFound")
     assert "4711" in refused["error"]

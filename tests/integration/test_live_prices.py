@@ -25,7 +25,7 @@ def previewed(config_file: Path | str) -> dict:
         return driver.create("Ledger", "ledger", LEDGER, preview=True).outputs
 
 
-def test_a_preview_with_a_key_shows_the_account_s_price_of_all_nodes(account_emulator, onlooker) -> None:
+def test_a_preview_with_a_key_shows_the_accounts_price_of_all_nodes(account_emulator, onlooker) -> None:
     shown = previewed(account_emulator.config_file)
     assert shown["priceSource"] == ACCOUNT_PRICE
     assert float(shown["pricePerHour"]) == pytest.approx(2 * LIST_PRICE, rel=0.01)
@@ -38,7 +38,7 @@ def test_a_preview_without_a_key_shows_the_dated_catalog_and_says_so(tmp_path) -
     assert shown["priceSource"] == f"{catalog.PRICE_SOURCE}, as there is no key"
 
 
-def test_a_preview_waits_three_seconds_at_most_for_an_account_that_says_nothing(tmp_path) -> None:
+def test_a_preview_waits_at_most_three_seconds_for_a_silent_account(tmp_path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         key_file = tmp_path / "softlayer.conf"
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/xmlrpc/v3.1/"

@@ -31,7 +31,7 @@ def test_groups_are_exchanged_on_the_running_guest(driver, onlooker):
     assert driver.read(after).inputs == wanted
 
 
-def test_the_diff_says_that_the_first_group_of_an_interface_restarts_the_guest(driver, onlooker):
+def test_the_diff_says_that_an_interfaces_first_group_restarts_the_guest(driver, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     first = driver.create("SecurityGroup", "group", group("members"))
     driver.update(made, guest("gpu-0", privateSecurityGroupIds=[first.id]))
@@ -80,7 +80,7 @@ def take_away(onlooker: Onlooker, kind: str, object_id: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVICES)
-def test_what_vanished_is_named_by_an_update_reads_as_gone_ends_by_a_delete_and_is_made_anew(driver, onlooker, kind):
+def test_a_vanished_resource_fails_its_update_reads_as_gone_and_is_recreated(driver, onlooker, kind):
     made = driver.create(kind, kind, INPUTS[kind])
     take_away(onlooker, kind, made.id)
     with pytest.raises(Failed, match="pulumi up --refresh"):

@@ -126,7 +126,7 @@ def test_nothing_is_ordered_once_the_parent_process_is_gone(over, wire, onlooker
 @pytest.mark.parametrize(
     "end", [close_stdin, send(signal.SIGINT), send(signal.SIGINT, signal.SIGINT), send(signal.SIGTERM)]
 )
-def test_an_order_that_is_on_its_way_is_written_down_before_the_provider_leaves(over, wire, onlooker, events, end):
+def test_an_order_on_its_way_is_recorded_before_the_provider_leaves(over, wire, onlooker, events, end):
     driver = over()
     answer = creating(driver, wire, "createObject")
     end(driver)
@@ -137,7 +137,7 @@ def test_an_order_that_is_on_its_way_is_written_down_before_the_provider_leaves(
     assert [each.id for each in intents(events())] == [str(ordered["id"])]
 
 
-def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_unresolved(over, wire, onlooker, events):
+def test_an_order_answered_too_late_for_a_dying_provider_is_unresolved(over, wire, onlooker, events):
     driver = over()
     answer = creating(driver, wire, "createObject")
     close_stdin(driver)

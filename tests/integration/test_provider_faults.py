@@ -27,7 +27,7 @@ def test_an_order_whose_answer_got_lost_is_found_and_not_sent_again(driver, acco
     assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
 
 
-def test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone(driver, account_emulator, onlooker):
+def test_an_order_that_never_arrived_is_sent_again_by_the_next_command(driver, account_emulator, onlooker):
     account_emulator.script("Virtual_Guest::createObject", "lost_call")
     began = time.monotonic()
     with pytest.raises(Failed, match="The account shows none, so nothing was ordered. Run the command again"):
@@ -48,7 +48,7 @@ def ordered(emulator) -> int:
     return len(Onlooker(emulator.config_file).client.call("Account", "getOrders"))
 
 
-def test_an_order_that_is_carried_out_after_its_caller_has_left_and_is_listed_late_makes_one_guest(emulator_with):
+def test_an_order_carried_out_and_listed_late_makes_one_guest(emulator_with):
     emulator = emulator_with(clock_rate=100, provisioning_s=5.0, list_lag_s=115.0)
     emulator.script("Virtual_Guest::createObject", "held", seconds=130)
     with in_step(emulator) as driver:
@@ -65,9 +65,7 @@ def test_an_order_that_is_carried_out_after_its_caller_has_left_and_is_listed_la
         (["getVirtualGuests", "getAllTopLevelBillingItems"], "its order [0-9]+ is (APPROVED|COMPLETED)", 6),
     ],
 )
-def test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_and_not_repeated(
-    emulator_with, late, trace, ahead_h
-):
+def test_an_order_on_the_bill_or_order_list_is_not_repeated(emulator_with, late, trace, ahead_h):
     emulator = emulator_with(clock_rate=100, provisioning_s=5.0)
     emulator.move_clock(-3600 * ahead_h)
     emulator.script("Virtual_Guest::createObject", "lost_reply")
@@ -80,7 +78,7 @@ def test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_an
     assert ordered(emulator) == 1
 
 
-def test_a_guest_that_is_billed_and_never_listed_ends_the_command_and_nothing_more_is_ordered(emulator_with):
+def test_a_billed_guest_that_is_never_listed_ends_the_command_without_orders(emulator_with):
     emulator = emulator_with(clock_rate=100)
     Onlooker(emulator.config_file).order("gpu-0")
     emulator.script("Account::getVirtualGuests", "stale", seconds=3600, times=10_000)
@@ -131,7 +129,7 @@ def test_an_image_and_its_disks_come_in_one_order(driver, onlooker):
 
 
 @pytest.mark.parametrize("cancelled_by", ["the ledger", "a person"])
-def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order_and_no_hindrance_for_the_ledgers_end(
+def test_a_receipt_without_a_guest_repeats_no_order_and_blocks_no_ledger(
     driver, account_emulator, onlooker, tmp_path, cancelled_by
 ):
     account_emulator.script("Product_Order::placeOrder", "bare_receipt")
@@ -148,9 +146,7 @@ def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order_and_no_hi
     assert onlooker.open_count() == 0
 
 
-def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_again(
-    account_emulator, onlooker, tmp_path
-):
+def test_after_an_unknown_refusal_the_order_is_searched_and_not_repeated(account_emulator, onlooker, tmp_path):
     pods = onlooker.client.call("Network_Pod", "getAllObjects")
     elsewhere = next(pod for pod in pods if not pod["name"].startswith(LEDGER["datacenter"]))
     with (
@@ -164,7 +160,7 @@ def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_
 
 
 @pytest.mark.parametrize("code", ["new", "old"])
-def test_a_full_datacenter_names_those_that_sell_the_flavor_and_the_command_that_changes_it(emulator_with, code):
+def test_a_full_datacenter_names_others_with_the_flavor_and_the_command(emulator_with, code):
     full = emulator_with(capacity={"lon06/AC1_16X120X100": 0}, capacity_code=code)
     full.script("Product_Order::verifyOrder", "capacity")
     said = (

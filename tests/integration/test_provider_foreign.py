@@ -84,7 +84,7 @@ def test_a_whole_life_of_a_cluster_leaves_its_neighbours_alone(
     assert sorted(str(each["id"]) for each in onlooker.billed()) == sorted(neighbours.guests)
 
 
-def test_a_sweep_takes_what_bears_the_mark_and_nothing_that_looks_like_it(driver, onlooker, neighbours):
+def test_a_sweep_takes_what_bears_the_mark_and_no_lookalike(driver, onlooker, neighbours):
     before, lost = neighbours.shown(), onlooker.order("gpu-7")
     key = driver.create("SshKey", "key", KEY)
     driver.create("SecurityGroup", "group", group("swept"))
@@ -114,14 +114,14 @@ def test_a_strangers_guest_in_our_group_keeps_it_and_is_named(driver, onlooker):
     onlooker.client.call("Network_SecurityGroup", "detachNetworkComponents", [component], id=int(cluster.group.id))
 
 
-def test_a_guest_of_ours_that_a_person_ordered_by_hand_without_our_key_is_not_adopted(driver, onlooker):
+def test_a_guest_ordered_by_hand_without_our_key_is_not_adopted(driver, onlooker):
     by_hand = onlooker.order("gpu-0")
     with pytest.raises(Failed, match=f"adopting guest {by_hand} .*holds no host key. Nothing was touched"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
 
 
 @pytest.mark.parametrize("domain", ["example.com", OTHER_STACK, f"{STACK}-00000000.microcluster"])
-def test_a_strangers_guest_whose_id_stands_in_our_state_is_neither_changed_nor_cancelled(driver, onlooker, domain):
+def test_a_strangers_guest_in_our_state_is_neither_changed_nor_cancelled(driver, onlooker, domain):
     stranger = onlooker.order("gpu-0", domain)
     before = onlooker.client.call("Virtual_Guest", "getObject", id=int(stranger), mask=MASK)
     ours = Resource("VirtualGuest", "gpu-0", stranger, guest("gpu-0"), {})
@@ -140,7 +140,7 @@ def test_a_strangers_guest_whose_id_stands_in_our_state_is_neither_changed_nor_c
     ("stack", "said"),
     [(f"p100-{MARK}", "of stack p100, whose folder of keys was copied"), ("other-00000000", "without our mark")],
 )
-def test_a_copy_of_our_key_is_refused_named_and_left_and_its_group_is_not_taken_over(driver, onlooker, stack, said):
+def test_a_copy_of_our_key_is_refused_and_its_group_not_adopted(driver, onlooker, stack, said):
     notes = f"microcluster {stack}"
     copied = {"key": PUBLIC_KEY, "label": "theirs", "notes": notes}
     theirs = onlooker.client.call("Security_Ssh_Key", "createObject", copied)
@@ -179,9 +179,7 @@ OF_ANOTHER_MARK = (
 
 
 @pytest.mark.parametrize("kind", ["volume", "vlan"])
-def test_a_marked_billing_item_fails_the_ledgers_proof_until_the_named_command_has_cancelled_it(
-    driver, onlooker, account_emulator, kind
-):
+def test_a_marked_billing_item_fails_the_ledgers_proof_until_it_is_cancelled(driver, onlooker, account_emulator, kind):
     account_emulator.order_in_portal(kind, datacenter="lon06", notes=f"microcluster {STACK}-{MARK} corpus")
     ledger = driver.create("Ledger", "ledger", LEDGER)
     with pytest.raises(Failed, match=r"cancelling item/\d+ .*run the command again") as refused:

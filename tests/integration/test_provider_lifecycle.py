@@ -47,7 +47,7 @@ def test_a_cluster_comes_up_ready_and_goes_without_leaving_anything_billed(drive
     assert f"open billing items with mark {MARK}: 0" in driver.said()
 
 
-def test_an_untouched_cluster_shows_no_drift_and_no_private_key_in_inputs_outputs_or_log(driver):
+def test_an_untouched_cluster_shows_no_drift_and_no_private_key(driver):
     cluster = Cluster(driver, ("gpu-0",))
     made = [cluster.ledger, cluster.key, cluster.group, cluster.guests["gpu-0"]]
     read = [driver.read(each) for each in made]
@@ -74,7 +74,7 @@ def test_several_active_guests_of_one_name_are_refused_and_listed(driver, onlook
     assert len(onlooker.billed()) == 2
 
 
-def test_a_guest_that_is_late_is_a_partial_failure_in_create_and_read_and_the_next_update_finishes_it(slow):
+def test_a_late_guest_is_a_partial_failure_that_the_next_update_finishes(slow):
     onlooker = Onlooker(slow.config_file)
     with Driver(slow.config_file, 0.001) as driver, pytest.raises(Failed, match="is ordered and billed") as late:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=1)
@@ -121,7 +121,7 @@ def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator_with):
     driver.leave()
 
 
-def test_a_delete_that_runs_out_of_time_names_the_price_and_the_next_waits_for_the_end_of_the_transaction(slow):
+def test_a_delete_past_its_time_names_the_price_and_the_next_waits(slow):
     onlooker = Onlooker(slow.config_file)
     made = Resource("VirtualGuest", "gpu-0", onlooker.order("gpu-0"), guest("gpu-0"), {})
     said = rf"cancelling guest {made.id}: .*still billed at [0-9.]+ USD an hour.*pulumi destroy"
@@ -133,7 +133,7 @@ def test_a_delete_that_runs_out_of_time_names_the_price_and_the_next_waits_for_t
     assert onlooker.open_count() == 0
 
 
-def test_a_guest_that_somebody_cancelled_for_its_anniversary_is_a_failure_at_once_with_date_and_id(emulator_with):
+def test_a_guest_cancelled_for_its_anniversary_fails_with_date_and_id(emulator_with):
     emulator = emulator_with()
     onlooker = Onlooker(emulator.config_file)
     monthly = onlooker.order("gpu-0", hourlyBillingFlag=False)
@@ -191,7 +191,7 @@ def test_a_groups_rules_are_changed_in_place(driver, onlooker):
     assert [rule["direction"] for rule in shown["rules"]] == ["egress"]
 
 
-def test_a_cancelled_guest_keeps_its_firewall_until_its_group_is_removed_which_does_not_wait_for_the_reclaim(
+def test_a_cancelled_guest_keeps_its_firewall_until_its_group_is_removed(
     emulator_with,
 ):
     emulator = emulator_with(reclaim_s=1e9)
@@ -204,7 +204,7 @@ def test_a_cancelled_guest_keeps_its_firewall_until_its_group_is_removed_which_d
         assert driver.read(cluster.group) is None
 
 
-def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_still_answered(emulator_with):
+def test_sixty_four_creates_at_once_make_sixty_four_guests_and_answer_checks(emulator_with):
     emulator = emulator_with(
         instance_limit=64, private_subnets=["10.113.0.0/24", "10.113.1.0/24"], public_subnet="198.51.100.0/24"
     )
@@ -233,7 +233,7 @@ def calls_of(emulator, folder, machines: int) -> Counter[str]:
         return Counter(wire.calls)
 
 
-def test_one_more_machine_costs_at_most_twelve_calls_from_its_order_to_its_proof(emulator_with, tmp_path):
+def test_one_more_machine_costs_at_most_twelve_calls_until_its_proof(emulator_with, tmp_path):
     emulator = emulator_with(instance_limit=64)
     one, eight = (calls_of(emulator, tmp_path, machines) for machines in (1, 8))
     polls = [counted.pop("getVirtualGuests") for counted in (one, eight)]

@@ -47,7 +47,7 @@ def limited_to(emulator_with, tmp_path):
     return start
 
 
-def test_an_accepted_order_that_this_user_cannot_see_is_an_error_in_all_that_follows(driver, wire, onlooker):
+def test_an_accepted_order_that_its_user_cannot_see_fails_all_that_follows(driver, wire, onlooker):
     asked = "Account::getCurrentUser"
     wire.says[asked] = lambda: HIDDEN[asked] if "createObject" in wire.calls else {"id": 7, "isMasterUserFlag": True}
     with pytest.raises(Failed, match="is ordered and billed: .*may run and be billed") as late:
@@ -66,13 +66,13 @@ def test_an_accepted_order_that_this_user_cannot_see_is_an_error_in_all_that_fol
     assert wire.calls.count("createObject") == 1
 
 
-def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot_see(driver, onlooker):
+def test_a_ledger_without_its_journal_does_not_call_hidden_guests_clean(driver, onlooker):
     onlooker.order("gpu-0")
     with pytest.raises(Failed, match="proving that nothing is billed any more: .*does not see may run and be billed"):
         driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
 
 
-def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_cluster(limited_to):
+def test_the_ledgers_rights_suffice_for_the_whole_life_of_a_cluster(limited_to):
     """The account's table of rights is its own, so that a call of ours that needs one more is refused here."""
     emulator, limited = limited_to(api.RIGHTS)
     with Driver(limited, TIME_SCALE) as driver:
@@ -84,7 +84,7 @@ def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_clu
     assert Onlooker(emulator.config_file).billed() == []
 
 
-def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order(limited_to):
+def test_a_right_withdrawn_after_the_ledgers_check_stops_the_next_order(limited_to):
     """So it is with the key of another user, for one guest that is ordered anew, and with ``--target``: no ledger is asked then."""
     everything = list(api.RIGHTS)
     emulator, limited = limited_to(everything)

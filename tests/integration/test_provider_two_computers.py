@@ -81,7 +81,7 @@ def guest_alone(driver: Driver) -> str:
     return driver.create("VirtualGuest", "gpu-0", guest("gpu-0")).id
 
 
-def test_a_second_computer_waits_for_the_lists_of_a_killed_one_and_orders_nothing_twice(computers):
+def test_a_second_computer_waits_for_a_killed_ones_lists_and_reorders_nothing(computers):
     first = computers.driver("first")
     first.create("SshKey", "key", KEY)
     time.sleep(LAG_REAL_S)  # The lists show the key, and of the machine nothing yet.
@@ -93,7 +93,7 @@ def test_a_second_computer_waits_for_the_lists_of_a_killed_one_and_orders_nothin
     assert computers.machines() == [made]
 
 
-def test_a_computer_waits_once_when_it_takes_over_and_the_one_before_orders_nothing_more(computers):
+def test_a_computer_that_takes_over_waits_once_and_the_former_orders_nothing(computers):
     first, with_its_journal = computers.driver("first"), computers.driver("first")
     up(first)
     up(with_its_journal, "gpu-1")
@@ -122,7 +122,7 @@ def test_two_computers_at_the_same_time_make_one_machine(computers):
     assert all(each == machine or "another computer orders for stack" in each for each in said)
 
 
-def test_a_clock_that_is_set_between_a_kill_and_the_next_up_orders_nothing_twice(computers):
+def test_a_clock_set_between_a_kill_and_the_next_up_reorders_nothing(computers):
     computers.wire.held["createObject"] = threading.Event()
     driver = computers.driver("first")
     creating = begun(guest_alone, driver)
@@ -141,7 +141,7 @@ def test_a_clock_that_is_set_between_a_kill_and_the_next_up_orders_nothing_twice
     assert computers.wire.calls.count("createObject") == 1
 
 
-def test_a_provider_that_is_stopped_while_its_order_is_out_orders_nothing_twice(computers):
+def test_a_provider_stopped_with_its_order_out_orders_nothing_twice(computers):
     computers.account.script("Virtual_Guest::createObject", "lost_reply")
     computers.wire.kept_back["createObject"] = threading.Event()
     driver = computers.driver("first")

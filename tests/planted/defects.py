@@ -59,7 +59,7 @@ MONEY = (
         "microcluster/accounts/softlayer/billing.py",
         "* spec.nodes / count",
         "/ count",
-        "tests/integration/test_live_prices.py::test_a_preview_with_a_key_shows_the_account_s_price_of_all_nodes",
+        "tests/integration/test_live_prices.py::test_a_preview_with_a_key_shows_the_accounts_price_of_all_nodes",
     ),
     Defect(
         "completed order counts as refused",
@@ -67,8 +67,7 @@ MONEY = (
         "microcluster/accounts/softlayer/billing.py",
         "return _status(order) in REFUSED",
         'return "PENDING" not in _status(order) and _status(order) != "APPROVED"',
-        "tests/unit/test_provider_journal.py::"
-        "test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive",
+        "tests/unit/test_provider_journal.py::test_an_accepted_order_without_any_trace_is_never_called_not_arrived",
     ),
     Defect(
         "lost order sent again by the same command",
@@ -76,8 +75,7 @@ MONEY = (
         "microcluster/accounts/shared/order.py",
         "is_lost = request.is_billed and bool(journal.unresolved(op.name, request.kind))",
         "is_lost = False",
-        "tests/integration/test_provider_faults.py::"
-        "test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone",
+        "tests/integration/test_provider_faults.py::test_an_order_that_never_arrived_is_sent_again_by_the_next_command",
     ),
     Defect(
         "only the list of machines decides",
@@ -85,8 +83,7 @@ MONEY = (
         "microcluster/accounts/shared/order.py",
         "return market.standing(owner, hostname, oldest,",
         "return market.standing(owner, None, oldest,",
-        "tests/integration/test_provider_faults.py::"
-        "test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_and_not_repeated",
+        "tests/integration/test_provider_faults.py::test_an_order_on_the_bill_or_order_list_is_not_repeated",
     ),
     Defect(
         "transaction's name makes a machine cancelled",
@@ -94,8 +91,7 @@ MONEY = (
         "microcluster/accounts/softlayer/views.py",
         'return is_reclaimed(guest) and bool(guest["billingItem"].get("cancellationDate"))',
         "return is_reclaimed(guest)",
-        "tests/unit/test_provider_guests.py::"
-        "test_a_guest_whose_billing_item_has_no_end_is_alive_whatever_its_transaction_is_called",
+        "tests/unit/test_provider_guests.py::test_a_guest_with_an_open_billing_item_is_alive_in_any_transaction",
     ),
     Defect(
         "rights are asked by the ledger alone",
@@ -104,7 +100,7 @@ MONEY = (
         "        self.api.check_to_order()",
         "        pass",
         "tests/integration/test_provider_restricted.py::"
-        "test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order",
+        "test_a_right_withdrawn_after_the_ledgers_check_stops_the_next_order",
     ),
     Defect(
         "address of a deleted machine is forgotten",
@@ -112,8 +108,7 @@ MONEY = (
         "microcluster/accounts/paperspace/machine.py",
         "            # A person who deletes a machine in the console leaves its address behind,",
         "            return\n            #",
-        "tests/unit/test_paperspace_orders.py::"
-        "test_the_static_address_of_a_machine_that_a_person_deleted_is_billed_no_more_after_the_next_look",
+        "tests/unit/test_paperspace_orders.py::test_a_refresh_releases_the_static_address_of_a_machine_deleted_by_hand",
     ),
     Defect(
         "journal that cannot be read counts as empty",
@@ -121,7 +116,7 @@ MONEY = (
         "microcluster/accounts/shared/journal.py",
         "except FileNotFoundError:",
         "except OSError:",
-        "tests/unit/test_provider_journal.py::test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one",
+        "tests/unit/test_provider_journal.py::test_an_unreadable_journal_is_not_taken_for_an_empty_one",
     ),
     Defect(
         "what went with its network is on no receipt",
@@ -129,7 +124,7 @@ MONEY = (
         "microcluster/accounts/shared/sweep.py",
         "            self._close_gone(kind)",
         "            pass",
-        "tests/unit/test_paperspace_orders.py::test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end",
+        "tests/unit/test_paperspace_orders.py::test_the_final_receipt_has_orders_that_got_no_answer",
     ),
     Defect(
         "intent is not on the disk before the order",

@@ -27,7 +27,7 @@ def test_no_code_outside_the_registry_names_an_account() -> None:
 
 
 @pytest.mark.parametrize("name", ACCOUNTS)
-def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_withheld(name: str) -> None:
+def test_every_account_has_a_provider_a_component_an_emulator_and_withheld_secrets(name: str) -> None:
     account = account_of(name)
     opened = import_module(f"microcluster.accounts.{name}.account")
     assert callable(opened.account_of)

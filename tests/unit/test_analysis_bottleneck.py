@@ -40,13 +40,13 @@ def test_a_link_that_carries_little_of_what_it_could_is_no_bottleneck() -> None:
     assert said.figures["derived"]["share_of_port"] < 0.06
 
 
-def test_a_port_of_100_megabits_is_named_as_the_bottleneck_though_nothing_sampled_it() -> None:
+def test_a_100_megabit_port_is_the_bottleneck_even_without_samples() -> None:
     said, relation = bottleneck.answers(None, dataclasses.replace(HISTORIC, step_s=31.3, probed_mbps=94.1))
     assert said.answer.startswith("Yes: ")
     assert "Nothing measured the traffic; by the ring's law 365 MB are expected." in relation.answer
 
 
-def test_time_that_neither_computing_nor_the_network_explains_is_not_put_on_the_network() -> None:
+def test_unexplained_step_time_is_not_blamed_on_the_network() -> None:
     slow, _ = bottleneck.answers(SEEN, dataclasses.replace(HISTORIC, step_s=6.0))
     assert slow.answer.startswith("In part: 1.5")
     assert "(26% to 26%)" in slow.answer

@@ -25,7 +25,7 @@ def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, 
 ONE, TWO = facts("1111aaaaaaaa", 1, 137.0, "2.5"), facts("2222bbbbbbbb", 2, 207.0, "5.0")
 
 
-def test_the_table_has_a_row_for_each_run_with_its_results_time_and_dollars() -> None:
+def test_the_table_has_a_row_per_run_with_results_time_and_dollars() -> None:
     heads, rows = table([reported(TWO), reported(ONE)])
     shown = [dict(zip(heads, row, strict=True)) for row in rows]
     assert [row["machines"] for row in shown] == ["1", "2"]
@@ -46,7 +46,7 @@ def learned(one: dict[str, Any], *hours_and_losses: tuple[float, float | str]) -
     return one | {"bill": [{"opened": ORDERED + 60}, {"opened": ORDERED}, kept], "evaluations": measured}
 
 
-def test_the_better_buy_took_fewer_dollars_to_the_loss_that_both_reached_from_the_order_on() -> None:
+def test_the_better_buy_reached_the_common_loss_for_fewer_dollars() -> None:
     slow = reported(learned(ONE, (1.0, 5.0), (3.5, 4.0), (5.2, 3.0)))
     quick = reported(learned(TWO, (0.8, 5.0), (2.5, 4.0), (2.7, "nan")))
     assert same_loss([slow, quick]) == 4.0
@@ -78,7 +78,7 @@ def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_runs_are_found_by_how_their_names_begin_and_their_page_has_both_curves_and_the_table(artifacts, capsys):
+def test_runs_are_found_by_prefix_and_their_page_has_curves_and_table(artifacts, capsys):
     assert command.compare.code(runs=["2222", "1111"]) == 0
     said = capsys.readouterr().out
     assert "207.0" in said and "The better buy is 1111aaaaaaaa" in said
@@ -120,13 +120,13 @@ def test_runs_of_two_kinds_have_their_own_columns_and_a_warning(artifacts, capsy
         (json.dumps({"run": "2222bbbbbbbb", "kind": "texar"}), "says no 'cost': it is of another version"),
     ],
 )
-def test_a_report_that_is_torn_or_of_another_version_ends_in_a_sentence(content, expected, artifacts, capsys):
+def test_a_torn_report_or_one_of_another_version_is_a_sentence(content, expected, artifacts, capsys):
     (artifacts / "texar-p100" / TWO["run"] / "report.json").write_text(content)
     assert command.compare.code(runs=["1111", "2222"]) == 2
     assert expected in capsys.readouterr().err
 
 
-def test_every_word_after_compare_is_a_run_and_every_word_after_only_belongs_to_it() -> None:
+def test_words_after_compare_are_runs_and_words_after_only_are_names() -> None:
     assert each_with_its_option(["compare", "a", "--json", "b"]) == ["compare", "--runs=a", "--json", "--runs=b"]
     words = ["images", "--only", "a", "b"]
     assert each_with_its_option(words) == ["images", "--only=a", "--only=b"]

@@ -66,7 +66,7 @@ def test_a_malformed_line_is_left_out_and_counted(line: str) -> None:
     assert records.parse(f"{whole}\n{line}\n{whole}\n") == ((json.loads(whole),) * 2, 1)
 
 
-def test_what_our_own_machines_write_is_all_sound_also_a_line_that_is_just_being_written() -> None:
+def test_records_of_our_machines_are_sound_even_with_an_unfinished_last_line() -> None:
     assert records.parse('{"event": "started"}\n{"event": "tr') == (({"event": "started"},), 0)
     assert records.parse("") == ((), 0)
     assert records.sound(RUN) == (tuple(RUN), 0)
@@ -94,7 +94,7 @@ def test_status_says_how_many_lines_were_left_out() -> None:
     assert "left out" not in status_text(CLUSTER, judge(seen()), COST)
 
 
-def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_is_being_written(tmp_path: Path) -> None:
+def test_malformed_lines_are_reported_except_the_one_still_being_written(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text('{"run": "a", "max_steps": 1}')
     (tmp_path / "progress.jsonl").write_text('{"event": "started"}\n{cut off\n' + "[" * 100_000 + '\n{"event": "tr')
     answer = subprocess.check_output([sys.executable, AGENT, "records.run_snapshot", tmp_path])
@@ -109,7 +109,7 @@ def test_a_loss_and_a_metric_of_any_size_are_shown() -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_metric_that_is_no_number_is_shown_as_it_is_and_in_no_curve(value: str) -> None:
+def test_a_metric_that_is_no_number_is_shown_but_not_plotted(value: str) -> None:
     norms = [{"event": "metric", "name": "grad_norm", "step": step, "value": 0.5, "t": 2.0} for step in (20, 21)]
     norms[1]["value"] = value
     outcome = judge(seen(events=[*seen()["events"], *norms]))
@@ -138,19 +138,19 @@ AT_300 = [*evaluated(0.0488), {"event": "finished"}, {"event": "checkpoint", "st
 PHASES = [{"event": "phase", "phase": name} for name in ("preparing", "preflight", "training")]
 
 
-def test_evaluations_come_at_the_start_and_by_the_schedule_and_not_at_the_next_loss_line():
+def test_evaluations_are_placed_by_schedule_and_not_at_the_next_loss_line():
     events = [STARTED, *evaluated(9.0), *train(1, 101), *evaluated(5.0), *train(201, 301), *evaluated(4.0), *train(401)]
     assert steps_of(events, 150) == [(0, 9.0), (150, 5.0), (401, 4.0)], "300 is before the line of 301: not believed"
     assert steps_of(events) == [(1, 9.0), (201, 5.0), (401, 4.0)]
 
 
-def test_the_last_evaluation_stays_at_its_own_end_when_the_next_attempt_finds_an_older_checkpoint_first():
+def test_the_last_evaluation_keeps_its_step_when_an_older_checkpoint_is_resumed():
     again = [*PHASES, {"event": "checkpoint", "step": 200}, {"event": "restored", "step": 300}]
     found = steps_of([*FIRST, *AT_300, *again, *evaluated(0.05), *train(301)], 200)
     assert found == [(0, 9.0), (200, 0.0652), (300, 0.0488), (300, 0.05)]
 
 
-def test_every_evaluation_has_a_step_also_the_last_one_and_one_that_no_loss_line_follows_yet():
+def test_every_evaluation_has_a_step_even_before_the_next_loss_line():
     assert [step for step, _ in steps_of([*FIRST, *AT_300])] == [1, 201, 300]
     assert steps_of([STARTED, *evaluated(9.0), *train(1, 101, 151), *evaluated(5.0)], 200)[-1] == (200, 5.0)
 

@@ -22,7 +22,7 @@ def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
     assert [step for step, _ in records.curves(events).pace] == [1, 3]
 
 
-def test_a_loss_that_is_no_number_is_in_no_curve_and_the_scores_of_the_evaluations_are_one() -> None:
+def test_a_nan_loss_is_not_plotted_and_evaluation_scores_are() -> None:
     assert records.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == []
     events = [{"event": "validation", "loss": 5.0}, {"event": "bleu", "score": 0.25}]
     found = records.curves([*events, {"event": "train", "step": 1, "loss": 8.0}], metrics=METRICS)
@@ -61,14 +61,14 @@ def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
     assert [step for step, _ in again.train] == [0, 100]
 
 
-def test_the_time_of_all_attempts_counts_and_what_lies_between_them_does_not() -> None:
+def test_the_time_of_all_attempts_counts_without_the_pauses_between_them() -> None:
     phases = [("preparing", 0), ("training", 10), ("preparing", 90), ("training", 100)]
     events = [{"event": "phase", "phase": phase, "t": t} for phase, t in phases]
     events += [{"event": "end", "t": 70}, {"event": "end", "t": 130}]
     assert run_questions.how_long(events).figures == {"training_s": 90, "whole_s": 130}
 
 
-def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> None:
+def test_a_training_without_a_recorded_end_counts_to_its_last_heartbeat() -> None:
     crashed = [{"event": "phase", "phase": "training", "t": 0}, {"event": "train", "step": 9, "loss": 2.0, "t": 50}]
     begun = (("preparing", 40_000), ("training", 40_100))
     resumed = [{"event": "phase", "phase": phase, "t": t} for phase, t in begun]
@@ -85,7 +85,7 @@ def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
     assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in run_questions.rate(*BASE, 8000).answer
 
 
-def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_formulas_of_the_update_made_last() -> None:
+def test_the_learning_rate_is_the_recorded_one_or_else_derived_by_formula() -> None:
     recorded = run_questions.rate(*BASE, 300, [(1, 1e-7), (291, 1.23e-4)])
     assert "1.23e-04 at step 291 (recorded by the trainer)" in recorded.answer
     derived = run_questions.rate(*BASE, 8000)

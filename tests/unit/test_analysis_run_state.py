@@ -47,7 +47,7 @@ def losses(*values):
     return [{"event": "train", "step": 10 * n, "loss": value, "t": float(n)} for n, value in enumerate(values)]
 
 
-def test_a_drive_that_does_not_answer_is_an_alarm_and_its_checkpoints_are_not_called_missing():
+def test_checkpoints_on_a_silent_drive_are_not_called_missing():
     silent = {"drive_silent": "no answer for 8 s", "checkpoints": []}
     [alarm] = judge(seen(alive=True, exit_code=None, **silent)).alarms
     assert (alarm["cause"], "none of them is listed" in alarm["text"]) == ("drive-lost", True)
@@ -55,11 +55,11 @@ def test_a_drive_that_does_not_answer_is_an_alarm_and_its_checkpoints_are_not_ca
 
 
 @pytest.mark.parametrize(("ended", "state"), [({"stopped": True}, "stopped"), ({"exit_code": 3}, "failed")])
-def test_a_run_of_an_agent_that_writes_null_for_what_is_not_there_is_judged_all_the_same(ended, state):
+def test_null_for_missing_values_from_an_agent_is_accepted(ended, state):
     assert judge(seen(failure=None, preflight=None, **ended)).state == state
 
 
-def test_of_an_earlier_versions_links_those_with_a_single_stream_which_its_window_holds_back_do_not_count():
+def test_single_stream_links_of_older_preflights_are_ignored():
     links = [{"streams": 1, "mbps": 400.0}, {"streams": 8, "mbps": 940.0}, {"streams": 8, "mbps": None}]
     assert judge(seen(preflight={"bandwidth": links})).link.probed_mbps == 940.0
 
@@ -108,14 +108,14 @@ UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
         ({"job": UNKNOWN, "checkpoints": [], "events": []}, None),
     ],
 )
-def test_the_exit_code_of_a_program_of_ones_own_says_that_it_finished(changes, step):
+def test_the_exit_code_of_an_own_program_says_that_it_finished(changes, step):
     outcome = judge(seen(**changes))
     assert (outcome.state, outcome.step, outcome.remark) == ("finished", step, None)
     assert judge(seen(**changes, exit_code=1)).state == "failed"
     assert judge(seen(**changes, stopped=True)).state == "stopped", "some programs end with 0 when they are stopped"
 
 
-def test_a_finished_program_of_ones_own_goes_on_when_its_last_step_was_raised_and_says_when_it_saved_nothing():
+def test_a_finished_own_program_goes_on_when_its_last_step_is_raised():
     events = [*seen()["events"], {"event": "end", "exit_code": 0, "max_steps": 30, "t": 29.0}]
     assert judge(seen(job=OWN, events=events)).state == "finished"
     raised = judge(seen(job={**OWN, "max_steps": 60}, events=events))
@@ -134,7 +134,7 @@ def test_a_suspected_newest_checkpoint_is_remarked_until_an_attempt_begins_witho
     assert judge(seen(job=OWN, events=later)).remark is None
 
 
-def test_steps_without_a_loss_keep_the_last_loss_and_leave_no_time_below_zero():
+def test_steps_without_a_loss_keep_the_last_loss_and_no_negative_time():
     events = [*seen()["events"], {"event": "train", "step": 40, "t": 28.0}]
     outcome = judge(seen(job=OWN, events=events, alive=True, exit_code=None))
     assert (outcome.step, outcome.train_loss, outcome.eta_s) == (40, 5.0, 0.0)
@@ -166,13 +166,13 @@ def test_the_pace_leaves_out_start_up_and_evaluations():
     assert judge(seen(events=events, alive=True, exit_code=None)).seconds_per_step is None, "of the new attempt"
 
 
-def test_the_pace_of_a_finished_run_is_that_of_the_running_one_and_not_the_average_with_its_evaluations():
+def test_the_pace_of_a_finished_run_leaves_out_its_evaluations():
     average = {"event": "average_seconds_per_step", "value": 0.9, "t": 29.0}
     assert judge(seen(events=[*seen()["events"], average])).seconds_per_step == 0.5
     assert judge(seen(events=[average])).seconds_per_step == 0.9, "a run too short for a clean line has nothing else"
 
 
-def test_the_prediction_is_that_on_the_measured_network_and_before_it_that_of_the_plan():
+def test_the_prediction_uses_the_measured_network_or_else_the_planned_one():
     planned = judge(seen(job={**JOB, "predicted_s": 1.75}))
     assert (planned.predicted_s, planned.predicted_source) == (1.75, "before renting")
     events = [*seen()["events"], {"event": "prediction", "seconds": 3.3, "source": "at 941 Mb/s", "t": 3.0}]
@@ -218,7 +218,7 @@ def test_the_last_copy_on_another_machine_is_known():
     assert judge(seen()).copied is None
 
 
-def test_a_loss_that_is_no_number_in_an_earlier_attempt_does_not_condemn_the_later_one():
+def test_a_nan_loss_of_an_earlier_attempt_spares_the_later_one():
     good = seen()["events"]
     assert judge(seen(events=[*losses("nan"), *good])).state == "finished"
 
@@ -244,7 +244,7 @@ def test_how_long_a_run_is_idle_is_known_only_by_new_samples(activity, read):
 
 
 @pytest.mark.parametrize(("phase", "idle_s"), [("preparing", 0.0), ("queued", 0.0), ("training", None)])
-def test_data_preparation_and_waiting_in_a_queue_are_not_idle_although_nobody_samples_yet(phase, idle_s):
+def test_data_preparation_and_waiting_in_a_queue_are_not_idle(phase, idle_s):
     assert judge(seen(phase=phase, alive=True, exit_code=None)).idle_s == idle_s
 
 
@@ -289,7 +289,7 @@ OF_SUPERVISORS = (
 OF_QUEUES = (queue_job.QUEUE, queue_job.WALLTIME)
 
 
-def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
+def test_exactly_the_causes_that_the_launcher_names_have_a_next_step():
     assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES, *guard.CAUSES}
     assert next_for("not-copied", "p100").endswith("fab ssh gpu-1 --stack p100."), "it ends as a sentence"
 
@@ -300,7 +300,7 @@ def test_the_next_step_names_a_command_with_the_stack(cause):
     assert re.search(r"(make \w+ STACK=p100|fab \w+ (\S+ )?--(stack|follow --stack) p100)", said)
 
 
-def test_a_gpu_without_memory_has_a_next_step_of_its_own_without_signals():
+def test_a_gpu_out_of_memory_has_its_own_next_step_without_signals():
     said = next_step(Outcome("failed", cause="gpu-memory"), "p100")
     assert "smaller batch" in said and "signal" not in said
     assert len({NEXT[cause] for cause in health_rules.SAID}) == len(health_rules.SAID)

@@ -35,7 +35,7 @@ def test_the_bytes_of_a_step_are_computed_from_counters() -> None:
     assert one.usual.bytes_per_step == other.usual.bytes_per_step, "without what was moved before the first step"
 
 
-def test_copies_of_checkpoints_are_seen_on_the_two_cards_that_make_them_and_not_in_the_middle() -> None:
+def test_checkpoint_copies_show_on_the_two_cards_that_make_them() -> None:
     found = samples.traffic(SampledRun(copy_steps=10).events())
     assert found
     by_card = {(card.node, card.direction): card.bytes_per_step for card in found.cards}
@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_last_sampled_attempt() -> None:
     assert samples.traffic([*events, {"event": "phase", "phase": "training", "t": 1e6}]) is not None
 
 
-def test_a_machine_that_was_started_again_counts_from_the_beginning_and_is_left_out() -> None:
+def test_an_interval_with_a_restart_of_the_machine_is_left_out() -> None:
     events = SampledRun().events()
     last = max(n for n, event in enumerate(events) if event.get("node") == "gpu-1" and event["t"] < 8000)
     events[last] = {**events[last], "rx_bytes": 0, "tx_bytes": 0}
@@ -72,7 +72,7 @@ def test_events_without_samples_without_counters_or_without_anything_tell_nothin
         assert samples.traffic(short.events()) is None
 
 
-def test_the_curve_of_the_link_has_a_point_for_every_pair_of_samples() -> None:
+def test_the_link_curve_has_a_point_for_every_pair_of_samples() -> None:
     drawn = samples.link_rates(SampledRun(eval_steps=10**6, eval_s=0).events(), "gpu-0")
     assert drawn["received"][-1][0] > 4800
     assert drawn["received"][5][1] == pytest.approx(366 * 8 / 1.73, rel=0.1)

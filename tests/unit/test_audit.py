@@ -49,7 +49,7 @@ def judged(monkeypatch, tmp_path, capsys):
     return judge
 
 
-def test_a_weak_package_fails_with_its_id_and_the_version_that_mends_it(judged):
+def test_a_vulnerable_package_fails_with_its_id_and_the_fixed_version(judged):
     code, lines = judged("packages", json.dumps({"dependencies": [CLEAN, WEAK], "fixes": []}))
     assert (code, lines[0]) == (1, "audit: x: 1 to mend, 0 excepted")
     assert lines[1].startswith("    PYSEC-2024-1: jinja2 3.1.2, fixed in 3.1.4. Take a fixed version, or except it")

@@ -30,17 +30,17 @@ def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
     assert wrong_receipts(history, OWNER, [receipt_of("5.00", "gpu-0"), "and no receipt"]) == []
 
 
-def test_a_machine_that_is_still_billed_is_an_orphan_and_one_that_is_wanted_without_a_bill_is_reported():
+def test_a_machine_billed_unwanted_is_an_orphan_one_wanted_unbilled_is_reported():
     assert judge([event(0, "made")], **DESTROYED).orphans == [f"{NAME} is billed as item 1"]
     assert judge([event(0, "made"), event(5, "closed")], **UP).orphans == [f"{NAME} is wanted and not billed"]
 
 
-def test_a_second_order_is_a_duplicate_even_when_it_was_cancelled_at_once():
+def test_a_second_order_is_a_duplicate_even_if_cancelled_at_once():
     history = [event(0, "made"), event(1, "made", number=2), event(2, "closed", number=2)]
     assert len(judge(history, **UP).duplicates) == 2
 
 
-def test_an_order_after_the_cancellation_is_a_duplicate_only_where_one_order_was_enough():
+def test_an_order_after_the_cancellation_is_a_duplicate_where_one_was_enough():
     history = [event(0, "made"), event(1, "closed"), event(2, "made", number=2)]
     assert judge(history, **UP).duplicates == [f"{NAME} was ordered 2 times, not 1"]
     assert judge(history, OWNER, frozenset({NAME})).breaches == []
@@ -53,7 +53,7 @@ def test_a_receipt_that_is_off_by_more_than_one_hour_is_wrong(total):
 
 
 @pytest.mark.parametrize("named", [(), ("gpu-0",), ("gpu-1", "gpu-1")])
-def test_a_machine_that_was_charged_for_and_has_no_line_on_the_receipt_is_missed(named):
+def test_a_charged_machine_without_a_receipt_line_is_missed(named):
     lives = [event(0, "made"), event(5, "closed"), event(9, "made", number=2), event(12, "closed", number=2)]
     wrong = wrong_receipts(lives, OWNER, [receipt_of("5.00", *named)])
     assert wrong == ["the receipt does not name gpu-0, for which the account charged"] * (2 - named.count("gpu-0"))

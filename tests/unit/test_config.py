@@ -54,7 +54,7 @@ def origin_of(stack: config.Stack, path: str) -> str:
     return next(origin for known, _, origin in stack.origins if known == path)
 
 
-def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how() -> None:
+def test_the_checkpoint_interval_follows_from_the_money_at_risk_and_says_how() -> None:
     v100 = config.parse("dev", written())
     assert v100.job.checkpoint_steps == 140
     assert origin_of(v100, "job.checkpointSteps") == (
@@ -65,7 +65,7 @@ def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how
     assert (p100.job.checkpoint_steps, v100.forecast.warning, p100.forecast.warning) == (210, "", "")
 
 
-def test_an_interval_in_the_stack_file_holds_and_a_risky_one_is_warned_about() -> None:
+def test_an_interval_in_the_stack_file_holds_and_a_risky_one_warns() -> None:
     careless = config.parse("dev", written(job__checkpointSteps=5000))
     assert (careless.job.checkpoint_steps, origin_of(careless, "job.checkpointSteps")) == (5000, "stack file")
     assert careless.forecast.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $30.60 at risk")
@@ -77,7 +77,7 @@ def test_an_interval_in_the_stack_file_holds_and_a_risky_one_is_warned_about() -
     assert intervals == {140}
 
 
-def test_the_plan_of_a_stack_has_the_limits_of_every_link_the_preparation_and_what_its_prices_are() -> None:
+def test_a_plan_shows_limits_of_each_link_preparation_and_kind_of_prices() -> None:
     plan = config.parse("dev", written()).forecast
     assert plan.summary == (
         "0.647 to 42.2 s per step, 11.2 to 592.6 h, $156 to $7,709 for 50000 steps, with preparation "
@@ -88,7 +88,7 @@ def test_the_plan_of_a_stack_has_the_limits_of_every_link_the_preparation_and_wh
     assert on_fast.low == pytest.approx(50_000 * plan.prediction.span.low / 3600 + 2.25, abs=0.01)
 
 
-def test_the_longest_plan_fits_a_line_and_one_machine_has_no_network_in_it() -> None:
+def test_the_longest_plan_fits_a_line_and_one_machine_has_no_network() -> None:
     longest = config.parse("dev", written(job__maxSteps=10_000_000, job__batchPerGpu=4096, cluster__nodes=64)).forecast
     assert len(longest.summary) < 150
     short = config.parse("dev", written(job__maxSteps=20)).forecast
@@ -116,7 +116,7 @@ def test_what_nobody_has_timed_has_no_plan_and_a_fixed_interval(untimed: dict[st
 @pytest.mark.parametrize("batch", [1, 4096])
 @pytest.mark.parametrize("nodes", [1, 2, 64])
 @pytest.mark.parametrize("steps", [1, 10_000_000])
-def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: int, nodes: int, steps: int) -> None:
+def test_the_largest_and_the_smallest_permitted_stack_have_a_plan(batch: int, nodes: int, steps: int) -> None:
     plan = config.parse("dev", written(job__batchPerGpu=batch, cluster__nodes=nodes, job__maxSteps=steps)).forecast
     assert 1 <= plan.checkpoint_steps <= 5000
     assert plan.risk().dollars <= 1 or plan.checkpoint_steps == 1
@@ -170,7 +170,7 @@ def test_the_documentation_address_passes_a_preview_and_is_refused_by_an_order()
 
 
 @pytest.mark.parametrize("named", ["tensorflow", "tensorflow:19.05-py2", "tensorflow:20.01-tf1-py3"])
-def test_a_base_without_the_python_that_the_packages_are_pinned_for_is_refused_by_an_order(named: str) -> None:
+def test_an_order_refuses_a_base_without_the_pinned_packages_python(named: str) -> None:
     other = written(container__image=f"nvcr.io/nvidia/{named}")
     assert config.parse("dev", other).container.image.startswith("nvcr.io")
     (problem,) = problems(other, ordering=True)
@@ -179,7 +179,7 @@ def test_a_base_without_the_python_that_the_packages_are_pinned_for_is_refused_b
 
 
 @pytest.mark.parametrize("named", ["tensorflow:18.09-py3", f"tensorflow@sha256:{64 * '0'}", "ours:1"])
-def test_nvidias_plain_image_is_ordered_for_and_so_is_one_that_only_its_digest_names(named: str) -> None:
+def test_nvidias_plain_image_can_be_ordered_and_so_can_a_digest(named: str) -> None:
     assert config.parse("dev", written(container__image=f"nvcr.io/nvidia/{named}"), ordering=True)
 
 
@@ -255,9 +255,7 @@ GUARD = {"budget", "lease", "whenDone"}
         ("local", "p100-local", set()),
     ],
 )
-def test_another_gpu_is_three_keys_and_an_emulated_account_three_and_no_guard(
-    one: str, other: str, keys: set[str]
-) -> None:
+def test_another_gpu_changes_three_keys_and_emulation_three_and_the_guard(one: str, other: str, keys: set[str]) -> None:
     assert {key.strip(".").rpartition(".")[2].rpartition(":")[2] for key in different_keys(one, other)} == keys
 
 
@@ -266,7 +264,7 @@ def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
         config.read_file("p10")
 
 
-def test_the_mark_is_made_of_the_public_key_and_a_stack_without_one_says_how_to_make_it(tmp_path, monkeypatch) -> None:
+def test_the_mark_comes_from_the_public_key_or_the_error_names_setup(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     with pytest.raises(config.ConfigError, match="make setup"):
         config.owner("dev")
@@ -279,7 +277,7 @@ def test_the_mark_is_made_of_the_public_key_and_a_stack_without_one_says_how_to_
     assert len(owner.mark) == 8
 
 
-def test_a_renewed_key_leaves_the_mark_and_a_damaged_mark_is_a_sentence(tmp_path, monkeypatch) -> None:
+def test_a_renewed_key_keeps_the_mark_and_a_damaged_mark_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     keys = tmp_path / "keys" / "dev"
     keys.mkdir(parents=True)

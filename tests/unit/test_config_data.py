@@ -41,7 +41,7 @@ def test_the_address_of_a_tar_is_taken_with_or_without_its_hash(ending):
         ("~/a/../../etc", "has '..' or special characters in it"),
     ],
 )  # fmt: skip
-def test_what_is_neither_is_refused_with_its_path_and_no_secret_is_repeated(value, problem):
+def test_wrong_data_are_refused_with_their_path_and_without_secrets(value, problem):
     (found,) = problems(written(job__data=value))
     assert found.startswith("job/data: ")
     assert problem in found
@@ -69,7 +69,7 @@ def tar_of(folder, path, mode="w", names=NAMES):
     return path
 
 
-def test_a_folder_is_known_by_the_files_that_the_job_wants_of_it(folder):
+def test_a_folder_is_identified_by_the_files_that_the_job_wants(folder):
     data = find_files(folder)
     hashes = {name: hashlib.sha256(name.encode()).hexdigest() for name in NAMES}
     assert {file.name: file.sha256 for file in data.files} == hashes
@@ -122,7 +122,7 @@ def test_a_file_is_read_once_and_again_when_it_has_changed(folder, tmp_path, mon
     assert find_files(tar_of(folder, tmp_path / "t.tar")).id != first.id
 
 
-def test_a_verb_on_a_living_stack_does_not_ask_for_data_that_were_sent_long_ago(tmp_path, monkeypatch):
+def test_commands_on_a_living_stack_do_not_need_data_that_were_sent(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "STACKS", tmp_path)
     values = "".join(f"  {key}: {value}\n" for key, value in written(job__data="/nowhere/at/all").items())
     (tmp_path / "Pulumi.dev.yaml").write_text("config:\n" + values)

@@ -30,7 +30,7 @@ def problems(guard: Any, values: Any = V100) -> list[str]:
     return [line.strip() for line in str(error.value).splitlines()[1:]]
 
 
-def test_a_stack_without_the_section_has_no_guard_and_one_with_it_a_usual_end() -> None:
+def test_without_the_section_there_is_no_guard_and_with_it_defaults() -> None:
     assert config.parse("dev", V100).guard is None
     with pytest.raises(config.ConfigError, match="did you mean 'guard'"):
         config.parse("dev", {**V100, "microcluster:gard": {"lease": 1}})
@@ -68,7 +68,7 @@ def test_a_guard_that_is_wrong_is_refused_with_its_path(guard: Any, path: str) -
     assert found.startswith(path)
 
 
-def test_the_smallest_budget_pays_preparation_data_an_hour_of_training_and_the_reserve() -> None:
+def test_the_smallest_budget_pays_preparation_data_an_hours_training_and_the_reserve() -> None:
     (found,) = problems({"budget": 116})
     assert found.endswith("take up to 7.75 h at $13.00, and the guard keeps a started hour in reserve; at least 117.00")
     assert guarded({"budget": 117}).budget == 117
@@ -92,7 +92,7 @@ def test_before_the_order_the_guard_says_when_it_ends_at_the_latest(capsys) -> N
     assert "after 30 h since the first machine, after the 18 h that $250 pays, whichever comes first" in said
 
 
-def test_a_real_account_without_a_guard_is_warned_of_with_the_price_of_a_weekend(capsys) -> None:
+def test_a_real_account_without_a_guard_warns_with_a_weekends_price(capsys) -> None:
     say_limits(config.parse("v100", V100))
     assert "No guard: forgotten from Friday evening to Monday morning this costs $819." in capsys.readouterr().out
     say_limits(config.read_file("local"))
@@ -117,7 +117,7 @@ def test_every_stack_that_costs_money_has_a_budget_for_its_lease(name: str) -> N
 
 
 @pytest.mark.parametrize(("name", "link"), [("p100", "2 Gb/s"), ("v100", "2 Gb/s"), ("v100-night", ALONE)])
-def test_the_lease_is_the_upper_end_of_the_forecast_on_the_usual_link(name: str, link: str) -> None:
+def test_the_lease_is_the_upper_end_of_the_forecast(name: str, link: str) -> None:
     stack = config.read_file(name)
     (usual, step_s), *_ = stack.forecast.prediction.links.items()
     most = stack.forecast.hours(step_s)

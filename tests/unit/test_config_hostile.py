@@ -89,7 +89,7 @@ def refusal(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", WORDS)
-def test_no_word_takes_another_type_or_what_a_shell_a_template_or_a_terminal_would_read(tmp_path, path) -> None:
+def test_no_word_takes_another_type_or_characters_of_shell_template_or_terminal(tmp_path, path) -> None:
     for raw in (*map(json.dumps, INJECTIONS), *NO_WORDS):
         assert path in refusal(file_with(tmp_path, path, raw)), raw
 
@@ -167,7 +167,7 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("key", ["apiKey", "api_key", "key", "password", "username", "token", "secret"])
-def test_a_key_in_a_stack_file_is_refused_with_how_to_do_it_instead_and_never_repeated(tmp_path, key) -> None:
+def test_a_key_in_a_stack_file_is_refused_with_advice_and_unrepeated(tmp_path, key) -> None:
     said = refusal(file_with(tmp_path, f"softlayer:{key}", "c0ffee-the-key-itself"))
     assert f"softlayer:{key}: does not belong in a stack file" in said and "0600" in said
     assert "c0ffee" not in said
@@ -251,7 +251,7 @@ ONE_OF_EACH = {
 
 
 @pytest.mark.parametrize("stack", ONE_OF_EACH.values())
-def test_no_key_of_any_account_or_kind_of_job_takes_another_shape_without_a_sentence(stack) -> None:
+def test_a_wrong_shape_of_any_key_is_a_sentence(stack) -> None:
     values = STACKS[stack]
     known = config.parse(stack, values, ordering=False)
     sections = {f"microcluster:{name}": getattr(known, name) for name in ("cluster", "container", "job")}

@@ -41,7 +41,7 @@ def separate(disk):
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
-def test_the_container_gets_the_data_of_the_disk_and_neither_docker_nor_runs(disk):
+def test_the_container_gets_the_disks_data_but_neither_docker_nor_runs(disk):
     divide(disk)
     divide(disk)
     assert sorted(os.listdir(container_disk(disk))) == ["debian_en_de", "staging"]
@@ -50,12 +50,12 @@ def test_the_container_gets_the_data_of_the_disk_and_neither_docker_nor_runs(dis
     assert disk.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_container_sees_its_own_folder_as_the_disk_and_only_reads_what_was_sent():
+def test_a_container_sees_its_own_folder_and_only_reads_what_was_sent():
     assert mounts("/data") == ("-v", "/data/container:/data", "-v", "/data/sent:/data/sent:ro")
     assert sent_folder("0123", "/data") == "/data/sent/0123"
 
 
-def test_a_run_of_an_earlier_version_goes_on_with_its_checkpoints_and_records(disk):
+def test_a_run_of_an_earlier_version_goes_on_with_checkpoints_and_records(disk):
     divide(disk)
     assert separate(disk).returncode == 0
     assert separate(disk).returncode == 0
@@ -67,7 +67,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_its_checkpoints_and_records(di
     assert (seen / "logdir" / "model-1.pt").read_text() == "weights"
 
 
-def test_a_record_that_a_program_made_a_link_is_not_gone_on_with(disk):
+def test_a_record_that_a_program_replaced_by_a_link_is_not_used(disk):
     for name, target in (("job.log", "/etc/passwd"), ("exit_code", f"{disk}/secret")):
         (disk / "runs" / RUN / name).symlink_to(target)
     divide(disk)
@@ -129,7 +129,7 @@ os.execvp(words[0], words)
     return seen
 
 
-def test_a_run_trains_saves_and_goes_on_in_the_folder_of_its_container(folder, container_folder):
+def test_a_run_trains_saves_and_resumes_in_its_containers_folder(folder, container_folder):
     for where in (container_folder, folder):
         write_job(where, last=3)
     shutil.copy(container_folder / "job.json", folder / "job.json")

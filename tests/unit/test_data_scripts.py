@@ -60,7 +60,7 @@ def test_data_are_whole_only_with_their_sums_and_their_name(hosts):
     assert run(hosts, "whole").returncode == 1
 
 
-def test_a_launcher_without_data_takes_them_from_the_host_that_has_them_and_spoilt_ones_are_none(hosts):
+def test_a_launcher_takes_missing_data_from_a_host_with_a_sound_copy(hosts):
     here, there = hosts
     given(hosts)
     shutil.rmtree(here / "data")
@@ -99,7 +99,7 @@ def test_data_that_cannot_be_read_are_not_called_lacking(hosts, name):
     assert run(hosts, "has", "other").returncode == 2
 
 
-def test_a_host_that_cannot_be_reached_gives_sshs_own_code_and_not_that_of_lacking_data(hosts):
+def test_an_unreachable_host_gives_sshs_exit_code_not_that_of_missing_data(hosts):
     here, _ = hosts
     given(hosts)
     (here.parent / "ssh").write_text("exit 255\n")
@@ -107,7 +107,7 @@ def test_a_host_that_cannot_be_reached_gives_sshs_own_code_and_not_that_of_lacki
     assert run(hosts, "bring", "other").returncode not in (0, 1)
 
 
-def test_a_stream_that_ends_early_at_the_border_of_two_files_has_not_arrived(hosts):
+def test_a_stream_that_ends_early_between_two_files_has_not_arrived(hosts):
     here, there = hosts
     given(hosts)
     (here.parent / "ssh").write_text(SSH.format(here=here, there=there) + "\n")

@@ -26,7 +26,7 @@ def test_rows_that_warn_or_stop_are_always_shown():
     assert preflight_table.summary(GOOD, "local") == "preflight: 9 checks, all as ordered"
 
 
-def test_equal_rows_of_many_nodes_are_one_row_and_different_ones_are_not():
+def test_equal_rows_of_many_nodes_are_one_row_and_others_stay():
     rows = preflight_table.rows([*GOOD, *(check("disk", node, f"{n % 2} GB") for n, node in enumerate(NODES[:4]))])
     assert [row[1:4] for row in rows] == [
         ("ssh", "every pair", "as wanted"),

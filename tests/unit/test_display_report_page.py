@@ -51,7 +51,7 @@ def written(events=(), *, emulated: bool = False, **changes: object) -> str:
     return page(CLUSTER, done, records, found, answers, cost, bill)
 
 
-def test_the_page_shows_answers_curves_cost_and_files_with_nothing_from_elsewhere_and_no_markup_of_others() -> None:
+def test_the_page_has_answers_curves_cost_files_and_no_foreign_content() -> None:
     text = written()
     for part in ("Was there overfitting?", "<svg", "4.50 USD", "logdir/model.ckpt-300.index", "0123456789ab"):
         assert part in text
@@ -77,7 +77,7 @@ def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> No
     assert "Private network of gpu-0" in text
 
 
-def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() -> None:
+def test_the_page_lists_every_checkpoint_with_size_time_and_state() -> None:
     rows = written().partition("<h2>Checkpoints")[2].partition("</table>")[0]
     assert "<td>828.0 MB</td><td>2026-11-22 06:52:57</td><td>whole</td>" in rows
     assert "<td>best model</td><td>3 bytes</td><td>2026-11-22 06:51:40</td><td>suspected: lacks .meta</td>" in rows
@@ -102,7 +102,7 @@ def test_the_events_files_are_named_among_those_of_a_checkpoint() -> None:
     assert _checkpoint_answers(Records((), "", files[:1]), "the files")[0].answer == "the files."
 
 
-def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_or_derived_says_so(monkeypatch) -> None:
+def test_learning_rate_bleu_and_gpu_use_are_drawn_and_derived_values_marked(monkeypatch) -> None:
     captions = re.findall("<figcaption>(.*?)</figcaption>", written(tuple(SampledRun().events())))
     assert [caption.split(",")[0] for caption in captions][1:3] == ["BLEU by step", "Learning rate by step"]
     assert "GPU use by step, percent" in captions
@@ -116,7 +116,7 @@ def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_or_derive
     assert "Learning rate by step, derived from its policy&#39;s formula" in written()
 
 
-def test_a_failed_run_has_its_cause_its_lines_and_the_next_command_on_top() -> None:
+def test_a_failed_runs_page_begins_with_cause_lines_and_next_command() -> None:
     text = written(state="failed", reason="rank 2 on gpu-1 ended", cause="rank-died", last_lines=("its last words",))
     top = text.partition('<table class="facts">')[0]
     assert top.index("rank 2 on gpu-1 ended (rank-died)") < top.index("its last words") < top.index("Next: ")

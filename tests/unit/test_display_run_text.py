@@ -30,7 +30,7 @@ def test_the_facts_of_status_are_the_contract():
     assert run_text.headline(RUNNING) == line
 
 
-def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_next_command():
+def test_prediction_stands_beside_actual_pace_and_slow_steps_beside_the_next_command():
     slow = {"cause": "slow", "text": "2.500 s per step instead of 1.750 predicted"}
     predicted = {"predicted_s": 1.75, "predicted_source": "at 1882 Mb/s"}
     seen = dataclasses.replace(RUNNING, seconds_per_step=2.5, alarms=(slow,), **predicted)
@@ -39,7 +39,7 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in report(CLUSTER, seen, COST)
 
 
-def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
+def test_alarms_of_an_emulated_account_say_that_nobody_pays_the_dollars():
     slow = {"cause": "slow", "text": "2.5 s per step instead of 1.75: $1.20 of every hour's $4.00 buy no steps"}
     assert run_text.alarm_text(slow, COST) == slow["text"]
     emulated = dataclasses.replace(COST, emulated=True)
@@ -47,7 +47,7 @@ def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
     assert run_text.alarm_text({"text": "gpu-0 is nearly full"}, emulated) == "gpu-0 is nearly full"
 
 
-def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
+def test_the_report_of_a_planned_run_shows_what_was_expected_before_renting():
     job = CLUSTER.job.model_copy(update={"max_steps": 50_000, "model": "transformer-base", "dataset": "wmt16-en-de"})
     expected = {"prediction": Prediction(1.695, 0.5927, 365_285_376), "per_hour": 13.0, "port_speed_mbps": 1000}
     expected["hosts"] = CLUSTER.hosts * 2
@@ -67,7 +67,7 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
     assert dict(run_text.report_rows(CLUSTER, many, COST))["checkpoints"] == "186, from step 20 to 3720"
 
 
-def test_the_copy_of_a_run_on_another_machine_and_a_checkpoint_that_was_put_aside_are_shown():
+def test_replicas_on_another_machine_and_set_aside_checkpoints_are_shown():
     copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
     assert line in status_text(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
@@ -76,14 +76,14 @@ def test_the_copy_of_a_run_on_another_machine_and_a_checkpoint_that_was_put_asid
     assert f"  put aside: {text}" in status_text(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
 
 
-def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
+def test_a_run_without_last_step_loss_or_checkpoints_shows_the_rest():
     bare = dataclasses.replace(RUNNING, max_steps=None, train_loss=None, validation_loss=None, eta_s=None, saves=False)
     assert run_text.headline(bare) == "running, step 10, 0.500 s/step"
     rows = dict(run_text.report_rows(CLUSTER, dataclasses.replace(bare, checkpoints=(), step=None), COST))
     assert "steps" not in rows and "checkpoints" not in rows
 
 
-def test_what_is_wrong_with_the_checkpoints_is_said_by_status_and_report_with_the_next_command():
+def test_status_and_report_name_checkpoint_problems_with_the_next_command():
     finished = dataclasses.replace(RUNNING, state="finished", remark="nothing was saved")
     said = "nothing was saved. Fetch all that it has saved: fab fetch --everything --stack local"
     assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == said
@@ -95,14 +95,14 @@ PACE = {"settled": True, "max_steps": 50_000, "seconds_per_step": 2.3, "predicte
 SETTLED = dataclasses.replace(RUNNING, causes=CAUSES, **PACE)
 
 
-def test_a_pace_far_behind_the_prediction_is_a_warning_by_cause_with_its_dollars() -> None:
+def test_a_pace_far_behind_the_prediction_warns_with_cause_and_dollars() -> None:
     assert run_text.outlook(SETTLED, COST) == (
         "warning: a step takes 2.300 s, 31% slower than the 1.750 s predicted (computing 0.593 s of 0.593, input and all else "
         "0.550 s of 0.000); what is left takes 10 h and $89.90, of which 2 h 23 min and $21.50 more than predicted"
     )
 
 
-def test_a_pace_near_the_prediction_is_no_warning_and_one_without_prediction_says_what_the_rest_costs() -> None:
+def test_a_usual_or_unpredicted_pace_does_not_warn_and_shows_remaining_cost() -> None:
     near = dataclasses.replace(SETTLED, seconds_per_step=1.8, causes={})
     said = "pace: a step takes 1.800 s, 3% slower than the 1.750 s predicted; what is left takes 10 h and $89.90"
     assert run_text.outlook(near, COST) == said

@@ -36,7 +36,7 @@ def test_train(machine):
 """
 
 
-def test_after_ctrl_c_fixtures_end_before_their_process_and_then_the_rest_is_removed(tmp_path: Path) -> None:
+def test_after_ctrl_c_fixtures_end_before_their_process_and_leftovers_go(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_machine.py").write_text(TEST)
     argv = [sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/base"]

@@ -35,7 +35,7 @@ def test_a_pair_with_two_terabytes_and_one_gigabit_costs_what_people_report(flav
     assert round(2 * each) == dollars
 
 
-def test_a_monthly_guest_pays_its_first_month_in_full_from_the_first_second():
+def test_a_monthly_guest_pays_its_first_month_in_full_at_once():
     assert charged(item(hourly=False, opened=NOON), NOON) == MONTH
     assert charged(item(hourly=False, opened=NOON, closed=NOON + HOUR), NOON + 100 * DAY) == MONTH
 
@@ -53,7 +53,7 @@ def test_a_monthly_guest_pays_again_on_each_anniversary_and_not_before(days, mon
         ("2026-11-30T00:00", 3, "2027-02-28T00:00"),
     ],
 )
-def test_an_anniversary_is_the_same_day_or_the_last_of_a_shorter_month(first, number, then):
+def test_an_anniversary_is_the_same_day_or_a_shorter_months_last(first, number, then):
     moments = [datetime.fromisoformat(each).replace(tzinfo=CENTRAL).timestamp() for each in (first, then)]
     assert anniversary(moments[0], number) == moments[1]
     assert next_anniversary(moments[0], moments[1] - 1) == moments[1]

@@ -32,7 +32,7 @@ def read(emulated: Emulated, item_id: int) -> dict[str, Any]:
     return emulated.call("Billing_Item", "getObject", identifier=item_id, mask=BILL)
 
 
-def test_an_hourly_guest_ends_at_once_even_if_the_anniversary_is_asked_for(emulated):
+def test_an_hourly_guest_ends_at_once_even_if_the_anniversary_is_wanted(emulated):
     guest_id, item_id = guest(emulated)
     assert emulated.call("Billing_Item", "cancelItem", False, True, "done", "", identifier=item_id) is True
     after = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem,activeTransaction")
@@ -43,7 +43,7 @@ def test_an_hourly_guest_ends_at_once_even_if_the_anniversary_is_asked_for(emula
     assert {each["cancellationDate"] for each in ended["children"]} == {ended["cancellationDate"]}
 
 
-def test_a_monthly_guest_cancelled_on_its_anniversary_is_usable_and_billed_until_then(emulated):
+def test_a_monthly_guest_is_usable_and_billed_until_its_anniversary(emulated):
     guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
     emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
     shown = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=f"provisionDate,billingItem[{BILL}]")

@@ -30,7 +30,7 @@ def kinds(injector: FaultInjector, call: Call, key: str = "a", calls: int = 300)
     return [injector.next_fault(call, key).kind for _ in range(calls)]
 
 
-def test_the_faults_of_one_object_depend_on_the_seed_and_not_on_calls_about_others():
+def test_faults_of_one_object_depend_on_the_seed_not_on_other_calls():
     among, met = injector(7, MANY_FAULTS), []
     for _ in range(20):
         among.next_fault(READ, "b")
@@ -52,13 +52,13 @@ def test_lists_alone_are_stale_and_orders_alone_find_no_room():
     assert set(kinds(faults, READ)) == {None}
 
 
-def test_a_malformed_answer_to_a_write_comes_with_and_without_the_write_and_to_a_read_always_after_it():
+def test_a_malformed_answer_may_replace_a_write_and_always_follows_a_read():
     faults = injector(1, FaultRates({"malformed": 1.0}))
     assert {faults.next_fault(ORDER, "a").when for _ in range(50)} == {"before", "after"}
     assert {faults.next_fault(READ, "a").when for _ in range(50)} == {"after"}
 
 
-def test_a_scripted_fault_hits_as_often_as_asked_and_then_the_drawn_ones_go_on():
+def test_a_scripted_fault_hits_as_often_as_asked_and_then_drawn_ones():
     scripted, plain = injector(5, MANY_FAULTS), injector(5, MANY_FAULTS)
     fault = {"method": "Virtual_Guest::getObject", "kind": "lost_reply", "times": 2}
     scripted.scripted.append(MODEL.read_scripted(fault))
@@ -107,7 +107,7 @@ def test_a_stale_list_misses_what_is_new(tmp_path):
     assert len(emulated.call("Account", "getVirtualGuests")) == 1
 
 
-def test_a_history_with_faults_is_the_same_for_the_same_seed_and_calls(tmp_path):
+def test_a_history_with_faults_is_the_same_for_equal_seed_and_calls(tmp_path):
     histories = []
     for run in ("first", "second"):
         emulated = Emulated(tmp_path / run, seed=11, faults=MODEL.read_rates(EVERYTHING))
@@ -119,7 +119,7 @@ def test_a_history_with_faults_is_the_same_for_the_same_seed_and_calls(tmp_path)
     assert histories[0] == histories[1]
 
 
-def test_the_rate_limit_is_a_sliding_second_and_refused_calls_do_not_count():
+def test_the_rate_limit_is_a_sliding_second_without_refused_calls():
     clock = [0.0]
     limit = RateLimit(3, lambda: clock[0])
     assert [limit.exceeded() for _ in range(5)] == [False, False, False, True, True]
@@ -130,7 +130,7 @@ def test_the_rate_limit_is_a_sliding_second_and_refused_calls_do_not_count():
     assert not any(RateLimit(0).exceeded() for _ in range(100))
 
 
-def test_a_list_without_an_order_comes_in_another_one_each_time_and_the_same_ones_by_seed(tmp_path):
+def test_an_unordered_list_changes_its_order_each_time_as_the_seed_says(tmp_path):
     def listed(name: str, seed: int) -> list[list[int]]:
         emulated = Emulated(tmp_path / name, seed=seed)
         pods = [emulated.call("Network_Pod", "getAllObjects") for _ in range(5)]

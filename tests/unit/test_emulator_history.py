@@ -17,7 +17,7 @@ def story(emulated: Emulated, what: str) -> list[str]:
     return [line["event"] for line in emulated.history("event") if line["what"] == what]
 
 
-def test_the_life_of_a_guest_and_of_its_charge_stands_in_the_history(tmp_path):
+def test_the_history_has_the_life_of_a_guest_and_its_charge(tmp_path):
     emulated = Emulated(tmp_path)
     guest_id = emulated.ready()
     emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
@@ -40,7 +40,7 @@ def test_a_thing_is_made_and_removed_under_its_label(tmp_path):
     assert events[0]["notes"] == "microcluster test-1f3a9c42"
 
 
-def test_every_call_is_written_down_with_its_outcome_and_whom_it_is_about(tmp_path):
+def test_every_call_is_recorded_with_its_outcome_and_its_object(tmp_path):
     emulated = Emulated(tmp_path)
     guest_id = emulated.order()
     with pytest.raises(Fault):
@@ -74,7 +74,7 @@ def test_a_refused_write_is_taken_back_from_memory(tmp_path):
     assert list(emulated.account.store.guests) == [guest_id]
 
 
-def test_an_account_of_another_version_is_refused_in_a_sentence_that_says_what_to_do(tmp_path, capsys):
+def test_an_account_of_another_version_is_refused_with_the_next_step(tmp_path, capsys):
     Emulated(tmp_path).order()
     with sqlite3.connect(tmp_path / DATABASE_FILE) as database:
         database.execute("update records set body = x'7b7d' where kind = 'billing_items'")

@@ -55,7 +55,7 @@ def later(emulated: Emulated, seconds: float) -> None:
     transactions.advance(emulated.account)
 
 
-def test_an_item_counts_the_hours_of_the_running_billing_period_and_not_those_that_were_invoiced(emulated):
+def test_an_item_counts_hours_of_the_running_period_without_invoiced_ones(emulated):
     guest_id = emulated.order("hourly")
     later(emulated, 40 * DAY + HOUR / 2)
     item = emulated.call("Billing_Item", "getObject", identifier=emulated.item(guest_id))
@@ -77,7 +77,7 @@ def test_the_next_invoice_has_what_was_charged_since_the_last_billing_day(emulat
 
 
 @pytest.mark.parametrize("days", [0, 0.3, 30.99, 31, 31.5, 62, 100])
-def test_the_provider_reads_the_whole_charge_of_a_machine_whatever_billing_days_it_has_seen(emulated, days):
+def test_the_provider_reads_a_machines_whole_charge_across_billing_days(emulated, days):
     guest_id = emulated.order("hourly")
     later(emulated, days / 2 * DAY)
     later(emulated, days / 2 * DAY)

@@ -84,7 +84,7 @@ ENDING_LATER = {
 
 
 @pytest.mark.parametrize(("happens", "left"), [*LEAKS.items(), *ENDING_LATER.items()])
-def test_what_is_left_is_in_the_list_of_billing_items_with_its_price(tmp_path: Path, happens, left):
+def test_leftovers_are_in_the_list_of_billing_items_with_their_price(tmp_path: Path, happens, left):
     renter = Renter(tmp_path)
     happens(renter)
     billed = renter.billed()
@@ -105,7 +105,7 @@ def test_what_is_found_in_the_list_can_be_ended_from_the_list(tmp_path, happens)
 
 
 @pytest.mark.parametrize("happens", ENDING_LATER)
-def test_what_ends_later_is_billed_until_then_and_closed_by_the_clock_alone(tmp_path, happens):
+def test_items_that_end_later_are_billed_until_then_and_close_themselves(tmp_path, happens):
     renter = Renter(tmp_path)
     happens(renter)
     renter.later(20 * DAY)

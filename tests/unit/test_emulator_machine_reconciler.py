@@ -113,7 +113,7 @@ def test_the_api_answers_at_once_while_many_machines_boot(bench):
     assert sorted(bench.machines.boots) == guests
 
 
-def test_a_machine_that_does_not_boot_keeps_its_guest_in_provisioning_and_says_why(bench):
+def test_a_machine_that_fails_to_boot_leaves_its_guest_provisioning_and_explained(bench):
     bench.machines.broken.add("gpu-0")
     guest_id = bench.order("gpu-0")
     until(lambda: bench.account.store.guests.read(guest_id).machine_error)
@@ -121,7 +121,7 @@ def test_a_machine_that_does_not_boot_keeps_its_guest_in_provisioning_and_says_w
     assert not bench.provisioned(guest_id)
 
 
-def test_members_of_a_group_are_let_in_by_their_addresses_as_they_come_and_go(bench):
+def test_members_of_a_group_are_let_in_by_their_current_addresses(bench):
     group = bench.call("Network_SecurityGroup", "createObject", {"name": "members"})["id"]
     rule = {"direction": "ingress", "remoteGroupId": group}
     bench.call("Network_SecurityGroup", "addRules", [rule], identifier=group)
@@ -142,7 +142,7 @@ def test_members_of_a_group_are_let_in_by_their_addresses_as_they_come_and_go(be
     until(lambda: members_of_first() == {"10.113.7.2/32"})
 
 
-def test_a_new_name_does_not_start_the_machine_again_and_a_reboot_does_once(bench):
+def test_a_new_name_restarts_no_machine_and_a_reboot_restarts_it_once(bench):
     guest_id = bench.order("gpu-0")
     until(lambda: bench.provisioned(guest_id))
     bench.call("Virtual_Guest", "editObject", {"hostname": "renamed"}, identifier=guest_id)
@@ -164,7 +164,7 @@ def test_an_order_that_fails_half_way_leaves_nothing_behind(bench):
     assert (store.guests, store.billing_items, store.orders, store.vlans) == ({}, {}, {}, {})
 
 
-def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, monkeypatch, caplog):
+def test_a_clock_that_fails_is_logged_shown_and_goes_on(bench, monkeypatch, caplog):
     def broken(account: Account, guest: Guest) -> None:
         guest.hostname = "half-changed"
         raise OSError("no space left on device")

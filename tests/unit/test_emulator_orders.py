@@ -23,7 +23,7 @@ def decide(emulated: Emulated, word: str) -> None:
     emulated.account.store.flush()
 
 
-def test_a_guest_has_addresses_after_its_order_and_is_ready_after_two_transactions_with_a_gap_between(tmp_path):
+def test_a_guest_has_addresses_at_once_and_is_ready_after_two_transactions(tmp_path):
     emulated = Emulated(tmp_path, provisioning_s=40.0, gap_s=8.0)
     ordered = emulated.call("Virtual_Guest", "createObject", template())
     assert ordered["provisionDate"] is None
@@ -36,7 +36,7 @@ def test_a_guest_has_addresses_after_its_order_and_is_ready_after_two_transactio
     assert len(groups) == pytest.approx(40, abs=3)
 
 
-def test_a_guest_that_waits_for_approval_is_not_built_not_billed_and_in_no_machine(tmp_path):
+def test_a_guest_that_waits_for_approval_is_neither_built_nor_billed(tmp_path):
     emulated = Emulated(tmp_path, approval="pending")
     guest_id = emulated.order()
     waiting = seen(emulated, guest_id, 30)[-1]
@@ -106,7 +106,7 @@ def test_cancelling_every_guest_that_waits_cancels_the_order(tmp_path):
     assert len(emulated.account.store.guests) == len(emulated.account.store.billing_items) == 0
 
 
-def test_tags_in_an_order_are_ignored_and_come_by_a_call_of_their_own(tmp_path):
+def test_tags_in_an_order_are_ignored_and_set_by_their_own_call(tmp_path):
     emulated = Emulated(tmp_path)
     guest_id = emulated.order(tagReferences=[{"tag": {"name": "mine"}}], tags="mine")
     mask = "id,tagReferences[tag[name]]"
@@ -125,6 +125,6 @@ OURS = "test-1f3a9c42.microcluster"
         *(("gpu-0", domain) for domain in ("12345678.microcluster", "test-1f3a9c42.micro-cluster", "microcluster")),
     ],
 )
-def test_a_name_that_the_vendor_does_not_take_is_refused_in_its_words(tmp_path, hostname, domain):
+def test_a_name_that_the_vendor_forbids_is_refused_in_its_words(tmp_path, hostname, domain):
     with pytest.raises(Fault, match="InvalidHostname: The hostname and domain must be alphanumeric strings"):
         Emulated(tmp_path).call("Virtual_Guest", "createObject", template(hostname) | {"domain": domain})

@@ -40,7 +40,7 @@ def linked(page: requests.Response) -> list[str]:
     return [html.unescape(each).partition("#")[0] for each in re.findall(r'href="([^"]*)"', page.text)]
 
 
-def test_links_of_a_project_lead_back_to_the_account_with_their_hash_and_the_file_comes_whole() -> None:
+def test_a_projects_links_lead_to_the_account_with_hash_and_file() -> None:
     with site({"f/one-1.0%2Bcpu.whl": WHEEL}) as files:
         link = f'<a href="{files}/f/one-1.0%2Bcpu.whl#sha256=12" data-requires-python="&gt;=3.7">one-1.0.whl</a>'
         with site({"simple/one/": f"<html>{link}</html>".encode()}) as index, account(f"{index}/simple/") as ask:
@@ -68,7 +68,7 @@ def test_nothing_is_fetched_that_no_page_has_linked_to() -> None:
         assert ask(f"{path.rpartition('/')[0]}/secret").content == WHEEL, "only the digest counts"
 
 
-def test_several_indexes_are_one_and_a_project_that_none_has_is_not_found() -> None:
+def test_several_indexes_are_one_and_an_unknown_project_is_not_found() -> None:
     with (
         site({"one/": b'<a href="one-1.whl">one-1.whl</a>', "one/one-1.whl": b"1"}) as first,
         site({"one/": b'<a href="../one-2.whl">one-2.whl</a>', "one-2.whl": b"2"}) as second,
@@ -78,7 +78,7 @@ def test_several_indexes_are_one_and_a_project_that_none_has_is_not_found() -> N
         assert ask(f"{PAGES}/two/").status_code == 404
 
 
-def test_a_password_in_the_indexs_address_is_used_here_and_no_machine_sees_it_even_when_nobody_answers() -> None:
+def test_no_machine_sees_the_password_of_an_index_address() -> None:
     pages = {"simple/one/": b'<a href="/f/one-1.whl">one-1.whl</a>', "f/one-1.whl": WHEEL}
     with site(pages, login="me:hidden") as index, account(f"{index.replace('://', '://me:hidden@')}/simple") as ask:
         page = ask(f"{PAGES}/one/")

@@ -23,7 +23,7 @@ def refused(account: EmulatedPaperspace, method: str, path: str, **given: object
     return refusal.value.status, refusal.value.code
 
 
-def test_every_operation_has_the_name_the_input_and_the_orders_that_the_vendor_describes():
+def test_every_operation_has_the_vendors_name_input_and_orders():
     described = {each.name: each for each in contract()[1]}
     ours = {each.name: each for each in OPERATIONS if each.path not in UNDESCRIBED}
     assert ours.keys() == described.keys()
@@ -154,7 +154,7 @@ def test_every_name_may_be_hostile_and_comes_back_as_it_was_written(account):
     assert account.call("GET", f"/private-networks/{network}")["name"] == HOSTILE
 
 
-def test_without_a_valid_key_only_the_templates_and_an_empty_session_are_shown(account):
+def test_without_a_valid_key_only_templates_and_an_empty_session_are_shown(account):
     for key in (None, "wrong"):
         assert account.answer("GET", "/machines", key)[0] == 401
         assert account.answer("POST", "/machines", key, **order())[0] == 401
@@ -175,7 +175,7 @@ def test_a_member_sees_no_machine_that_was_not_assigned_and_orders_nothing(tmp_p
     assert account.call("GET", "/auth/session", "member")["user"]["teamMemberships"][0]["isAdmin"] is False
 
 
-def test_a_drive_shows_its_password_in_every_answer_and_a_script_never_its_text(account):
+def test_answers_show_a_drives_password_and_never_a_scripts_text(account):
     made = account.call("POST", "/startup-scripts", name="boot", script="echo secret")
     assert "secret" not in str(made) + str(account.call("GET", "/startup-scripts"))
     network = account.network()

@@ -28,7 +28,7 @@ def test_a_startup_script_runs_at_each_boot_or_only_at_the_first(account, is_run
     assert [first, spec_of(account, machine).startup_script] == boots
 
 
-def test_a_drive_that_is_deleted_is_gone_for_its_owner_before_its_server_is(tmp_path):
+def test_a_deleted_drive_is_gone_for_its_owner_before_its_server(tmp_path):
     account = EmulatedPaperspace(tmp_path, machines="containers", clock_step_s=0.0)
     network = account.network()
     drive = account.drive(network)["id"]

@@ -87,7 +87,7 @@ def test_a_machine_that_is_still_being_built_can_be_deleted(account):
     assert names == {"create": "cancelled", "start": "cancelled", "deactivate": "done"}
 
 
-def test_a_creation_that_fails_ends_its_event_with_an_error_and_the_machine_stays_and_is_billed(tmp_path):
+def test_a_failed_creation_ends_its_event_and_the_machine_stays_billed(tmp_path):
     account = EmulatedPaperspace(tmp_path, failed_rate=1.0)
     machine = account.order()
     assert states(account, machine) == ["provisioning"]
@@ -110,7 +110,7 @@ def test_a_dynamic_address_changes_with_each_start_and_costs_only_while_on(accou
     assert account.call("GET", f"/machines/{machine}")["publicIp"] not in (None, first)
 
 
-def test_a_static_address_outlives_its_machine_and_goes_on_costing_until_it_is_released(account):
+def test_a_static_address_outlives_its_machine_and_costs_until_released(account):
     machine = account.ready(publicIpType="static")
     address = account.call("GET", f"/machines/{machine}")["publicIp"]
     account.stop(machine)
@@ -170,7 +170,7 @@ def test_everything_that_is_billed_is_in_the_status_with_its_price(account):
         ("0.0238", "16", JANUARY, 59 * DAY_S, "31.9936"),
     ],
 )
-def test_a_started_hour_is_paid_and_a_month_costs_at_most_its_price(per_hour, per_month, opened, seconds, dollars):
+def test_a_started_hour_is_paid_and_a_month_has_a_limit(per_hour, per_month, opened, seconds, dollars):
     item = BillingItem(1, "any", 1, "x", "x", per_hour, per_month, opened)
     assert billing.charged(item, opened + seconds) == Decimal(dollars)
 

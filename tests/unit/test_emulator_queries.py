@@ -68,7 +68,7 @@ def test_a_property_that_no_such_object_has_is_refused_by_name(declared, mask, o
         read_mask(mask, declared)
 
 
-def test_a_property_is_read_where_its_type_declares_it_and_refused_where_we_do_not_emulate_it_or_nobody_has_it():
+def test_only_declared_and_emulated_properties_are_read_and_others_refused():
     assert read_mask("mask[billingItem[resourceTableId]]", TYPE) == {"billingItem": {"resourceTableId": {}}}
     with pytest.raises(Fault, match="does not emulate property 'host' of SoftLayer_Virtual_Guest"):
         shown("mask[id,host[id]]")
@@ -83,7 +83,7 @@ def test_a_count_of_what_is_no_list_is_refused():
         read_mask("mask[id,hostnameCount]", TYPE)
 
 
-def test_a_mask_is_read_with_a_cast_to_a_type_that_extends_what_is_listed():
+def test_a_mask_may_cast_to_a_type_that_extends_the_listed_one():
     assert read_mask("mask(SoftLayer_Hardware_Server)[id,datacenter.name]", "Hardware")["datacenter"] == {"name": {}}
     with pytest.raises(Fault, match="Property 'colour' not valid for 'SoftLayer_Hardware_Server'"):
         read_mask("mask(SoftLayer_Hardware_Server)[colour]", "Hardware")
@@ -95,7 +95,7 @@ def test_a_cast_to_another_type_is_refused(cast):
         read_mask(f"mask({cast})[id]", "Virtual_Guest")
 
 
-def test_a_filter_by_what_no_such_object_has_is_refused_under_the_right_root_alone():
+def test_a_filter_by_an_unknown_property_is_refused_and_names_its_type():
     check({"hostname": {"operation": "x"}, "datacenter": {"name": {"operation": "x"}}}, TYPE)
     with pytest.raises(Fault, match="Property 'nam' not valid for 'SoftLayer_Location'"):
         check({"datacenter": {"nam": {"operation": "x"}}}, TYPE)

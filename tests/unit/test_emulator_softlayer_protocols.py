@@ -42,7 +42,7 @@ def test_a_body_that_is_no_call_is_a_parse_fault(body):
     ("path", "identifier"),
     [("SoftLayer_Account/getObject.json", None), ("SoftLayer_Virtual_Guest/7/getObject.json", "7")],
 )
-def test_a_rest_path_names_object_and_method_and_a_limit_is_offset_then_limit(path, identifier):
+def test_a_rest_path_names_object_and_method_and_limits_have_offset_first(path, identifier):
     call = protocols.read_rest(path, {"resultLimit": "20,10"}, b"", Credentials())
     assert (call.identifier, call.method, call.offset, call.limit) == (identifier, "getObject", 20, 10)
 

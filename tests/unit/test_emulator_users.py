@@ -25,7 +25,7 @@ def limited(tmp_path, *missing: str):
 
 
 @pytest.mark.parametrize("missing", [users.ALL_GUESTS, users.VIEW])
-def test_a_device_that_a_user_may_not_see_is_in_no_list_and_not_found_even_if_just_ordered(tmp_path, missing):
+def test_a_device_hidden_from_a_user_is_unlisted_and_not_found(tmp_path, missing):
     emulated, guest_id, call = limited(tmp_path, missing)
     assert call("Account", "getVirtualGuests") == []
     for method in ("getObject", "deleteObject"):

@@ -36,14 +36,14 @@ def source(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_without_lines_the_id_of_a_run_stays_and_each_line_makes_another() -> None:
+def test_the_run_id_stays_without_lines_and_changes_with_each_line() -> None:
     known, one, other = (launched(own_program(**job)) for job in ({}, {"setup": ["make"]}, {"setup": ["make all"]}))
     assert "setup" not in known.texts()["program.json"], "a run of before there was the key keeps its id"
     assert len({run_id(one), run_id(other), run_id(known)}) == 3
     assert known.document()["setup"] == []
 
 
-def test_a_file_of_requirements_is_installed_before_the_lines_from_the_same_indexes(source: str) -> None:
+def test_a_requirements_file_is_installed_before_the_lines_from_the_same_indexes(source: str) -> None:
     index = "https://download.pytorch.org/whl/cu118"
     job = {"requirements": "requirements.txt", "extraIndex": index, "setup": ["pip install -e ."], "source": source}
     pip = f"python -m pip install --no-cache-dir --extra-index-url {index} -r requirements.txt"
@@ -155,7 +155,7 @@ def test_the_preview_names_lines_of_a_file_that_leave_the_version_open(
     assert stack.notes == ((f"requirements.txt leaves versions open: {line}",) if is_open else ())
 
 
-def test_a_file_of_requirements_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_binary_requirements_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     job = own_program(source=str(tmp_path), requirements="requirements.txt")
     with pytest.raises(
@@ -186,7 +186,7 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_a_line_runs_in_the_programs_folder_with_the_runs_interpreter_and_pip(node: Node) -> None:
+def test_a_line_runs_in_the_programs_folder_with_the_runs_interpreter(node: Node) -> None:
     package = node.environment.glob("lib/python*/site-packages")
     (next(package) / "pip.py").write_text("import sys; print('pip', *sys.argv[1:], sys.prefix)")
     done = node.run(
@@ -199,7 +199,7 @@ def test_a_line_runs_in_the_programs_folder_with_the_runs_interpreter_and_pip(no
     ]  # fmt: skip
 
 
-def test_in_a_container_python_and_pip_are_the_interpreter_that_the_job_names(tmp_path: Path) -> None:
+def test_in_a_container_python_and_pip_are_the_jobs_interpreter(tmp_path: Path) -> None:
     for name in ("program", "theirs"):
         (tmp_path / name).mkdir()
     own = tmp_path / "theirs" / "python3.9"
@@ -216,7 +216,7 @@ def test_in_a_container_python_and_pip_are_the_interpreter_that_the_job_names(tm
 
 
 @pytest.mark.parametrize("gone", ["environment/setup", "setup"])
-def test_a_new_environment_or_a_new_folder_of_the_run_gets_its_lines_again(node: Node, gone: str) -> None:
+def test_a_new_environment_or_run_folder_gets_its_lines_again(node: Node, gone: str) -> None:
     for _ in range(2):
         node.run(setup=["echo run >> log"])
     shutil.rmtree(node.folder / gone)
@@ -270,7 +270,7 @@ def test_lines_run_one_after_the_other_on_all_nodes_and_are_shown(folder, carry_
     assert "line 2 of job.setup (the line) on gpu-0 and gpu-1: 0 s so far" in shown
 
 
-def test_lines_find_the_files_of_the_run_on_every_node_and_come_before_the_program(folder, carry_out):
+def test_lines_find_the_runs_files_on_every_node_before_the_program(folder, carry_out):
     place = ["sh", "-c", f"echo placed $1 >> {folder}/log", "place"]
     assert (
         carry_out(f"echo line >> {folder}/log", place=place, train=["sh", "-c", f"echo trained >> {folder}/log"])
@@ -279,7 +279,7 @@ def test_lines_find_the_files_of_the_run_on_every_node_and_come_before_the_progr
     assert (folder / "log").read_text().split("\n")[:-1] == ["placed 10.0.0.1", "line", "line", "trained"]
 
 
-def test_a_line_that_fails_on_one_node_ends_the_run_with_its_words(carry_out):
+def test_a_line_that_fails_on_one_node_ends_the_run_quoted(carry_out):
     cause, why, lines = carry_out("true", "[ -z $AT ] || { echo no compiler here; exit 3; }")
     assert (cause, lines) == ("setup", ["no compiler here"])
     assert why == "line 2 of job.setup (the line) on gpu-1 ended with exit code 3: no compiler here"

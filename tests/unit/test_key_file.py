@@ -88,7 +88,7 @@ def test_what_is_no_key_is_refused_and_never_quoted(file: Path, content: bytes) 
     assert KEY not in str(refused.value) and str(refused.value).isprintable()
 
 
-def test_a_link_to_a_good_file_is_followed_and_a_pipe_is_refused_at_once(file: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_good_file_is_followed_and_a_pipe_refused(file: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(file)
     assert read(tmp_path / "link", "nvcr.io") == {"api_key": KEY}
     os.mkfifo(tmp_path / "pipe", 0o600)
@@ -96,7 +96,7 @@ def test_a_link_to_a_good_file_is_followed_and_a_pipe_is_refused_at_once(file: P
         read(tmp_path / "pipe", "nvcr.io")
 
 
-def test_a_file_that_is_changed_while_it_is_read_is_judged_by_what_was_opened(file: Path, monkeypatch) -> None:
+def test_a_file_changed_while_it_is_read_is_judged_as_opened(file: Path, monkeypatch) -> None:
     look = os.fstat
 
     def change(number: int) -> os.stat_result:

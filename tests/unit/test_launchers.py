@@ -42,7 +42,7 @@ def test_each_node_gets_a_launchers_words_with_its_own_number(name: str) -> None
         assert list(again.argv[-len(words) - 2 :]) == [*words, "--resume", spec.CHECKPOINT]
 
 
-def test_the_file_of_hosts_is_written_on_its_node_before_the_launcher_starts(tmp_path: Path) -> None:
+def test_the_hosts_file_is_written_on_its_node_before_the_launcher_starts(tmp_path: Path) -> None:
     folder = launched(nodes=3, command="cat {hostfile}")
     shell, flag, line, _, hosts, slots, file, *rest = folder.plan.processes[2].argv
     assert (file, rest[-2:]) == (f"{folder.path}/hostfile.2", ["cat", file])

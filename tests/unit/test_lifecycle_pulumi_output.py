@@ -110,12 +110,12 @@ def test_a_wait_is_shown_once_per_machine_and_again_every_half_minute() -> None:
 
 
 @pytest.mark.parametrize("line", ["error: no stack named 'x'", "[7]", '{"diagnosticEvent": {}}'])
-def test_a_line_that_is_no_event_as_we_know_them_stays_as_it_is_however_often_it_comes(line: str) -> None:
+def test_an_unknown_line_is_shown_unchanged_however_often_it_comes(line: str) -> None:
     view = View()
     assert [*view.lines(f"{line}\n"), *view.lines(f"{line}\n")] == [line] * 2
 
 
-def test_a_message_is_repeated_at_the_end_under_its_resource_and_progress_is_not() -> None:
+def test_messages_are_repeated_at_the_end_by_resource_without_progress() -> None:
     events = (message("waiting", ephemeral=True), message("careful", "warning", GUEST, "gpu-0"))
     assert at_end(*events) == ["Diagnostics:", f"  {GUEST} (gpu-0):", "    warning: careful", ""]
 
@@ -125,12 +125,12 @@ def test_a_heading_with_nothing_to_tell_below_it_is_left_out() -> None:
     assert at_end(message(text, "warning")) == []
 
 
-def test_the_ledgers_receipt_is_left_to_the_one_that_is_read_back_from_the_account() -> None:
+def test_the_ledgers_receipt_is_hidden_as_the_accounts_own_follows() -> None:
     receipt = message("receipt:\n  gpu-0 4.50 USD\nopen: 0", kind="softlayer:index:Ledger", name="cluster-ledger")
     assert shown(receipt) == [] and at_end(receipt) == []
 
 
-def test_a_failure_is_shown_by_name_when_it_happens_and_its_reason_once_at_the_end() -> None:
+def test_a_failure_is_named_at_once_and_explained_once_at_the_end() -> None:
     reason = "Logging in to the registry on gpu-0: refused (Error: failed)."
     output = (
         f'exit status 1: running "exec .venv/bin/fab step.start-container":\ngpu-0: training image ...\n{reason}\n\n'

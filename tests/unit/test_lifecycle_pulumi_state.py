@@ -66,7 +66,7 @@ def back_up(home: Home, text: bytes, at: int) -> None:
     ],
     ids=["whole", "an order under way counts as held", "a repeated one once", "a new stack"],
 )
-def test_a_state_lists_its_objects_of_the_account_and_the_outputs_of_its_stack(text: bytes, found: Snapshot) -> None:
+def test_a_state_lists_the_accounts_objects_and_the_stacks_outputs(text: bytes, found: Snapshot) -> None:
     assert pulumi_state.parse(text) == found
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_state_is_known_to_be_none(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", ONE[:40], b"\x00" * 400])
-def test_a_broken_state_is_set_aside_and_the_write_before_it_restored_and_one_that_is_gone_too(home, broken):
+def test_a_broken_or_missing_state_is_replaced_by_the_write_before_it(home, broken):
     path = write(home, broken)
     write(home, ONE, "local.json.bak")
     back_up(home, content(), 5)

@@ -32,7 +32,7 @@ def home(folder: Path) -> Home:
     return made
 
 
-def test_only_a_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
+def test_only_a_local_stack_has_an_emulator_which_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     assert emulated_account.of_stack("local", home(tmp_path)) == Emulated("softlayer", tmp_path / "emulator")
     assert emulated_account.of_stack("p100", home(tmp_path)) is None
@@ -58,9 +58,7 @@ def without_key(tmp_path: Path, monkeypatch) -> Home:
 
 
 @pytest.mark.parametrize(("stack", "variable"), [("p100", "SL_API_KEY"), ("paperspace", "PAPERSPACE_API_KEY")])
-def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_nothing_behind(
-    without_key, stack, variable
-) -> None:
+def test_an_up_without_a_key_is_refused_before_the_engine_starts(without_key, stack, variable) -> None:
     with pytest.raises(UserMistake, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"):
         up.up.function(stack)
     assert not list(without_key.keys.glob("*")) and pulumi_state.known(stack, without_key) == NOTHING
@@ -69,7 +67,7 @@ def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_noth
 @pytest.mark.parametrize(
     ("stack", "kind"), [("p100", "softlayer:index:VirtualGuest"), ("paperspace", "paperspace:index:Machine")]
 )
-def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_billed(without_key, stack, kind) -> None:
+def test_a_down_without_a_key_names_resources_that_may_be_billed(without_key, stack, kind) -> None:
     machine = {"urn": f"urn:pulumi:{stack}::microcluster::{kind}::gpu-0", "type": kind, "custom": True, "id": "101"}
     state = pulumi_state.path_of(stack, without_key)
     state.parent.mkdir(parents=True)
@@ -86,7 +84,7 @@ def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_bill
     ("stack", "ends"),
     [("local", (0, "Nothing of stack local is up")), ("p100", (3, "but the account was not read.*SL_API_KEY"))],
 )
-def test_a_down_of_a_stack_without_a_resource_fails_where_the_account_was_not_asked(
+def test_a_down_without_resources_fails_where_the_account_was_not_asked(
     without_key, monkeypatch, capsys, stack, ends
 ) -> None:
     code, said = ends
@@ -95,7 +93,7 @@ def test_a_down_of_a_stack_without_a_resource_fails_where_the_account_was_not_as
     assert re.search(said, capsys.readouterr().out)
 
 
-def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
+def test_a_second_make_on_one_stack_learns_who_works_since_when(tmp_path: Path) -> None:
     with (
         alone_on("local", "make up", home(tmp_path)),
         pytest.raises(CommandFailed) as busy,
@@ -143,9 +141,7 @@ def test_a_lock_that_was_cut_off_is_stale_and_names_nobody(tmp_path: Path, conte
     assert [(lock.pid, lock.is_stale) for lock in locks.pulumi_locks("local", home(tmp_path))] == [(0, True)]
 
 
-def test_the_lock_of_a_pulumi_that_died_on_this_computer_asks_no_question_and_nothing_is_ordered_where_its_repair_fails(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_a_dead_pulumis_lock_is_repaired_unasked_and_failure_orders_nothing(tmp_path: Path, monkeypatch) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
     leave_pulumi_lock(home(tmp_path), dead.pid, socket.gethostname())
@@ -170,7 +166,7 @@ def test_a_lock_that_names_nobody_or_another_computer_is_never_released(tmp_path
         recover.repair(home(tmp_path), "local", "make up", Stages())
 
 
-def test_a_zombie_pulumi_counts_as_dead_and_so_does_one_whose_number_another_program_got(tmp_path: Path) -> None:
+def test_a_zombie_pulumi_counts_as_dead_as_does_a_reused_process_id(tmp_path: Path) -> None:
     place = home(tmp_path / "home")
     program = tmp_path / "pulumi"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
@@ -187,7 +183,7 @@ def test_a_zombie_pulumi_counts_as_dead_and_so_does_one_whose_number_another_pro
     assert locks.stale_lock("local", place) == left
 
 
-def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelled_machines_is() -> None:
+def test_an_open_billing_item_fills_an_account_and_cancelled_machines_do_not() -> None:
     cancelled = {"machines": [{"state": "cancelled"}], "running": True}
     assert not parse_status(cancelled | {"open_billing_items": 1}).nothing
     assert parse_status(cancelled | {"open_billing_items": 0}).nothing
@@ -195,7 +191,7 @@ def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelle
     assert not parse_status({"machines": [{"state": "ready"}], "running": True, "open_billing_items": 0}).nothing
 
 
-def test_a_stopped_emulator_whose_account_is_empty_has_no_machine_with_a_run_on_it() -> None:
+def test_a_stopped_emulator_with_an_empty_account_has_no_machines() -> None:
     held = Snapshot(1, (Held("softlayer:index:VirtualGuest", "gpu-0-guest", "101"),))
     assert not has_machines(held, Rented(running=False, machines=0, open_billing_items=0))
     assert has_machines(held, Rented(running=False, machines=1, open_billing_items=0))
@@ -204,9 +200,7 @@ def test_a_stopped_emulator_whose_account_is_empty_has_no_machine_with_a_run_on_
 
 
 @pytest.mark.parametrize("begin", [emulated_account.start, emulated_account.answer])
-def test_a_program_that_has_the_registrys_port_everywhere_is_named_before_docker_and_images_are_prepared(
-    begin, tmp_path: Path
-) -> None:
+def test_a_program_on_the_registrys_port_is_named_before_docker_is_prepared(begin, tmp_path: Path) -> None:
     with socket.create_server(("", 0)) as server:
         port = server.getsockname()[1]
         (tmp_path / "settings.toml").write_text(f"registry_port = {port}\n")
@@ -232,7 +226,7 @@ while os.getppid() == int(os.environ["PARENT"]):
 """
 
 
-def test_the_owner_of_a_port_on_one_address_is_found_while_it_opens_and_closes_files() -> None:
+def test_a_ports_owner_is_found_while_it_opens_and_closes_files() -> None:
     argv = [sys.executable, "-c", OPENS_AND_CLOSES]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={"PARENT": str(os.getpid())}) as busy:
         port = int(busy.stdout.readline())

@@ -35,7 +35,7 @@ def runtime(monkeypatch):
     return module
 
 
-def test_a_container_that_is_made_gets_the_tool_read_only_and_every_other_command_is_passed_on(runtime, tmp_path):
+def test_a_new_container_gets_the_tool_read_only_and_other_commands_pass(runtime, tmp_path):
     given = {"mounts": [{"destination": "/proc"}], "hostname": "x", "process": {"args": ["sh"]}}
     (tmp_path / "config.json").write_text(json.dumps(given))
     arguments = ["--root", "/run", "create", "--bundle", str(tmp_path), "abc"]
@@ -71,7 +71,7 @@ def test_a_host_that_may_not_raise_a_limit_gives_what_it_has(runtime, monkeypatc
     assert runtime.with_possible_limits({"args": ["sh"]})["rlimits"] == []
 
 
-def test_a_host_that_may_raise_a_limit_raises_its_own_and_gives_what_was_asked_for(runtime, monkeypatch):
+def test_a_host_that_may_raise_a_limit_raises_it_as_asked(runtime, monkeypatch):
     raised = []
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 8 << 20))
     monkeypatch.setattr(resource, "setrlimit", lambda kind, both: raised.append((kind, both)))
@@ -79,7 +79,7 @@ def test_a_host_that_may_raise_a_limit_raises_its_own_and_gives_what_was_asked_f
     assert raised == [(resource.RLIMIT_MEMLOCK, (1 << 16, resource.RLIM_INFINITY))]
 
 
-def test_limits_are_lowered_for_a_new_container_and_for_what_is_started_in_one(runtime, monkeypatch, tmp_path):
+def test_limits_are_lowered_for_new_containers_and_for_commands_in_them(runtime, monkeypatch, tmp_path):
     bundle, process = tmp_path / "config.json", tmp_path / "process"
     bundle.write_text(json.dumps({"mounts": [], "process": asked_for(UNLIMITED)}))
     process.write_text(json.dumps(asked_for(UNLIMITED)))
@@ -108,7 +108,7 @@ def made_writable(tmp_path):
     return run
 
 
-def test_version_2_is_remounted_its_processes_move_down_and_its_controllers_are_handed_on(tmp_path, made_writable):
+def test_cgroup_version_2_is_remounted_processes_move_down_and_controllers_are_delegated(tmp_path, made_writable):
     groups = tmp_path / "groups"
     groups.mkdir()
     (groups / "cgroup.controllers").write_text("cpu\n")
@@ -183,7 +183,7 @@ UNPLAYED = [{**GPUS[0], "index": 90}, {**GPUS[1], "index": 91}]
 """No machine of containers on this computer has ranks with such numbers."""
 
 
-def test_a_gpu_is_as_busy_as_the_rank_that_plays_it_and_without_one_at_rest(smi):
+def test_a_gpu_is_as_busy_as_its_rank_and_idle_without_one(smi):
     asked = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
     assert smi(*asked, gpus=UNPLAYED) == (0, "0\n0\n")
     spin = "import time\nuntil = time.time() + 150\nwhile time.time() < until: pass"

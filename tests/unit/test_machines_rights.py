@@ -56,7 +56,7 @@ def test_bpf_is_left_only_where_nested_containers_need_it(monkeypatch, tmp_path,
 
 
 @pytest.mark.parametrize(("spec", "own_rules"), [(BOX, True), (GUEST, False)])
-def test_a_machines_root_sets_rules_for_packets_only_where_no_security_group_guards_it(spec, own_rules):
+def test_a_machines_root_sets_packet_rules_only_without_a_security_group(spec, own_rules):
     assert ({"socket", "setsockopt"} <= refused(spec)) is not own_rules
 
 

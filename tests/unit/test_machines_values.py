@@ -49,17 +49,17 @@ KEY = "#cloud-config\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": "-----
         *[(f"#cloud-config\n{text}", None) for text in ("[1, 2", "ssh_keys: 3")],
     ],
 )
-def test_the_host_key_is_taken_from_cloud_init_user_data_and_from_no_other(text, key):
+def test_the_host_key_comes_from_cloud_init_user_data_only(text, key):
     assert host_key(text) == key
 
 
-def test_disks_are_named_from_xvdc_on_and_loop_devices_known_by_their_file_even_when_it_is_deleted():
+def test_disks_are_named_from_xvdc_and_loop_devices_known_by_their_file():
     assert [device_name(Disk(number, 25)) for number in (2, 3, 4, 5)] == ["xvdc", "xvdd", "xvde", "xvdf"]
     listing = {"loopdevices": [{"name": "/dev/loop0", "back-file": "/s/disks/101-xvdc.img (deleted)"}]}
     assert parse_loops(json.dumps(listing)) == [("/dev/loop0", Path("/s/disks/101-xvdc.img"))]
 
 
-def test_gpus_keep_their_identity_differ_between_machines_and_say_that_they_are_emulated():
+def test_gpus_keep_their_identity_differ_between_machines_and_say_emulated():
     assert gpus_json(spec()) == gpus_json(spec())
     gpus = [gpu for guest in (101, 102) for gpu in json.loads(gpus_json(spec(guest_id=guest)))]
     assert len({gpu["uuid"] for gpu in gpus}) == 4
@@ -71,7 +71,7 @@ def test_an_unknown_gpu_is_refused_with_the_known_ones():
         gpus_json(spec(gpu_model="Voodoo"))
 
 
-def test_what_is_handed_in_is_for_root_alone_with_every_ordered_key_on_its_own_line(tmp_path):
+def test_files_handed_in_are_roots_alone_with_one_ordered_key_a_line(tmp_path):
     given = files(spec(), "", "ngc:5000", "authority")
     assert given["authorized_keys"] == "ssh-ed25519 AAAA one\nssh-ed25519 BBBB two\n"
     write(tmp_path / "given", {"ssh_host_ed25519_key": "secret"})
@@ -86,7 +86,7 @@ def test_a_slow_port_still_lets_a_whole_segment_through():
 
 
 @pytest.mark.parametrize("is_one_disk", [True, False])
-def test_an_image_stands_in_the_registrys_files_with_every_part_under_its_digest(tmp_path, monkeypatch, is_one_disk):
+def test_an_image_lies_in_the_registrys_files_with_each_part_by_digest(tmp_path, monkeypatch, is_one_disk):
     if not is_one_disk:
         monkeypatch.setattr(Path, "hardlink_to", Mock(side_effect=OSError(errno.EXDEV, "")))
     saved, root = tmp_path / "saved", tmp_path / "storage"
@@ -121,9 +121,7 @@ def test_a_docker_that_does_not_answer_is_one_sentence(monkeypatch, tmp_path):
         connect()
 
 
-def test_a_host_program_that_fails_is_quoted_and_a_missing_one_named_with_the_command_that_installs_it(
-    monkeypatch, tmp_path
-):
+def test_a_failed_host_program_is_quoted_and_a_missing_ones_package_named(monkeypatch, tmp_path):
     with pytest.raises(MachineError, match=r"Detaching disk x: `losetup --detach /dev/null` ended with exit code 1: "):
         host_tools.run("Detaching disk x", ("losetup", "--detach", "/dev/null"))
     monkeypatch.setattr(host_tools, "SYSTEM_PATH", "")
@@ -132,7 +130,7 @@ def test_a_host_program_that_fails_is_quoted_and_a_missing_one_named_with_the_co
         host_tools.find("nsenter")
 
 
-def test_a_process_is_known_by_its_lock_and_runs_until_it_is_stopped_also_for_a_later_emulator(tmp_path, monkeypatch):
+def test_a_kept_process_is_known_by_its_lock_and_runs_until_stopped(tmp_path, monkeypatch):
     kept = KeptProcess(tmp_path / "pid", tmp_path / "log")
     (tmp_path / "pid").write_text("1\n")
     assert not kept.runs
@@ -176,11 +174,11 @@ def rules(private, public) -> list[str]:
         (Rule("ingress", None, None, None, ("::/0",)), "-A INPUT -i eth0 -j DROP"),
     ],
 )
-def test_a_rule_becomes_a_line_of_the_filter_and_one_for_ipv6_alone_none(rule, line):
+def test_a_rule_becomes_a_line_of_the_filter_except_for_ipv6(rule, line):
     assert rules((rule,), None)[0] == line
 
 
-def test_an_interface_without_a_group_is_open_an_empty_group_closes_it_both_ways_and_rules_come_before_the_drops():
+def test_no_group_leaves_an_interface_open_and_an_empty_group_closes_it():
     assert rules(None, ()) == ["-A INPUT -i eth1 -j DROP", "-A OUTPUT -o eth1 -j DROP"]
     assert [line.split()[-1] for line in rules((SSH,), (SSH,))] == ["ACCEPT", "DROP", "DROP"] * 2
 

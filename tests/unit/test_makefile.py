@@ -31,7 +31,7 @@ def test_down_takes_the_environment_that_is_there_as_it_is(tmp_path: Path) -> No
     assert (done.returncode, done.stdout.strip()) == (0, "down --stack p100")
 
 
-def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_not_ask(tmp_path: Path) -> None:
+def test_down_without_an_environment_says_that_the_account_was_not_asked(tmp_path: Path) -> None:
     folder = project(tmp_path, "exit 127")
     done = make(folder, "down", "STACK=p100", "PYTHON=false")
     assert done.returncode != 0

@@ -176,7 +176,7 @@ def test_data_that_the_program_has_changed_are_replaced_as_a_whole(tmp_path, fol
     assert contents(content) == contents(folder, without=[".git"])
 
 
-def test_data_that_change_while_they_are_sent_are_one_sentence_and_nothing_is_used(tmp_path, folder):
+def test_data_that_change_while_they_are_sent_are_refused_in_one_sentence(tmp_path, folder):
     run = placed(tmp_path, folder)
     (folder / "ö").write_bytes(CONTENT)
     with pytest.raises(RemoteError, match="ö has changed while it was sent, so nothing was started"):
@@ -299,7 +299,7 @@ def test_data_that_do_not_fit_the_disk_of_the_machines_are_refused(tmp_path, fol
 
 
 @pytest.mark.parametrize("members", BAD_TARS.values(), ids=BAD_TARS)
-def test_a_bad_tar_that_comes_from_an_address_is_not_used_on_a_machine(tmp_path, folder, members):
+def test_a_bad_tar_from_an_address_is_not_used_on_a_machine(tmp_path, folder, members):
     run = placed(tmp_path, ADDRESS)
     plan = read_json(f"{run.path}/staging.json")
     tar = tar_of(tmp_path / "a.tar", *members)

@@ -31,7 +31,7 @@ def api_for(server: Any) -> Api:
     ],
     ids=["plain bytes", "an alert", "the end"],
 )
-def test_an_order_over_tls_that_breaks_is_sent_once_and_its_fate_is_open(tmp_path, act):
+def test_an_order_whose_tls_connection_breaks_is_sent_once_and_is_ambiguous(tmp_path, act):
     with breaking_server(act, tmp_path) as server:
         with pytest.raises(ApiError) as lost:
             api_for(server).once("POST", "/machines", {"name": "gpu-0"})
@@ -39,7 +39,7 @@ def test_an_order_over_tls_that_breaks_is_sent_once_and_its_fate_is_open(tmp_pat
     assert not lost.value.is_refusal
 
 
-def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(monkeypatch):
+def test_an_answer_that_trickles_in_ends_with_its_calls_time(monkeypatch):
     def dribble(connection: socket.socket) -> None:
         for _ in range(300):
             connection.sendall(b"H")
@@ -141,18 +141,18 @@ def test_a_list_of_several_pages_counts_once_two_readings_agree(answers, names):
     assert "".join(row["id"] for row in api_of(*answers).list("/x")) == names
 
 
-def test_a_list_whose_pages_never_end_is_an_error_and_not_an_empty_one():
+def test_a_list_with_endless_pages_is_an_error_and_not_empty():
     with pytest.raises(ApiError, match="truncated list"):
         api_of(page("1", more="a")).list("/x")
 
 
-def test_the_size_of_a_drive_is_understood_as_bytes_or_gb_and_as_number_or_text():
+def test_a_drives_size_is_read_as_bytes_or_gb_number_or_text():
     sizes = {"268435456000": 250, 268435456000: 250, 250: 250, "1000": 1000, None: 0}
     assert {size: views.size_gb({"size": size}) for size in sizes} == sizes
     assert views.drive({"id": "d1", "size": 300}).price == "the price of its size", "which no list has"
 
 
-def test_a_mount_point_is_read_with_slashes_of_either_kind_and_one_that_is_none_not_believed():
+def test_a_mount_point_is_read_with_either_slashes_and_otherwise_not_believed():
     for unc in ("\\\\10.64.92.2\\sdv", "//10.64.92.2/sdv", "10.64.92.2/sdv/"):
         assert views.mount_point({"mountPoint": unc}) == ("10.64.92.2", "sdv")
     for text in ("//10.0.0.1/a b", "//10.0.0.1/$(id)", "nothing", ""):
@@ -166,7 +166,7 @@ def key_file(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_named_file_alone_counts_and_may_hold_the_key_alone_or_with_the_endpoint(tmp_path):
+def test_a_named_file_alone_counts_with_a_key_or_key_and_endpoint(tmp_path):
     exported = {"PAPERSPACE_API_KEY": "another"}
     assert load(key_file(tmp_path, f"{KEY}\n"), exported) == Credentials(KEY)
     section = f"[paperspace]\napi_key = {KEY}\nendpoint_url = http://127.0.0.1:8180/v1/\n"

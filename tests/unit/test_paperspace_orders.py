@@ -95,7 +95,7 @@ def test_a_cluster_is_rented_read_back_unchanged_and_ended_with_nothing_billed(t
     assert "by the price list of 2025-11-14" in renter.said.lines[-1]
 
 
-def test_a_lost_answer_makes_one_machine_which_is_waited_for_as_its_startup_script_names_it(team, renter):
+def test_a_lost_answer_makes_one_machine_found_by_its_startup_script(team, renter):
     net = network(team, renter)
     team.fault("machines-create", "lost_reply")
     team.fault("machines-list", "stale", seconds=300, times=10_000)
@@ -104,9 +104,7 @@ def test_a_lost_answer_makes_one_machine_which_is_waited_for_as_its_startup_scri
     assert team.names("machines") == [f"gpu-0.{renter.owner}.microcluster"]
 
 
-def test_another_computer_with_the_stacks_keys_adopts_the_machine_and_knows_its_host_key(
-    home, team, renter, monkeypatch
-):
+def test_another_computer_with_the_stacks_keys_adopts_machine_and_host_key(home, team, renter, monkeypatch):
     net = network(team, renter)
     first = renter.create("Machine", networkId=net)
     (home / "journal").rename(home / "journal-of-the-other")
@@ -133,7 +131,7 @@ def test_two_orders_of_one_host_name_have_different_host_keys(team, renter):
     assert first.outputs["hostKey"] != second.outputs["hostKey"]
 
 
-def test_a_machine_of_a_version_without_nonces_is_adopted_with_its_host_key(home, team, renter, monkeypatch):
+def test_a_machine_of_a_version_without_nonces_is_adopted_with_host_key(home, team, renter, monkeypatch):
     net = network(team, renter)
     monkeypatch.setattr(secrets, "token_hex", lambda _: "")
     first = renter.create("Machine", networkId=net)
@@ -146,7 +144,7 @@ def test_a_machine_of_a_version_without_nonces_is_adopted_with_its_host_key(home
     assert (second.resource_id, second.outputs["hostKey"]) == (first.resource_id, expected)
 
 
-def test_an_order_after_one_that_failed_says_the_host_key_that_its_machine_has(team, renter):
+def test_an_order_after_a_failed_one_names_its_machines_host_key(team, renter):
     net = network(team, renter)
     team.fault("machines-create", "capacity", times=20)
     with pytest.raises(ProviderError):
@@ -160,7 +158,7 @@ def test_an_order_after_one_that_failed_says_the_host_key_that_its_machine_has(t
     assert len([name for name in team.names("scripts") if name.startswith("boot-")]) == 1
 
 
-def test_the_end_of_a_rental_puts_the_key_that_waits_in_its_place(home, team, renter):
+def test_the_end_of_a_rental_puts_the_waiting_ssh_key_in_place(home, team, renter):
     folder, ledger = home / "keys" / STACK, renter.create("Ledger")
     stack_keys.prepare(folder, STACK)
     machine = renter.create("Machine", networkId=network(team, renter))
@@ -180,7 +178,7 @@ def test_an_end_that_is_proven_stays_proven_where_keys_cannot_be_renewed(home, r
     assert ": 0; rented for" in renter.said.lines[-1]
 
 
-def test_a_journal_that_was_begun_anew_waits_for_the_lists_before_it_orders(home, team, renter):
+def test_a_new_journal_waits_for_the_lists_before_it_orders(home, team, renter):
     net = network(team, renter)
     (home / "journal").rename(home / "journal-that-was-lost")
     later = Renter(team.key_file, renter.public_key)
@@ -189,7 +187,7 @@ def test_a_journal_that_was_begun_anew_waits_for_the_lists_before_it_orders(home
     assert len([name for name in team.names("scripts") if name.startswith("claim-")]) == 1
 
 
-def test_a_kept_drive_stays_with_its_network_and_everything_else_is_proven_closed(team, renter):
+def test_a_kept_drive_keeps_its_network_and_all_else_is_closed(team, renter):
     net = renter.create("PrivateNetwork", keep=True)
     drive = renter.create("SharedDrive", networkId=net.resource_id, keep=True)
     renter.delete("SharedDrive", drive, networkId=net.resource_id, keep=True)
@@ -215,7 +213,7 @@ def remove_by_hand(renter: Renter) -> None:
 
 
 @pytest.mark.parametrize("way", ["network first", "network long before", "ledger alone", "fab sweep"])
-def test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end(team, renter, way):
+def test_the_final_receipt_has_orders_that_got_no_answer(team, renter, way):
     net = renter.create("PrivateNetwork")
     drive = renter.create("SharedDrive", logical_name="cluster-drive", networkId=net.resource_id)
     forget_answers(renter, drive, renter.create("Machine", networkId=net.resource_id))
@@ -233,7 +231,7 @@ def test_what_got_no_answer_to_its_order_is_on_the_receipt_of_the_end(team, rent
     ]
 
 
-def test_what_an_older_version_ordered_is_on_the_receipt_of_the_end_in_full(team, renter):
+def test_the_final_receipt_has_in_full_what_an_older_version_ordered(team, renter):
     ledger, net = renter.create("Ledger"), renter.create("PrivateNetwork")
     drive = renter.create("SharedDrive", networkId=net.resource_id)
     machine = renter.create("Machine", networkId=net.resource_id)
@@ -254,7 +252,7 @@ def test_what_an_older_version_ordered_is_on_the_receipt_of_the_end_in_full(team
     }
 
 
-def test_a_drive_that_a_person_deleted_is_on_the_receipt_of_the_end(team, renter):
+def test_the_final_receipt_has_a_drive_that_a_person_deleted(team, renter):
     net = network(team, renter)
     drive = renter.create("SharedDrive", networkId=net)
     renter.market.api.once("DELETE", f"/shared-drives/{drive.resource_id}")
@@ -263,7 +261,7 @@ def test_a_drive_that_a_person_deleted_is_on_the_receipt_of_the_end(team, renter
     assert "data       drive of 250 GB" in renter.said.lines[-1]
 
 
-def test_a_network_in_which_somebody_elses_drive_stands_is_waited_for_and_the_drive_left_alone(team, renter):
+def test_a_network_with_a_strangers_drive_is_not_deleted_nor_the_drive(team, renter):
     net = renter.create("PrivateNetwork")
     body = {"name": f"data.{OTHER}", "size": 250, "region": "ny2", "networkId": net.resource_id}
     renter.market.api.once("POST", "/shared-drives", body)
@@ -272,7 +270,7 @@ def test_a_network_in_which_somebody_elses_drive_stands_is_waited_for_and_the_dr
     assert team.names("drives") == [f"data.{OTHER}"]
 
 
-def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, team_of):
+def test_a_claim_that_is_not_yet_listed_is_not_repeated(home, team_of):
     team = team_of(list_lag_s=40.0)
     public_key = make_keys(home)
     renter = Renter(team.key_file, public_key)
@@ -300,7 +298,7 @@ def older_version(monkeypatch) -> None:
     monkeypatch.setattr(kernel, "_name_rental", lambda *_: None)
 
 
-def test_the_terms_of_a_rental_stand_in_a_script_of_their_own_and_go_with_the_rest(team, renter):
+def test_a_rentals_terms_are_a_script_of_their_own_and_end_together(team, renter):
     renter.session.limits = Terms(0, 1800, 12000)
     machine = renter.create("Machine", networkId=network(team, renter))
     claim = renter.market.claim(renter.owner)
@@ -332,9 +330,7 @@ def test_the_next_rental_begins_without_the_extension_of_the_last(team, renter):
 
 
 @pytest.mark.parametrize("is_first_older", [False, True])
-def test_clones_of_before_and_after_the_terms_order_for_one_rental_and_either_ends_it(
-    team, renter, monkeypatch, is_first_older
-):
+def test_clones_with_and_without_terms_share_one_rental_and_either_ends_it(team, renter, monkeypatch, is_first_older):
     net = network(team, renter) if not is_first_older else None
     with monkeypatch.context() as patched:
         older_version(patched)
@@ -365,7 +361,7 @@ def test_the_terms_are_ended_although_no_list_shows_them_yet(home, team_of):
 
 
 @pytest.mark.parametrize("kind", ["PrivateNetwork", "SharedDrive", "Machine"])
-def test_what_bears_another_mark_is_neither_imported_nor_deleted_whatever_id_the_state_has(team, renter, kind):
+def test_a_resource_with_another_mark_is_neither_imported_nor_deleted(team, renter, kind):
     api = renter.market.api
     foreign = api.once("POST", "/private-networks", {"name": f"net.{OTHER}", "region": "ny2"})["id"]
     if kind == "SharedDrive":
@@ -388,7 +384,7 @@ def test_what_bears_another_mark_is_neither_imported_nor_deleted_whatever_id_the
     assert open_items(team) == before
 
 
-def test_a_machine_whose_creation_fails_is_in_the_state_and_can_be_deleted(home, team_of):
+def test_a_machine_whose_creation_fails_is_in_the_state_and_deletable(home, team_of):
     team = team_of(failed_rate=1.0)
     renter = Renter(team.key_file, make_keys(home))
     net = network(team, renter)
@@ -410,7 +406,7 @@ def test_a_machine_that_somebody_stopped_is_started_by_the_next_update(team, ren
     assert renter.read("Machine", made, inputs) is not None
 
 
-def test_a_machine_that_lost_its_static_address_gets_another_one_with_the_next_update(team, renter):
+def test_a_machine_that_lost_its_static_address_gets_another_by_an_update(team, renter):
     net, api = network(team, renter), renter.market.api
     made = renter.create("Machine", networkId=net, publicIpType="static")
     inputs = renter.inputs("Machine", networkId=net, publicIpType="static")
@@ -431,7 +427,7 @@ def delete_in_the_console(renter: Renter, machine_id: str) -> None:
         time.sleep(0.01)
 
 
-def test_the_static_address_of_a_machine_that_a_person_deleted_is_billed_no_more_after_the_next_look(team, renter):
+def test_a_refresh_releases_the_static_address_of_a_machine_deleted_by_hand(team, renter):
     net = network(team, renter)
     made = renter.create("Machine", networkId=net)
     delete_in_the_console(renter, made.resource_id)
@@ -494,14 +490,14 @@ def test_the_key_of_a_member_orders_nothing_and_takes_nothing_for_gone(home, tea
     assert len(team.names("machines")) == 1
 
 
-def test_a_member_is_known_by_the_number_of_the_team_whether_it_comes_as_a_number_or_as_a_text():
+def test_a_member_is_known_by_its_teams_number_as_number_or_text():
     market = Paperspace(SimpleNamespace(credentials=Credentials("a-key")))
     membership = {"team": {"id": 7}, "isAdmin": False, "isOwner": False}
     market.session = {"team": {"id": "7", "namespace": "t"}, "user": {"teamMemberships": [membership]}}
     assert "no admin" in market.hidden()
 
 
-def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_alone(team, renter):
+def test_a_drives_password_is_in_no_output_and_for_its_stack_alone(team, renter):
     drive = renter.create("SharedDrive", networkId=network(team, renter))
     with team.account.lock:
         password = next(each.password for each in team.account.store.drives.read_all())
@@ -513,7 +509,7 @@ def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_a
         drive_password(str(team.key_file), {}, drive.resource_id, Owner(STACK, "00000000"))
 
 
-def test_no_private_key_is_in_the_journal_and_no_order_is_repeated_in_it(home, team, renter):
+def test_the_journal_holds_no_private_key_and_each_order_once(home, team, renter):
     renter.create("Machine", networkId=network(team, renter))
     journal = "".join(path.read_text() for path in (home / "journal").glob("*.jsonl"))
     assert "PRIVATE" not in journal

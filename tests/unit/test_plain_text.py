@@ -49,7 +49,7 @@ def test_a_control_sequence_of_a_terminal_goes_whole(sequence: str) -> None:
     assert lines(f"a{sequence}b") == "ab"
 
 
-def test_lines_and_tabs_stay_where_lines_are_meant_and_letters_of_any_language() -> None:
+def test_lines_tabs_and_letters_of_any_language_stay_in_text_of_lines() -> None:
     assert lines("a\tb\r\nc\rd\n") == "a\tb\nc\nd\n"
     assert one_line("a\tb\r\nc\rd") == "a b c d"
     assert "the error" in lines("\x1b]0;the error\nand more"), "a sequence that never ends hides no text"
@@ -83,7 +83,7 @@ def test_the_console_takes_nothing_for_markup_wherever_it_stands(piece: str | Te
     assert "\x1b" not in out.getvalue() and "\u202e" not in out.getvalue()
 
 
-def test_a_cell_stays_one_line_and_json_for_a_program_shows_no_control_character(
+def test_a_cell_is_one_line_and_json_shows_no_control_character(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_table(["name"], [["one\ntwo [/b]"]], "[/t]")
@@ -165,9 +165,7 @@ def test_one_thing_is_counted_in_the_singular() -> None:
 
 
 @pytest.mark.parametrize(("by_timer", "code"), [(True, 0), (False, 1)])
-def test_a_full_disk_loses_what_a_timers_guard_says_and_no_result_of_a_persons_command(
-    by_timer: bool, code: int
-) -> None:
+def test_a_full_disk_fails_a_persons_command_and_never_a_timers_guard(by_timer: bool, code: int) -> None:
     """A guard that cron had started ended at its first note, before the cancellation."""
     said = "from microcluster.core.plain_text import note, say; note('a'); say('b'); say('c'); print('d', flush=True)"
     environment = {**os.environ, "MICROCLUSTER_GUARD": "timer" if by_timer else ""}

@@ -91,7 +91,7 @@ def test_the_planners_table_is_reproduced(setting, steps, link, hours, dollars) 
     assert bill.dollars == pytest.approx(dollars, rel=0.005)
 
 
-def test_a_smaller_batch_computes_less_and_sends_as_much_and_one_machine_sends_nothing() -> None:
+def test_a_smaller_batch_computes_less_and_sends_as_much_alone_sends_nothing() -> None:
     half, whole = (predict(dataclasses.replace(P100, units=batch)) for batch in (64, 128))
     assert half and whole
     assert (half.compute_s, half.wire_bytes) == (pytest.approx(whole.compute_s / 2, rel=0.001), whole.wire_bytes)
@@ -106,14 +106,14 @@ def test_what_was_never_measured_has_no_prediction(unknown) -> None:
     assert predict(dataclasses.replace(V100, **unknown)) is None
 
 
-def test_a_link_is_held_to_what_was_measured_on_it_and_never_to_less_than_the_order() -> None:
+def test_a_link_is_as_fast_as_measured_and_never_below_the_order() -> None:
     two, one, tenth = (step_time_model.expected_bytes_per_s(1000, measured) for measured in (1882, 941, 94))
     assert two == pytest.approx(235e6, rel=0.01)
     assert one == tenth == step_time_model.expected_bytes_per_s(1000, None) == pytest.approx(117.6e6, rel=0.001)
 
 
 @pytest.mark.parametrize("setting", [V100, P100, dataclasses.replace(P100, units=256)])
-def test_the_interval_risks_ten_minutes_or_a_dollar_where_a_step_takes_a_tenth_longer(setting) -> None:
+def test_the_interval_risks_ten_minutes_or_a_dollar(setting) -> None:
     usual_s = predict(setting).interval_s
     price, slow = per_hour(setting), usual_s * (1 + SLOWER)
     steps = interval(usual_s, price)
@@ -169,19 +169,19 @@ def test_where_each_month_is_billed_alone_an_hour_begins_with_the_month() -> Non
         assert rate.cost(opened, end + timedelta(seconds=1)) == rate.cost(opened, end) + 1
 
 
-def test_the_usual_interval_stays_whatever_recorded_runs_tell_because_a_runs_id_hangs_on_it() -> None:
+def test_recorded_runs_leave_the_usual_interval_as_run_ids_depend_on_it() -> None:
     assert predict(V100).interval_s == pytest.approx(1.7503, abs=1e-3), "the law at 2 Gb/s"
     assert predict(V100).seconds == pytest.approx(1.695, abs=1e-3), "the line that recorded runs imply"
 
 
-def test_a_port_of_1000_may_have_any_recorded_link_and_one_of_100_the_slow_one() -> None:
+def test_fast_ports_have_any_recorded_link_and_slow_ports_the_slow_one() -> None:
     assert list(predict(V100).links) == ["2 Gb/s", "5 Gb/s", "0.1 Gb/s"]
     assert list(predict(dataclasses.replace(V100, port_speed_mbps=100)).links) == ["0.1 Gb/s"]
     unknown = predict(dataclasses.replace(V100, port_speed_mbps=10))
     assert not unknown.links and unknown.span.text("{:.3f}") == "at least 0.593"
 
 
-def test_without_a_known_link_a_step_has_the_limits_of_all_of_them() -> None:
+def test_without_a_known_link_a_step_has_the_limits_of_all_links() -> None:
     whole, links = predict(V100).span, predict(V100).links
     assert (whole.low, whole.high) == (links["5 Gb/s"].low, links["0.1 Gb/s"].high)
     (fast,) = [kind for kind in link_kinds("transformer-base") if kind.name == "5 Gb/s"]
@@ -228,7 +228,7 @@ def test_started_hours_are_billed_whole_with_the_preparation_in_them() -> None:
     assert row.per_million == pytest.approx(18 * 6.5 / 51.2)
 
 
-def test_a_run_to_a_loss_has_the_limits_of_its_samples_in_its_steps_and_hours() -> None:
+def test_a_run_to_a_loss_takes_the_limits_of_its_samples() -> None:
     row = dataclasses.replace(bought("V100", 1), samples=Span(512_000, 1_024_000, 2_048_000))
     assert row.steps.limits == (1000, 2000, 4000)
     assert row.hours.low == pytest.approx(1000 * row.pace.seconds.low / 3600)
@@ -241,7 +241,7 @@ def test_the_share_of_a_step_that_waits_for_the_network_is_named() -> None:
     assert bought("V100", 2).exposed_share == pytest.approx(0.65, abs=0.01)
 
 
-def test_a_second_machine_is_advised_against_only_where_its_whole_band_is_worse() -> None:
+def test_a_second_machine_is_discouraged_only_if_its_whole_band_is_worse() -> None:
     one, two = bought("V100", 1), bought("V100", 2)
     assert fewer_machines([one, two, bought("P100", 1)], two) is one
     assert fewer_machines([one, two], one) is None
@@ -255,13 +255,13 @@ def test_a_second_machine_that_halves_the_hours_is_not_advised_against() -> None
     assert not is_surely_better(*halved)
 
 
-def test_how_many_steps_a_loss_takes_decides_nothing_between_one_machine_and_two() -> None:
+def test_the_steps_to_a_loss_decide_nothing_between_one_and_two_machines() -> None:
     wide = Span(RUN_PAIRS / 2, RUN_PAIRS, 2 * RUN_PAIRS)
     one, two = (dataclasses.replace(bought("V100", nodes), samples=wide) for nodes in (1, 2))
     assert is_surely_better(one, two.on("2 Gb/s"))
 
 
-def test_the_link_from_which_a_second_machine_is_worth_it_is_the_law_solved_for_it() -> None:
+def test_the_link_speed_that_makes_a_second_machine_worthwhile_is_solved_for() -> None:
     one, two = bought("V100", 1), bought("V100", 2)
     faster, cheaper = worth_above_mbps(one, two)
     assert seconds(V100, faster) * 50_000 / 3600 == pytest.approx(0.8 * one.hours.usual)
@@ -269,7 +269,7 @@ def test_the_link_from_which_a_second_machine_is_worth_it_is_the_law_solved_for_
     assert cheaper is None, "at twice the price an hour"
 
 
-def test_the_choice_is_the_cheapest_the_fastest_for_the_money_and_the_cheapest_in_time() -> None:
+def test_the_choices_are_cheapest_fastest_for_the_money_and_cheapest_in_time() -> None:
     rows = [bought("P100", 1), bought("P100", 2), bought("V100", 1), bought("V100", 2)]
     found = choose(rows, budget=150, deadline_h=30)
     assert found[CHEAPEST] is rows[2]
@@ -316,7 +316,7 @@ def test_a_budget_that_is_an_hour_smaller_ends_it_early() -> None:
     assert end.begin < opened + hours * HOUR
 
 
-def test_what_is_billed_by_the_month_is_in_the_smallest_budget_once_for_each_month() -> None:
+def test_the_smallest_budget_has_a_monthly_price_once_for_each_month() -> None:
     assert smallest_budget(Decimal(1), 1, per_month=Decimal(20)) == 3 + 20
     assert smallest_budget(Decimal(1), 28 * 24, per_month=Decimal(20)) == 28 * 24 + 2 + 2 * 20
 
@@ -325,7 +325,7 @@ def test_the_reserve_of_the_planner_is_that_of_the_guard() -> None:
     assert GUARD_RESERVE_H * HOUR == RESERVE
 
 
-def test_a_lower_limit_has_no_upper_one_fits_no_budget_and_stands_behind_what_is_known() -> None:
+def test_a_plan_without_an_upper_limit_fits_no_budget_and_sorts_last() -> None:
     row = bought("V100", 2, Pace(Span(0.1, 0.1, math.inf), None, 1024, "measured on one machine"))
     assert math.isinf(row.dollars.high) and row.exposed_share is None
     assert choose([row], budget=10_000, deadline_h=10_000)[FASTEST] is None

@@ -34,7 +34,7 @@ def run(step_s: float, link: str = "here") -> RecordedRun:
     return found
 
 
-def test_the_kinds_of_link_and_the_table_of_the_page_are_what_recorded_runs_give() -> None:
+def test_recorded_runs_give_the_kinds_of_link_and_the_pages_table() -> None:
     again = "Write them again: python -m tests.unit.back_test"
     assert KINDS_FILE.read_text() == tested.kinds() and tested.COST.read_text() == tested.cost(), again
 
@@ -43,7 +43,7 @@ def test_a_row_has_only_figures_that_the_table_explains() -> None:
     assert {key for row in ROWS for key in row} == WRITTEN_DOWN
 
 
-def test_every_run_with_a_pace_is_foretold_unless_it_is_alone_or_its_card_was_never_timed() -> None:
+def test_every_paced_run_is_predicted_unless_alone_or_its_card_untimed() -> None:
     paced = [row for row in ROWS if "step_s" in row]
     unexplained = [row for row in paced if not explained(row)]
     assert {row["source"] for row in unexplained if "link" not in row} == {
@@ -71,7 +71,7 @@ def test_the_errors_of_the_back_test_are_those_of_the_page() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_the_band_of_a_link_holds_at_least_nine_in_ten_of_its_runs(kind) -> None:
+def test_a_links_band_holds_at_least_nine_in_ten_of_its_runs(kind) -> None:
     ratios = [run.step_s / foretold_s for run, foretold_s in OURS.items() if run.link == kind.name]
     assert sum(kind.low <= ratio <= kind.high for ratio in ratios) >= 0.9 * len(ratios)
 
@@ -84,18 +84,18 @@ def test_no_band_is_narrower_than_what_was_recorded_on_its_link(kind) -> None:
             assert span.low <= each.step_s <= span.high, each
 
 
-def test_a_band_leaves_out_one_run_in_twenty_on_each_side_once_there_are_enough() -> None:
+def test_a_band_of_enough_runs_leaves_out_one_in_twenty_each_side() -> None:
     assert band([1.0, 0.904, 1.095]) == (0.90, 1.10), "rounded outward"
     assert band([each / 100 for each in range(90, 129)]) == (0.91, 1.27), "39 runs: without the first and the last"
 
 
-def test_a_kind_with_few_runs_has_the_band_of_all_runs_of_its_job() -> None:
+def test_a_link_kind_with_few_runs_has_the_band_of_all_runs() -> None:
     most, *few = KINDS.values()
     assert most.runs >= ENOUGH > max(kind.runs for kind in few)
     assert {(kind.low, kind.high) for kind in few} == {(0.83, 1.21)} != {(most.low, most.high)}
 
 
-def test_the_same_machines_took_from_less_than_a_second_to_half_a_minute() -> None:
+def test_equal_machines_took_from_under_a_second_to_half_a_minute() -> None:
     volume = step_time_model.ring_bytes(FP32, 4, 2)
     usual = {name: kind.step_s(0.5927, volume, 2).usual for name, kind in KINDS.items()}
     assert usual == pytest.approx({"2 Gb/s": 1.69, "5 Gb/s": 0.78, "0.1 Gb/s": 34.9}, rel=0.01)
@@ -110,7 +110,7 @@ def test_more_machines_than_any_recorded_run_had_make_a_lower_limit() -> None:
     ("mbps", "name"),
     [(2100, "2 Gb/s"), (1600, "2 Gb/s"), (5000, "5 Gb/s"), (95, "0.1 Gb/s"), (1000, None), (9000, None)],
 )
-def test_a_known_link_is_of_the_kind_whose_recorded_rates_it_is_near(mbps: float, name: str | None) -> None:
+def test_a_known_link_is_of_the_kind_with_the_nearest_recorded_rates(mbps: float, name: str | None) -> None:
     found = kind_of_link(KINDS.values(), mbps)
     assert (found and found.name) == name
 
@@ -128,7 +128,7 @@ def test_what_was_never_timed_on_one_card_has_no_seconds() -> None:
     assert compute_s("V100", JOB, "mixed", 256, 4) is None
 
 
-def test_a_loss_takes_from_the_fewest_to_the_most_samples_that_a_run_needed() -> None:
+def test_a_loss_takes_the_fewest_to_the_most_samples_of_recorded_runs() -> None:
     found = samples_to_loss(JOB, 1024, 2.0)
     low, usual, high = (each / 1024 for each in found.limits)
     assert (round(low, -2), round(usual, -2), round(high, -2)) == (7600, 9600, 15000)
@@ -141,5 +141,5 @@ def test_a_loss_takes_from_the_fewest_to_the_most_samples_that_a_run_needed() ->
 @pytest.mark.parametrize(
     ("job", "samples_a_step", "loss"), [("mine", 1024, 2.0), (JOB, 2048, 2.0), (JOB, 1024, 1.5), (JOB, 1024, 3.0)]
 )
-def test_a_job_a_batch_or_a_loss_that_was_not_recorded_has_no_number(job, samples_a_step, loss) -> None:
+def test_an_unrecorded_job_batch_or_loss_has_no_number(job, samples_a_step, loss) -> None:
     assert samples_to_loss(job, samples_a_step, loss) is None

@@ -16,12 +16,12 @@ def rented(tmp_path_factory: pytest.TempPathFactory) -> list[Rental]:
     return list(rentals(Path(tmp_path_factory.mktemp("rentals"))))
 
 
-def test_the_previews_of_200_random_stacks_are_within_one_percent_of_the_invoices(rented) -> None:
+def test_previews_of_200_random_stacks_are_within_one_percent_of_the_invoices(rented) -> None:
     assert Counter(each.section.account for each in rented) == {"softlayer": EACH, "paperspace": EACH}
     assert [each for each in rented if each.off > Decimal("0.01")] == []
 
 
-def test_among_them_are_first_hours_limits_of_a_month_and_every_kind_of_port_and_address(rented) -> None:
+def test_random_stacks_include_first_hours_monthly_limits_and_every_port_and_address(rented) -> None:
     assert sum(each.hours < 1 for each in rented) > 10
     assert sum(each.hours > 800 for each in rented if each.section.account == "paperspace") > 5
     assert {each.section.port_speed_mbps for each in rented if each.section.account == "softlayer"} == {10, 100, 1000}
@@ -44,7 +44,7 @@ def test_a_started_hour_counts_whole_and_a_month_has_its_limit(rate: Rate, hours
     assert rate.cost(START, START + timedelta(hours=hours)) == Decimal(cost)
 
 
-def test_the_account_s_price_of_the_whole_is_shared_out_as_the_catalog_has_it() -> None:
+def test_the_accounts_total_price_is_shared_out_as_in_the_catalog() -> None:
     listed = Prices((Part("gpu-0", "a", Rate(Decimal(3))), Part("gpu-1", "b", Rate(Decimal(1)))), "catalog")
     asked = listed.at(Decimal(8), "account")
     assert [part.rate.per_hour for part in asked.parts] == [6, 2]

@@ -27,18 +27,18 @@ def charge(**changes) -> Charge:
     return billing.charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
 
 
-def test_a_charge_has_its_dates_in_utc_as_the_sentences_say_that_show_them():
+def test_a_charge_has_its_dates_in_utc_as_shown_to_people():
     ended = charge(cancellationDate="2026-11-21T09:30:00-06:00")
     assert f"{ended.opened:%H:%M} to {ended.closed:%H:%M} UTC" == "14:00 to 15:30 UTC"
 
 
-def test_a_charge_includes_its_children_and_one_that_is_less_than_they_are_is_added_to_them():
+def test_a_charge_is_its_fee_plus_its_children_where_they_are_dearer():
     assert (charge().per_hour, charge().so_far) == (Decimal("4.4"), Decimal("8.8"))
     children = [{"hourlyRecurringFee": 3}, {"hourlyRecurringFee": ".5"}]
     assert charge(hourlyRecurringFee=1, children=children).per_hour == Decimal("4.5")
 
 
-def test_a_disk_counts_once_whether_it_is_a_child_an_associated_disk_or_both():
+def test_a_disk_counts_once_as_child_associated_disk_or_both():
     core, disk = {"id": 1, "hourlyRecurringFee": 3}, {"id": 2, "hourlyRecurringFee": ".56"}
     only_associated = charge(hourlyRecurringFee=3.9, children=[core], activeAssociatedGuestDiskBillingItems=[disk])
     both = charge(hourlyRecurringFee=4.46, children=[core, disk], activeAssociatedGuestDiskBillingItems=[disk])
@@ -52,7 +52,7 @@ def test_a_disk_counts_once_whether_it_is_a_child_an_associated_disk_or_both():
         ("2026-11-24T08:00:01-06:00", "330.0"),  # 8.80 and the 73 started hours before, which stand on an invoice.
     ],
 )
-def test_what_earlier_billing_periods_cost_counts_although_the_account_counts_the_running_one_alone(begun, dollars):
+def test_earlier_billing_periods_count_though_the_account_counts_the_running_one(begun, dollars):
     assert charge(cycleStartDate=begun).so_far == Decimal(dollars)
 
 
@@ -72,9 +72,7 @@ def test_a_part_that_came_later_has_cost_less_before():
         ("2026-02-28T08:00:00-06:00", "2099-01-01T00:00:00-06:00", None),
     ],
 )
-def test_a_monthly_item_costs_every_month_that_it_began_although_the_account_counts_no_hours_of_it(
-    opened, ended, months
-):
+def test_a_monthly_item_costs_every_month_that_it_began(opened, ended, months):
     no_hours = {"hourlyRecurringFee": 0, "currentHourlyCharge": 0}
     monthly = {"hourlyFlag": False, "recurringFee": "98.55", "children": [{"recurringFee": "90", **no_hours}]}
     found = charge(createDate=opened, cancellationDate=ended, **monthly, **no_hours)

@@ -73,7 +73,7 @@ def order(status: str, number: int = 7) -> dict:
 
 
 @pytest.mark.parametrize("status", ["PENDING_APPROVAL", "PENDING_AUTO_APPROVAL"])
-def test_an_order_that_waits_for_a_person_is_waited_for_and_named_however_long(clock, status):
+def test_an_order_that_waits_for_approval_is_waited_for_and_named(clock, status):
     watched = looking_at(Shown(UNBILLED, order("APPROVED", 3), order(status)))
     for _ in range(3):
         state = watched.look()
@@ -88,7 +88,7 @@ def test_a_refused_order_ends_the_wait_and_says_so(clock, status):
         looking_at(Shown(UNBILLED, order(status))).look()
 
 
-def test_an_order_refused_during_the_wait_is_reported_although_its_guest_is_gone(clock):
+def test_an_order_refused_during_the_wait_is_reported_without_its_guest(clock):
     account = Shown(UNBILLED, order("PENDING_APPROVAL"))
     watched = looking_at(account)
     watched.look()
@@ -97,7 +97,7 @@ def test_an_order_refused_during_the_wait_is_reported_although_its_guest_is_gone
         watched.look()
 
 
-def test_an_approved_order_on_which_nobody_works_ends_in_a_sentence_that_names_it(clock):
+def test_an_approved_order_without_progress_ends_in_a_sentence_that_names_it(clock):
     item = {"orderItem": {"order": order("APPROVED")}}
     account = Shown(READY | {"provisionDate": "", "billingItem": item} | transaction("POWER_ON"))
     watched = looking_at(account)
@@ -140,7 +140,7 @@ def test_a_guest_that_is_neither_shown_nor_fresh_nor_billed_is_gone(clock, book)
         looking_at(Shown()).look()
 
 
-def test_while_an_order_waits_for_approval_and_shows_no_guest_none_is_gone():
+def test_while_an_order_waits_for_approval_its_missing_guest_is_not_gone():
     account = Shown(None, order("PENDING_APPROVAL"))
     account.listed[0]["items"] = [*ITEMS, {"hostName": "", "domainName": ITEMS[0]["domainName"]}]
     state = account.find("guest", "101", OWNER, fresh=False)
@@ -179,5 +179,5 @@ OTHER = {"id": 102, "billingItem": {"id": 5}}
         ([OPEN], [{"id": 102}], ["5"]),
     ],
 )
-def test_an_open_billing_item_that_no_guest_claims_may_be_that_of_a_guest_that_is_not_shown(items, listed, unclaimed):
+def test_an_open_billing_item_without_a_guest_is_reported_as_unclaimed(items, listed, unclaimed):
     assert open_without_guest(items, listed) == unclaimed

@@ -145,7 +145,7 @@ def test_a_turn_that_does_not_come_in_time_is_not_taken():
     assert not limiter.take(threading.Event(), 0.05)
 
 
-def test_when_the_engine_asks_to_stop_only_calls_whose_turn_is_near_are_sent():
+def test_after_the_engines_stop_only_calls_whose_turn_is_near_are_sent():
     limiter, stop = RateLimiter(20), threading.Event()
     limiter.back_off(60)
     stop.set()
@@ -186,7 +186,7 @@ def test_an_answer_that_asks_for_a_pause_gets_one_within_bounds(headers, seconds
 
 
 @pytest.mark.parametrize("nonsense", [None, "", "<html>", 7, ["id"]])
-def test_an_object_that_is_none_is_asked_for_again_one_that_is_gone_is_none_and_a_refusal_an_error(api, nonsense):
+def test_find_repeats_nonsense_returns_none_when_gone_and_raises_a_refusal(api, nonsense):
     client, wire = api(nonsense, {"id": 1}, GONE, REFUSED)
     assert client.find("Virtual_Guest", "1", "mask[id]") == {"id": 1}
     assert wire.sent == 2

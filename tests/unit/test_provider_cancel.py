@@ -54,7 +54,7 @@ def close(account: Refusing, sought: Resource = GUEST, limit_s: float = LIMIT_S,
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])
-def test_without_the_right_to_cancel_the_error_names_price_and_right_at_once(text):
+def test_without_the_right_to_cancel_the_error_names_price_and_right(text):
     account = Refusing(text)
     with pytest.raises(
         ProviderError, match=r"guest 101 .*user somebody may not .*still billed at 4\.4 USD an hour.*-p SERVER_CANCEL"
@@ -110,7 +110,7 @@ class Lingering(Refusing):
             raise self._error
 
 
-def test_a_key_that_the_api_does_not_delete_ends_the_wait_long_before_its_limit():
+def test_a_key_that_cannot_be_deleted_ends_the_wait_early():
     account = Lingering(shown=100_000)
     account._error = ApiError(
         "calling Security_Ssh_Key::deleteObject of 7", "SoftLayer_Exception", "This is not possible."
@@ -119,7 +119,7 @@ def test_a_key_that_the_api_does_not_delete_ends_the_wait_long_before_its_limit(
         close(account, KEY)
 
 
-def test_what_costs_nothing_is_gone_once_the_account_shows_it_no_more_and_is_ended_once():
+def test_a_free_resource_is_gone_once_unlisted_and_is_ended_once():
     account = Lingering(shown=3)
     close(account, KEY)
     assert account.looks_left < 0 and account.refusals == 1
@@ -132,7 +132,7 @@ class Fresh(Lingering):
         return super().find(kind, object_id, owner) or (Pending("made only now") if fresh else None)
 
 
-def test_what_was_made_only_now_is_gone_as_soon_as_its_end_was_accepted_and_it_is_shown_no_more():
+def test_a_new_resource_is_gone_once_its_end_was_accepted_and_unlisted():
     sought, until = Resource("group", "7", "", OWNER), time.monotonic() + LIMIT_S
     close(Fresh(shown=1), sought, fresh_until=until)
     with pytest.raises(ProviderError, match="made only now"):

@@ -91,7 +91,7 @@ def test_only_what_cannot_be_changed_in_place_replaces_the_guest(key):
     assert (key in Guests().REPLACE_ON) == (key in REPLACING)
 
 
-def test_a_preview_prices_the_cluster_and_keeps_the_router_of_its_datacenter_and_vlan():
+def test_a_preview_prices_the_cluster_and_keeps_its_datacenters_router():
     old = {**LEDGER, "backendRouterId": "5", "accountId": "9"}
     kept = Ledgers().known_outputs({**LEDGER, "nodes": 4}, old)
     assert (kept["backendRouterId"], kept["accountId"]) == ("5", "9")

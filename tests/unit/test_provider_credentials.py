@@ -95,7 +95,7 @@ def test_with_a_file_named_the_file_in_the_home_is_not_read(home, content):
         assert Api(load(str(named)), threading.Event()).once("Account", "getObject") == 7
 
 
-def test_a_key_in_the_path_of_the_address_is_not_shown_when_nobody_answers(home):
+def test_a_key_in_the_addresss_path_is_hidden_when_nobody_answers(home):
     path = home / "named.conf"
     path.write_text(f"{WHOLE}endpoint_url = http://127.0.0.1:9/{KEY}/v3.1/\n")
     with pytest.raises(AccountError, match="opening the account") as refused:
@@ -113,7 +113,7 @@ def test_the_exported_key_goes_before_the_files_and_its_address_holds(home):
     assert KEY not in repr(found)
 
 
-def test_with_a_file_named_no_exported_key_is_taken_and_the_file_has_to_be_whole(home, monkeypatch):
+def test_a_named_file_must_be_whole_and_hides_exported_keys(home, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(home))
     exported = {"SL_USERNAME": "someone", "SL_API_KEY": "of a real account"}
     account = "endpoint_url = http://127.0.0.1:1/xmlrpc/v3.1/\ntimeout = 7\n"

@@ -44,7 +44,7 @@ def transaction(name: str, **more) -> dict:
         ({"primaryIpAddress": ""}, Pending("without addresses yet")),
     ],
 )
-def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed_and_less_is_pending_and_says_why(change, state):
+def test_a_guest_is_ready_if_provisioned_idle_and_addressed_else_says_why(change, state):
     assert views.unready({**READY, **change}) == state
 
 
@@ -58,7 +58,7 @@ def test_a_guest_that_is_being_reclaimed_is_not_alive(name, item):
 
 
 @pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
-def test_a_guest_whose_billing_item_has_no_end_is_alive_whatever_its_transaction_is_called(name):
+def test_a_guest_with_an_open_billing_item_is_alive_in_any_transaction(name):
     shown = views.resource({**READY, **transaction(name)})
     assert (shown.is_alive, shown.is_billed, shown.work) == (True, True, name)
 
@@ -78,6 +78,6 @@ def test_the_ordered_properties_are_read_back():
     assert (live["privateVlanId"], live["backendRouterId"]) == ("1234", "11")
 
 
-def test_the_price_is_that_of_the_whole_billing_item_and_what_is_not_shown_is_no_output():
+def test_the_price_includes_the_whole_billing_item_and_hidden_values_no_output():
     assert views.resource(READY).per_hour == Decimal("4.4")
     assert set(views.resource({"id": 101}).outputs.values()) == {None}

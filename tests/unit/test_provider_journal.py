@@ -62,7 +62,7 @@ def test_intents_are_distinguished_by_account_name_and_kind(book):
     assert len(book.unresolved("gpu-0", "guest")) == 1
 
 
-def test_two_things_that_two_commands_took_for_those_of_one_order_are_both_known_until_each_is_closed(book):
+def test_two_resources_adopted_for_one_order_are_known_until_each_is_closed(book):
     attempt = book.intend(INTENT).attempt
     book.ordered(attempt, "101")
     book.ordered(attempt, "102")
@@ -80,7 +80,7 @@ def test_only_the_owner_may_read_it(book):
     assert stat.S_IMODE(book.path.parent.stat().st_mode) == 0o700
 
 
-def test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one(book):
+def test_an_unreadable_journal_is_not_taken_for_an_empty_one(book):
     assert book.events() == book.unresolved() == []  # There is none yet.
     book.path.mkdir(parents=True)  # Root may read a file of any mode, and nobody reads a folder.
     for ask in (book.events, book.identity, book.unresolved):
@@ -124,7 +124,7 @@ def test_two_things_of_one_number_are_two_things(book):
     assert book.accepted("SshKey") == {}
 
 
-def test_an_order_is_refused_where_the_disk_has_room_for_half_a_line(book, monkeypatch):
+def test_an_order_is_refused_if_the_disk_holds_half_a_line(book, monkeypatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, content: write(file, content[: len(content) // 2]))
     with pytest.raises(ProviderError, match="No space left on device.*Nothing was ordered"):
@@ -156,12 +156,12 @@ def steady(monkeypatch):
     ("ages_s", "scale", "left_s"),
     [((), 1, 0), ((0,), 1, 420), ((100, 30), 1, 390), ((500,), 1, 0), ((1,), 0.01, 320), ((-50,), 1, 420)],
 )
-def test_what_an_order_made_may_be_missing_from_the_lists_for_seven_minutes(steady, ages_s, scale, left_s):
+def test_an_ordered_resource_may_be_missing_from_the_lists_for_seven_minutes(steady, ages_s, scale, left_s):
     assert orders.unsettled_s([over_for(age) for age in ages_s], SETTLED_S, scale) == pytest.approx(left_s)
 
 
 @pytest.mark.parametrize("order", [INTENT, over_for(500, boot="another")])
-def test_an_order_whose_end_nobody_can_date_counts_from_when_this_process_first_read_of_it(steady, order):
+def test_an_order_without_a_dated_end_counts_from_the_first_reading(steady, order):
     assert orders.unsettled_s([order], SETTLED_S, 1) == 420
     steady.append(Instant("this", 1100.0))
     assert orders.unsettled_s([order], SETTLED_S, 1) == pytest.approx(320)
@@ -176,7 +176,7 @@ def test_an_outcome_is_dated_by_the_clock_that_nobody_sets(book, steady):
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_looks_before_orders_share_a_list_of_a_moment_ago_but_none_after_a_lost_answer(book, is_lost):
+def test_looks_before_orders_share_a_fresh_list_unless_an_answer_was_lost(book, is_lost):
     owner, there = Owner("dev", MARK), []
     listed = SharedList(lambda _: list(there))
     account = SimpleNamespace(
@@ -234,7 +234,7 @@ def accepted_without_a_name(book: Journal) -> Intent:
         (None, "cannot be read"),
     ],
 )
-def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status, shown):
+def test_an_accepted_order_without_any_trace_is_never_called_not_arrived(book, status, shown):
     with pytest.raises(ProviderError, match=f"its order 7001 {shown}.*Nothing is ordered a second time"):
         sweep.mark_failed(Orders(status), book, accepted_without_a_name(book))
     assert len(book.unresolved()) == 1
@@ -253,9 +253,7 @@ def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
         ("waiting", {"id": 7, "items": [{"hostName": "gpu-0"}]}, "its order 7 is APPROVED"),
     ],
 )
-def test_an_order_that_was_refused_does_not_hide_what_else_shows_that_a_machine_of_the_name_was_ordered(
-    book, member, row, shown
-):
+def test_a_refused_order_hides_no_other_sign_that_its_machine_was_ordered(book, member, row, shown):
     account = Orders(None)
     status = {"7001": {"id": 7001, "status": "DENIED"}, "7": {"id": 7, "status": "APPROVED"}, "9": {"id": 9}}
     account.find = lambda service, object_id, mask: status[object_id]
@@ -289,9 +287,7 @@ def test_an_accepted_order_is_over_once_all_that_it_made_is_cancelled(book, ends
         ("DENIED", 0, "gpu-0", False),
     ],
 )
-def test_an_order_without_any_receipt_stands_while_one_of_its_name_does_that_was_placed_since_as_clocks_differ(
-    book, status, hours, hostname, stands
-):
+def test_an_order_without_a_receipt_stands_while_a_later_namesake_does(book, status, hours, hostname, stands):
     account, intent = Orders(status), book.intend(INTENT)
     items = [{"hostName": hostname, "domainName": f"dev-{MARK}.microcluster"}]
     placed = datetime.fromisoformat(intent.at) + timedelta(hours=hours)
@@ -302,7 +298,7 @@ def test_an_order_without_any_receipt_stands_while_one_of_its_name_does_that_was
 
 
 @pytest.mark.parametrize(("recorded_s", "now_s"), [(7200.0, 0.0), (0.0, 7200.0)])
-def test_an_order_is_known_by_its_date_on_the_accounts_clock_also_after_ours_was_put_right(recorded_s, now_s):
+def test_an_order_is_known_by_the_accounts_date_after_ours_was_corrected(recorded_s, now_s):
     asked = []
     market = SimpleNamespace(clock_ahead_s=now_s, standing=lambda owner, name, since, *_: asked.append(since))
     lost = replace(INTENT, at="2026-11-23T12:00:00+00:00", ahead_s=recorded_s)

@@ -33,7 +33,7 @@ def test_only_notes_that_begin_with_stack_and_mark_are_an_owners(stack, notes):
     assert home.owner_in_notes(notes) == (home.Owner(stack, OURS) if stack else None)
 
 
-def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
+def test_owner_marks_in_domain_notes_and_tags_are_those_the_provider_reads():
     owner = home.Owner("v100", OURS)
     assert home.owner_in_domain(owner.domain) == owner
     assert home.owner_in_notes(owner.notes) == owner

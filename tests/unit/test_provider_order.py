@@ -37,13 +37,13 @@ CONTAINER = {
 }
 
 
-def test_the_private_host_key_of_an_order_is_not_shown_with_its_request():
+def test_an_orders_private_host_key_is_not_shown_with_its_request():
     request = SPEC.request(Owner("local", "1f3a9c42"))
     assert "PRIVATE KEY" in request.order.content["userData"][0]["value"]
     assert "PRIVATE" not in repr(request)
 
 
-def test_a_stock_system_its_disks_router_and_groups_ride_in_one_hourly_order_on_the_san():
+def test_system_disks_router_and_groups_are_in_one_hourly_san_order():
     template = specs.guest_template(SPEC, "data")
     assert template["blockDevices"] == [
         {"device": "2", "diskImage": {"capacity": 2000}},
@@ -69,7 +69,7 @@ def test_a_vlan_is_named_in_the_order_and_no_router_beside_it():
     }
 
 
-def test_an_image_takes_the_stock_systems_place_and_what_the_container_lost_is_put_back():
+def test_an_image_replaces_the_stock_system_and_restores_what_the_container_lost():
     container = specs.image_container(CONTAINER, specs.guest_template(SPEC, "data"), IMAGE)
     (guest,) = container["virtualGuests"]
     assert [price["id"] for price in container["prices"]] == [2]
@@ -116,13 +116,13 @@ VLAN = {"id": 1234, "networkSpace": "PRIVATE", "primaryRouter": {"id": 11, "data
         ({**VLAN, "primaryRouter": {"id": 9, "datacenter": {"name": "lon04"}}}, "1234: it is in lon04, the cluster in"),
     ],
 )
-def test_a_vlan_brings_its_router_and_one_in_which_the_guests_cannot_stand_is_refused(vlan, words):
+def test_a_vlan_brings_its_router_and_an_unusable_one_is_refused(vlan, words):
     with pytest.raises(ProviderError, match=words):
         router_of("1234", vlan, "lon06")
     assert router_of("1234", VLAN, "lon06") == "11"
 
 
-def test_the_user_data_carries_the_mark_and_a_fresh_host_key_whose_public_part_is_read_back():
+def test_user_data_carry_the_mark_and_a_fresh_readable_host_key():
     key = KeyPair.fresh()
     data = cloud_config(key, "local-1f3a9c42", "gpu-0")
     assert data.splitlines()[:2] == ["#cloud-config", "# microcluster local-1f3a9c42 gpu-0"]

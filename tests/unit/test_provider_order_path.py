@@ -60,7 +60,7 @@ def engine(tmp_path, monkeypatch):
     server.close()
 
 
-def test_the_order_of_a_guest_touches_at_most_9_modules_and_its_readiness_6_more(engine):
+def test_a_guests_order_touches_at_most_9_modules_and_readiness_6_more(engine):
     made: dict[str, Resource] = {}
     trace = Trace()
     for declared in [each for level in cluster(("gpu-0",)) for each in level]:

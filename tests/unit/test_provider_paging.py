@@ -67,7 +67,7 @@ def test_every_row_comes_once(count, total):
 
 @pytest.mark.parametrize("total", [True, False])
 @pytest.mark.parametrize("gone", [0, 50, PAGE_SIZE - 1, PAGE_SIZE, 149])
-def test_a_row_that_goes_between_two_pages_takes_no_other_one_with_it(gone, total):
+def test_a_row_that_vanishes_between_pages_hides_no_other(gone, total):
     removed = itertools.chain([gone], itertools.repeat(None))
 
     def remove(rows) -> None:
@@ -92,7 +92,7 @@ def test_a_method_that_knows_no_pages_is_read_once(count):
     assert ids(Shelf(count, pageless)) == list(range(count))
 
 
-def test_a_method_that_ignores_the_offset_is_whole_when_its_total_says_so():
+def test_a_list_of_a_method_without_offset_is_whole_by_its_total():
     assert ids(Shelf(PAGE_SIZE, deaf)) == list(range(PAGE_SIZE))
     with pytest.raises(ApiError):
         ids(Shelf(PAGE_SIZE, deaf, total=False))
@@ -107,7 +107,7 @@ def test_a_method_that_ignores_the_offset_is_whole_when_its_total_says_so():
     ],
     ids=["a row goes each time", "shorter than it says", "a row twice in one page"],
 )
-def test_a_list_that_cannot_be_whole_is_an_error_and_not_a_part_of_it(shelf, said):
+def test_a_list_that_cannot_be_whole_is_an_error(shelf, said):
     with pytest.raises(ApiError, match=said):
         ids(shelf)
 

@@ -54,7 +54,7 @@ def test_every_text_of_the_emulated_account_can_be_read(content):
         xmlrpc.client.loads(readable_xml(protocols.write_xmlrpc(fault)))
 
 
-def test_half_a_surrogate_pair_is_taken_out_of_json_and_a_whole_one_stays():
+def test_half_a_surrogate_pair_leaves_json_and_a_whole_one_stays():
     body = json.dumps({"label": "a\ud800b", "other": "\U0001f511"}).encode()
     assert json.loads(readable_json(body)) == {"label": "a?b", "other": "\U0001f511"}
     assert readable_json(b'{"label": "\\ud83d\\udd11') == b'{"label": "\\ud83d\\udd11'

@@ -49,13 +49,13 @@ def test_a_user_with_all_rights_may_order_and_is_believed(user):
 
 
 @pytest.mark.parametrize("name", calls.RIGHTS)
-def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(name):
+def test_a_missing_right_is_named_before_the_first_order_with_its_place(name):
     said = rf"nothing was ordered, as user somebody at https://api.test lacks '{calls.RIGHTS[name]}' \({name}\)\..*"
     with pytest.raises(ProviderError, match=rf"{said}slcli user edit-permissions somebody --enable -p {name}'"):
         Api(**without(name)).check_to_order()
 
 
-def test_the_rights_are_the_vendors_by_key_name_and_by_the_name_in_its_console():
+def test_the_rights_have_the_vendors_key_names_and_console_names():
     listed = [each for department in vendors_list.getAllObjects for each in department["permissions"]]
     known = {each["keyName"]: each["name"] for each in listed}
     console = {name: calls.RIGHTS[name] for name in calls.RIGHTS if name != calls.ALL_DEVICES}
@@ -69,14 +69,14 @@ def test_all_missing_rights_are_named_together():
 
 
 @pytest.mark.parametrize("name", calls.SEEING)
-def test_a_user_who_does_not_see_all_guests_is_not_believed_that_one_is_gone(name):
+def test_a_user_who_sees_not_all_guests_cannot_prove_one_gone(name):
     api = Api(**without(name))
     api.find, api.read_all = lambda *_: None, lambda *_, **__: []
     with pytest.raises(ProviderError, match="looking for guest 101: .*may run and be billed"):
         SoftLayer(api).find("guest", "101", Owner("local", "1f3a9c42"), fresh=False)
 
 
-def test_a_user_who_has_just_lost_the_right_to_see_charges_is_not_believed_that_a_guest_is_cancelled():
+def test_a_user_who_lost_sight_of_charges_cannot_prove_a_guest_cancelled():
     api = Api(permissions=ALL)
     market = SoftLayer(api)
     market.check_sees_all("looking for guest 101")
@@ -85,7 +85,7 @@ def test_a_user_who_has_just_lost_the_right_to_see_charges_is_not_believed_that_
         market.check_sees_all("looking for guest 101")
 
 
-def test_a_list_of_guests_without_charges_is_believed_only_where_the_user_sees_charges():
+def test_guests_without_charges_are_believed_only_if_the_user_sees_charges():
     owner = Owner("local", "1f3a9c42")
     cancelled = {**READY, "billingItem": None}
     api = Api(**without(calls.BILLS))
@@ -94,7 +94,7 @@ def test_a_list_of_guests_without_charges_is_believed_only_where_the_user_sees_c
         SoftLayer(api).resources(owner, "guest")
 
 
-def test_one_look_at_the_rights_is_enough_for_a_list_of_many_cancelled_guests():
+def test_one_look_at_the_rights_serves_a_list_of_many_cancelled_guests():
     api = Api(permissions=ALL)
     asked = []
     api.read = lambda *call, **_: asked.append(call) or api.user

@@ -109,7 +109,7 @@ def test_whatever_goes_wrong_after_an_order_its_id_reaches_the_state(monkeypatch
 @pytest.mark.parametrize(
     ("resources", "standing"), [(Guests(), "ordered and billed"), (Drives(), "ordered, and not shown yet")]
 )
-def test_of_what_the_account_has_not_shown_nobody_says_that_it_is_not_billed(resources, standing):
+def test_a_resource_that_the_account_did_not_show_is_never_called_unbilled(resources, standing):
     sought = Resource(resources.KIND, "101", "data", Owner("v100", "1f3a9c42"))
     building = Readiness(operation(ParentWatch()), SimpleNamespace(machine="guest"), sought)
     with (
@@ -131,7 +131,7 @@ def test_whole_doubles_become_ints_wherever_they_stand():
     assert all(isinstance(value, int) for value in (found["nodes"], found["disks"][0], found["deep"]["port"]))
 
 
-def test_nulls_are_left_out_in_both_directions_and_a_secret_loses_its_wrapping():
+def test_nulls_are_left_out_both_ways_and_a_secret_is_unwrapped():
     assert to_python(struct({"a": None, "b": {"c": None}})) == {"b": {}}
     there_and_back = to_python(to_struct({"a": None, "b": {"c": None, "d": 1}, "e": ({"f": None},)}))
     assert there_and_back == {"b": {"d": 1}, "e": [{}]}

@@ -94,7 +94,7 @@ def dribble(content: bytes):
     ],
     ids=["in its head", "in its body"],
 )
-def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_path, is_tls, content):
+def test_an_answer_that_trickles_in_ends_with_its_calls_time(tmp_path, is_tls, content):
     head = content.index(b"\r\n\r\n") if b"close" in content else 0
 
     def act(connection) -> None:
@@ -134,7 +134,7 @@ def test_an_order_has_more_time_for_its_answer_than_a_read():
             client.once("Virtual_Guest", "getObject", id=101)
 
 
-def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkeypatch):
+def test_a_call_without_a_turn_in_time_is_not_sent_and_repeatable(monkeypatch):
     monkeypatch.setattr(api_calls, "LONGEST_TURN_S", 0.3)
     with breaking_server(lambda connection: connection.sendall(ANSWER)) as server:
         client = api(server, PATHS[1])
@@ -174,7 +174,7 @@ def account_with(monkeypatch, answers) -> SoftLayer:
     return SoftLayer(api)
 
 
-def test_an_account_whose_connections_break_is_asked_as_often_as_one_far_away(monkeypatch):
+def test_breaking_connections_to_an_account_are_tried_as_often_as_distant_ones(monkeypatch):
     breaking = ["EOF occurred in violation of protocol"] * (LOCAL_ATTEMPTS + READ_ATTEMPTS - 1)
     account = account_with(monkeypatch, iter([*breaking, {"id": 7, "companyName": "ours"}]))
     assert account.whoami().account_id == "7"

@@ -19,7 +19,7 @@ def waiter(limit_s: float = 1000, stop: threading.Event | None = None, scale: fl
     return Operation("", session, Log(tell, tell, tell), limit_s)
 
 
-def test_a_wait_returns_what_was_waited_for_and_ends_with_a_look_that_raises():
+def test_a_wait_returns_its_result_and_ends_when_a_look_raises():
     def gone() -> Pending:
         raise ProviderError("it is gone")
 
@@ -59,6 +59,6 @@ def test_a_part_of_a_wait_never_outlasts_the_whole(limit_s, within_s):
 
 
 @pytest.mark.parametrize(("vendor", "market"), [(SOFTLAYER, SoftLayer), (PAPERSPACE, Paperspace)])
-def test_every_resource_has_the_time_that_an_order_takes_whose_answer_got_lost(vendor, market):
+def test_every_resource_has_the_time_of_an_order_with_a_lost_answer(vendor, market):
     short = [each.DECLARED.TOKEN for each in vendor.resources if market.settled_s + STANDING_S > each.TIMEOUT_S]
     assert short == []

@@ -9,7 +9,7 @@ from microcluster.remote.storage import RECORD, DataDisk, ensure_data_disk
 WANTED = DataDisk(2000, "/data", "1f3a9c42")
 
 
-def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid_and_later_mounted_only_where_it_is_not():
+def test_an_empty_disk_is_formatted_labelled_and_mounted_once():
     machine = FakeMachine()
     others = "# head\n/dev/xvda1 / ext4 defaults 0 1\n"
     machine.files["/etc/fstab"] = f"{others}/dev/xvdc /data ext4 defaults,noatime 0 0\n"
@@ -45,7 +45,7 @@ def test_a_disk_that_holds_anything_is_refused_and_not_touched(disk, reason):
     assert not machine.mounts
 
 
-def test_formatting_that_was_interrupted_is_taken_up_again_unless_the_disk_got_another_file_system():
+def test_interrupted_formatting_is_resumed_unless_another_file_system_is_there():
     machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, dirty="first")})
     machine.files[RECORD] = record = f"/dev/xvdc {2000 * GIB} mc-1f3a9c42\n"
     assert ensure_data_disk(machine, WANTED)

@@ -60,7 +60,7 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
 
 
 @pytest.mark.parametrize("change", [{"runtime": "runc"}, {"ssh_port": 22}])
-def test_a_container_that_was_started_otherwise_or_of_another_image_or_kind_is_made_again(machine, container, change):
+def test_a_container_with_other_options_image_or_kind_is_replaced(machine, container, change):
     ensure_container(machine, replace(container, **change), "/data")
     assert ensure_container(machine, container, "/data")
     assert machine.changes[-2:] == ["remove openseq2seq", "run openseq2seq"]
@@ -74,7 +74,7 @@ def test_a_container_that_was_started_otherwise_or_of_another_image_or_kind_is_m
     assert not ensure_container(machine, container, "/mnt")
 
 
-def test_a_container_in_which_a_run_is_at_work_goes_on_as_it_is(machine, container, capsys):
+def test_a_container_with_a_run_at_work_is_left_unchanged(machine, container, capsys):
     ensure_container(machine, replace(container, ssh_port=22), "/data")
     machine.is_busy, before = True, list(machine.changes)
     assert not ensure_container(machine, container, "/data")
@@ -83,9 +83,7 @@ def test_a_container_in_which_a_run_is_at_work_goes_on_as_it_is(machine, contain
 
 
 @pytest.mark.parametrize(("part", "value"), [("State", {"Running": False}), ("Config", {"Labels": {}})])
-def test_a_container_that_does_not_run_or_of_which_nobody_knows_how_it_was_started_is_made_again(
-    machine, container, part, value
-):
+def test_a_stopped_container_or_one_with_unknown_options_is_replaced(machine, container, part, value):
     ensure_container(machine, container, "/data")
     machine.containers["openseq2seq"][part] = value
     assert ensure_container(machine, container, "/data")

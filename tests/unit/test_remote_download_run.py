@@ -129,7 +129,7 @@ def checkpoint(name: str) -> list[str]:
     return [f"{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001")]
 
 
-def test_newest_checkpoint_best_model_and_a_newer_suspected_one_come_and_others_are_listed(tmp_path):
+def test_newest_best_and_a_newer_suspected_checkpoint_are_fetched_and_others_listed(tmp_path):
     torn, whole = checkpoint("logdir/model.ckpt-300")[:2], checkpoint("logdir/model.ckpt-200")
     better, newer = (checkpoint(f"logdir/best_models/val_loss={loss}") for loss in ("1.5900-step-40", "1.6300-step-50"))
     older = checkpoint("logdir/model.ckpt-90")
@@ -148,7 +148,7 @@ def test_records_and_curves_are_downloaded_and_our_own_files_are_not(tmp_path: P
 OWN = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)\.pt"}}
 
 
-def test_small_files_of_the_log_folder_are_downloaded_though_nobody_has_named_them(tmp_path: Path) -> None:
+def test_small_files_of_the_log_folder_are_fetched_unasked(tmp_path: Path) -> None:
     write(tmp_path, "logdir/step-9.pt")
     (tmp_path / "logdir" / "last.pt").symlink_to("step-9.pt")  # A link to a checkpoint is left.
     found = listed(tmp_path, "logdir/tokenizer/vocab.json", "logdir/metrics.csv", **OWN)
@@ -188,7 +188,7 @@ def test_a_pattern_matches_at_any_depth_where_it_says_so(pattern: str) -> None:
     ]
 
 
-def test_another_node_lists_its_part_of_the_first_nodes_newest_checkpoint_and_no_records(tmp_path: Path) -> None:
+def test_another_node_lists_its_parts_of_the_newest_checkpoint_without_records(tmp_path: Path) -> None:
     parts = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)/rank\d\.pt"}}
     names = ("job.log", "logdir/step-8/rank2.pt", "logdir/step-9/rank2.pt", "logdir/ranks.csv")
     found = listed(tmp_path, *names, asked={"first": False, "step": 8}, **parts)
@@ -263,7 +263,7 @@ def nodes(tmp_path: Path, *folders: str, **lost: bool) -> Inventory:
     return found
 
 
-def test_the_files_of_all_nodes_that_answer_come_home_each_once_and_under_names_of_their_own(tmp_path: Path) -> None:
+def test_files_of_all_answering_nodes_are_fetched_once_under_their_own_names(tmp_path: Path) -> None:
     write(tmp_path, "gpu-0/logdir/config.json", "gpu-0/logdir/step-9.pt", "gpu-1/logdir/ranks.csv")
     for name, text in (("gpu-0", "0.1"), ("gpu-1", "0.25")):
         (tmp_path / name / "logdir" / "loss.csv").write_text(text)
@@ -316,7 +316,7 @@ OUTSIDE = ["../../.ssh/authorized_keys", "/etc/passwd", "//etc/cron.d/x", "logdi
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_a_name_outside_of_the_runs_folder_is_left_out_and_the_others_come(tmp_path: Path, path: str) -> None:
+def test_a_name_outside_the_runs_folder_is_left_out_alone(tmp_path: Path, path: str) -> None:
     found = answered(tmp_path, row(path), row("logdir/x"), left=[row(path)])
     assert [one.path for one in (*found.files, *found.left)] == ["logdir/x"]
     assert "2 of the files that it lists were left out" in found.silent[0]
@@ -361,7 +361,7 @@ def test_an_answer_that_is_no_list_of_files_is_a_sentence(tmp_path: Path, head: 
         inventory([Raw(tmp_path, head)], RUN)
 
 
-def test_a_node_with_an_odd_answer_keeps_nobody_from_what_the_others_have(tmp_path: Path) -> None:
+def test_an_odd_answer_of_one_node_does_not_stop_the_others(tmp_path: Path) -> None:
     whole = {"word": "0", "step": None, "files": [row("logdir/x")], "left": []}
     found = inventory([Machine(tmp_path, whole), Raw(tmp_path, b"{]", name="gpu-1")], RUN)
     assert found and [one.path for one in found.files] == ["logdir/x"]
@@ -382,7 +382,7 @@ def test_of_more_files_than_anybody_reads_the_first_come(tmp_path: Path, monkeyp
     assert len(found.files) == 10 and "it lists more than 10 files" in found.silent[0]
 
 
-def test_in_a_container_a_link_by_a_whole_path_means_its_own_disk(tmp_path: Path) -> None:
+def test_in_a_container_an_absolute_link_means_its_own_disk(tmp_path: Path) -> None:
     run, inside = tmp_path / "runs" / "0123456789ab", tmp_path / "container" / "runs" / "0123456789ab"
     write(inside, "logdir/step-9.pt")
     write(tmp_path / "container", "out/model.bin")
@@ -400,7 +400,7 @@ def test_a_line_without_an_end_is_given_up(tmp_path: Path) -> None:
         inventory([Raw(tmp_path, *[b"x" * 65536] * 10**4)], RUN)
 
 
-def test_the_files_of_a_run_that_an_earlier_version_has_begun_come_home_whatever_else_it_lists_of_them(tmp_path):
+def test_files_of_a_run_that_an_earlier_version_began_are_fetched(tmp_path):
     found = answered(tmp_path, row("logdir/x", what="newest checkpoint", step=9))
     assert [(one.path, list(one.there.values())) for one in found.files] == [("logdir/x", [3])]
 
@@ -415,7 +415,7 @@ def fetched(source: Source, folder: Path, report: Callable[[int], None] = lambda
     return download(source, FILE, folder, report)[1]
 
 
-def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now_and_does_not_travel_again(tmp_path: Path) -> None:
+def test_a_growing_log_is_fetched_at_its_present_length_and_only_once(tmp_path: Path) -> None:
     growing = CONTENT + b" and more since"
     assert fetched(Source(growing), tmp_path)
     assert (tmp_path / FILE.path).read_bytes() == CONTENT
@@ -431,7 +431,7 @@ def test_a_lost_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
     assert source.starts == [0, 300]
 
 
-def test_a_file_that_was_garbled_on_the_way_is_brought_again_and_never_taken_for_a_whole_one(tmp_path):
+def test_a_file_garbled_on_the_way_is_fetched_again_and_never_kept(tmp_path):
     there, garbled = [], CONTENT[:-1] + b"X"
     with pytest.raises(RemoteError, match="3 times with a wrong hash"):
         fetched(Source(garbled, garbled, garbled), tmp_path)
@@ -472,7 +472,7 @@ def test_a_file_that_fails_is_named_and_the_others_come(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "logdir" / "other").read_bytes() == CONTENT
 
 
-def test_small_files_come_by_one_command_and_a_changed_one_by_its_own(tmp_path: Path) -> None:
+def test_small_files_come_by_one_command_and_a_changed_one_alone(tmp_path: Path) -> None:
     class Counting(Losing):
         asked: list[str] = []
 
@@ -573,7 +573,7 @@ def test_usual_names_stay_as_they_are(name: str) -> None:
     assert local_name(name) == name
 
 
-def test_what_a_program_wrote_in_a_container_that_is_not_running_is_said_not_to_be_known(tmp_path: Path) -> None:
+def test_files_in_a_stopped_container_are_reported_as_unknown(tmp_path: Path) -> None:
     inside = {"program_folder": "/opt/program", "container": "microcluster-that-is-not-there", **OWN}
     assert described(tmp_path, keep=["*.csv"], **inside)["silent"] == (
         "container microcluster-that-is-not-there is not running, so what the program wrote in /opt/program cannot be read"

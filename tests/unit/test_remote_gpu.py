@@ -121,7 +121,7 @@ def test_a_machine_that_has_everything_is_left_as_it_is():
         ensure_gpu(older, 2, "418")
 
 
-def test_what_a_stock_ubuntu_lacks_is_installed_and_dpkg_asks_nobody_about_a_changed_configuration_file():
+def test_packages_that_ubuntu_lacks_are_installed_and_dpkg_asks_nothing():
     machine, calls = Bare("docker", "driver"), []
     apt = machine._env
     machine._env = lambda words, stdin: calls.append(words) or apt(words, stdin)
@@ -192,7 +192,7 @@ def test_a_host_that_was_used_with_gpus_alone_gets_the_runtime_registered():
     assert not set(DOCKER_PACKAGES) & set(machine.changes)
 
 
-def test_an_image_with_a_docker_configuration_of_its_own_keeps_it_and_gets_the_runtime():
+def test_an_image_keeps_its_own_docker_configuration_and_gets_the_runtime():
     machine = Bare("docker")
     machine.own_daemon_file = True
     machine.files[DAEMON_FILE] = '{"log-driver": "journald"}'
@@ -202,7 +202,7 @@ def test_an_image_with_a_docker_configuration_of_its_own_keeps_it_and_gets_the_r
     assert settings["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
 
 
-def test_everything_that_an_image_lacks_is_named_at_once_before_anything_is_done():
+def test_everything_that_an_image_lacks_is_named_at_once_before_any_change():
     machine = Bare("driver", system=DEBIAN)
     machine.python, machine.docker = "3.4", "Docker version 1.12.6, build 78d1802"
     machine.files[DAEMON_FILE] = "{}"
@@ -221,14 +221,14 @@ def test_everything_that_an_image_lacks_is_named_at_once_before_anything_is_done
     assert machine.changes == []
 
 
-def test_where_apt_can_install_it_a_missing_command_is_no_reason_to_refuse_and_only_that_is_installed():
+def test_with_apt_only_the_missing_command_is_installed():
     machine = Bare("curl", "wipefs")
     assert not ensure_requirements(Bare("curl", "python")) and not ensure_requirements(machine)
     assert ensure_system(machine, lambda: 1000.0)
     assert machine.changes == ["update", "curl", "util-linux"]
 
 
-def test_a_machine_without_apt_is_refused_with_every_command_that_it_lacks_and_its_package():
+def test_a_machine_without_apt_is_refused_with_missing_commands_and_packages():
     refused = pytest.raises(RemoteError, ensure_requirements, Bare("python", "wipefs", "apt"))
     for named in ("python3", "wipefs", "(of python3, util-linux), and no apt-get to install them", "cluster.image"):
         assert named in str(refused.value)
@@ -273,7 +273,7 @@ def test_an_interrupted_installation_of_docker_is_continued(monkeypatch):
     assert set(DOCKER_PACKAGES) <= set(machine.changes)
 
 
-def test_where_we_cannot_install_it_a_docker_that_never_answers_is_refused_with_where_to_look(monkeypatch):
+def test_a_silent_docker_is_refused_with_advice_if_we_cannot_install_it(monkeypatch):
     monkeypatch.setattr(gpu, "DOCKER_TIMEOUT_S", 0)
     with pytest.raises(RemoteError, match="fab ssh gpu-0 -- journalctl -u docker"):
         ensure_requirements(halfway(Bare(system=DEBIAN)))
@@ -298,7 +298,7 @@ def test_another_installation_is_let_finish_and_completed_before_ours(free_at, e
     assert (machine.asked_apt, machine.changes) == (asked, changes)
 
 
-def test_waiting_for_other_installations_has_an_end_and_another_failure_is_an_error_at_once(monkeypatch):
+def test_waiting_for_other_installations_ends_and_other_failures_end_at_once(monkeypatch):
     machine = Bare("curl")
     machine.apt_ends = [(100, "E: Unable to locate package curl")]
     with pytest.raises(CommandError, match="Unable to locate package"):
@@ -337,7 +337,7 @@ class Kept(Bare):
         return super()._date(words, stdin) if self.after > 0 else "1000.5"
 
 
-def test_a_clock_that_a_time_server_sets_is_waited_for_and_where_it_has_this_computers_is_the_wrong_one():
+def test_a_clock_that_a_time_server_sets_is_waited_for():
     machine = Kept(after=3)
     assert ensure_system(machine, lambda: 1000.0)
     assert machine.after == 0

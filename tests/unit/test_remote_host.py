@@ -101,7 +101,7 @@ def test_an_upload_onto_a_full_disk_says_so(host, tmp_path):
         list(host.extend(tmp_path / "local", "/dev/full"))
 
 
-def test_a_command_gets_its_words_and_its_input_and_its_exit_code_comes_back(host):
+def test_a_command_gets_its_words_and_input_and_returns_its_exit_code(host):
     done = host.run(("sh", "-c", 'cat; echo "$1" >&2; exit 3', "name", "two  words"), stdin="gr\u00fcn\n", accept=(3,))
     assert (done.stdout, done.stderr, done.exit_code) == ("gr\u00fcn\n", "two  words\n", 3)
 
@@ -113,7 +113,7 @@ def test_words_of_any_characters_arrive_as_they_are(host, words):
     assert done.stdout.split("\0")[:-1] == words
 
 
-def test_root_runs_by_sudo_where_the_login_is_another_users_and_over_the_same_connection(server, keys, monkeypatch):
+def test_root_runs_by_sudo_over_the_same_connection_of_another_login(server, keys, monkeypatch):
     monkeypatch.setattr(hosts, "SUDO", ("env", "BY=sudo"))
     user = Host(facts(keys, "host"), "paperspace", str(keys / "stack"), port=server.port)
     root, before = user.as_root(), len(server.tries)
@@ -169,7 +169,7 @@ def test_many_small_files_that_arrive_slowly_are_given_up_together(host, tmp_pat
             list(host.pieces(str(tmp_path), 0, 10**6))
 
 
-def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output_and_nothing_of_the_input(host):
+def test_an_unexpected_exit_code_shows_output_and_none_of_the_input(host):
     with pytest.raises(CommandError, match="exit code 7") as error:
         host.run(("sh", "-c", "cat >/dev/null; seq 100; exit 7"), stdin="my-secret")
     assert "my-secret" not in str(error.value)
@@ -188,7 +188,7 @@ def test_a_refused_connection_is_unreachable(pinned):
     assert "Errno" not in str(silent.value)
 
 
-def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a_new_connection(host, server):
+def test_a_command_past_its_time_says_so_and_the_next_reconnects(host, server):
     host.connect()
     before = len(server.tries)
     with pytest.raises(UnreachableError, match=r"running `sleep` on .*: no answer after 0.2 s"):
@@ -197,7 +197,7 @@ def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a
     assert len(server.tries) > before
 
 
-def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_a_command_at_once_and_names_what_continues(host, tmp_path, monkeypatch):
     begun, free, over = (tmp_path / name for name in ("begun", "free", "over"))
 
     take = hosts._take
@@ -218,7 +218,7 @@ def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, t
     assert host.run(("echo", "again")).stdout == "again\n"
 
 
-def test_a_ctrl_c_while_all_hosts_work_names_those_on_which_it_may_still_go_on(monkeypatch):
+def test_ctrl_c_during_work_on_all_hosts_names_those_still_working(monkeypatch):
     free, first = threading.Event(), threading.Event()
 
     class Pressed(threading.Thread):
@@ -236,7 +236,7 @@ def test_a_ctrl_c_while_all_hosts_work_names_those_on_which_it_may_still_go_on(m
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
-def test_another_host_key_of_whatever_type_is_refused_before_any_key_of_ours_is_offered(server, keys, tmp_path, kind):
+def test_a_changed_host_key_is_refused_before_our_key_is_offered(server, keys, tmp_path, kind):
     subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", tmp_path / "another"], check=True)
     before = len(server.tries)
     with pytest.raises(RemoteError, match="SHA256:.* fab trust gpu-0"):
@@ -244,7 +244,7 @@ def test_another_host_key_of_whatever_type_is_refused_before_any_key_of_ours_is_
     assert len(server.tries) == before
 
 
-def test_only_the_stacks_key_is_tried_whatever_the_person_has_in_the_home_folder(server, keys, tmp_path, monkeypatch):
+def test_only_the_stacks_key_is_tried_and_none_of_the_home_folder(server, keys, tmp_path, monkeypatch):
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id_ed25519").write_text((keys / "stack").read_text())
     (tmp_path / ".ssh" / "config").write_text(f"Host *\n  User somebody\n  IdentityFile {keys / 'stack'}\n")
@@ -273,7 +273,7 @@ def test_a_file_is_put_once_with_its_mode(host, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(pinned, keys):
+def test_the_plain_client_gets_exactly_the_stacks_pinned_keys(pinned, keys):
     other = Host(replace(facts(keys, "other"), guest_id="102", public_address="127.0.0.2"), "root", str(keys / "stack"))
     ssh_argv(other, [other])
     argv = ssh_argv(pinned, [pinned, other], ("echo", "a b"))
@@ -285,7 +285,7 @@ def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(pinned
     assert "StrictHostKeyChecking=yes" in argv
 
 
-def test_a_file_is_read_from_where_it_was_left_off_to_where_it_ended_when_it_was_listed(host, tmp_path):
+def test_a_file_is_read_from_an_offset_to_its_listed_end(host, tmp_path):
     content = bytes(range(256)) * 4096
     (tmp_path / "model").write_bytes(content + b"written since")
     assert b"".join(host.pieces(str(tmp_path / "model"), 1000, len(content))) == content[1000:]
@@ -303,9 +303,7 @@ def test_a_file_is_read_from_where_it_was_left_off_to_where_it_ended_when_it_was
     ],
     ids=["a channel", "a command", "a file that is read", "a file that is sent"],
 )
-def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_without_end(
-    host, tmp_path, monkeypatch, silent, ask
-):
+def test_a_machine_that_vanishes_under_an_open_connection_ends_the_wait(host, tmp_path, monkeypatch, silent, ask):
     (tmp_path / "file").write_bytes(bytes(1000))
     for module in (hosts, connection):
         monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 0.5)

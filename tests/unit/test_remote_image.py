@@ -88,7 +88,7 @@ def test_the_image_is_built_on_its_base_once(machine, container):
     assert machine.changes == [f"pull {BASE}", f"build {tag}", f"pull {BASE}"]
 
 
-def test_a_base_that_moved_or_an_image_that_something_else_made_is_built_again_under_the_same_name(machine, container):
+def test_a_moved_base_or_a_foreign_image_of_our_name_is_rebuilt(machine, container):
     ensure_built(machine, container, DIGESTS)
     before = machine.images[container.tag]
     machine.registry[BASE] = "sha256:2"
@@ -98,7 +98,7 @@ def test_a_base_that_moved_or_an_image_that_something_else_made_is_built_again_u
     assert ensure_built(machine, container, DIGESTS)
 
 
-def test_without_an_answer_of_the_registry_only_a_host_that_has_the_image_goes_on(machine, container):
+def test_without_the_registry_only_a_host_with_the_image_goes_on(machine, container):
     ensure_built(machine, container, DIGESTS)
     machine.registry.clear()
     assert not ensure_built(machine, container, DIGESTS)
@@ -124,7 +124,7 @@ def test_a_failed_build_reports_its_last_lines_and_what_to_do(machine, container
     assert container.tag not in machine.images
 
 
-def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster, container, rank_key):
+def test_one_host_builds_and_hands_the_image_to_all_others(cluster, container, rank_key):
     assert bring(cluster, container, rank_key) == ["built on gpu-0", "copied to gpu-1, gpu-2, gpu-3"]
     tag = container.tag
     assert len({machine.images[tag] for machine in cluster}) == 1
@@ -136,9 +136,7 @@ def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster,
     assert bring(cluster, container, rank_key) == []
 
 
-def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it_and_one_with_an_older_image_the_launchers(
-    cluster, container, rank_key
-):
+def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it(cluster, container, rank_key):
     bring(cluster, container, rank_key)
     first, tag = cluster[0], container.tag
     first.images.clear()
@@ -158,7 +156,7 @@ def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it_and_one_with
         "",
     ],
 )
-def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_the_image(cluster, container, rank_key, said):
+def test_a_silent_docker_is_not_taken_for_one_without_the_image(cluster, container, rank_key, said):
     bring(cluster, container, rank_key)
     changes = [list(machine.changes) for machine in cluster]
     cluster[0].run = silent_docker(cluster[0].run, said)
@@ -171,7 +169,7 @@ def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_the_image(cl
     ("way_ends", "said"),
     [(1, "data disk is full: `fab ssh gpu-1"), (255, "Connection timed out.*gpu-1 has no partial image")],
 )
-def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, container, rank_key, way_ends, said):
+def test_a_broken_hand_over_names_the_host_and_removes_the_key(cluster, container, rank_key, way_ends, said):
     ensure_built(cluster[0], container, DIGESTS)
     cluster[0].way_ends = way_ends
     with pytest.raises(RemoteError, match=f"copying .* from gpu-0 .* to gpu-1 .*{said}"):
@@ -189,9 +187,7 @@ def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, cont
         distribute(cluster[0], cluster[1:2], container, rank_key)
 
 
-def test_a_broken_chain_is_reported_and_the_hosts_behind_it_get_the_image_one_by_one(
-    cluster, container, rank_key, capsys
-):
+def test_a_broken_chain_is_reported_and_hosts_behind_it_are_served_singly(cluster, container, rank_key, capsys):
     ensure_built(cluster[0], container, DIGESTS)
     cluster[1].chain_ends = "no route to host"
     distribute(cluster[0], cluster[1:], container, rank_key)
@@ -200,13 +196,13 @@ def test_a_broken_chain_is_reported_and_the_hosts_behind_it_get_the_image_one_by
     assert not any({KEYS, RECEIVE} & machine.files.keys() for machine in cluster)
 
 
-def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
+def test_the_key_for_the_image_works_once_from_one_address():
     assert one_use_key("ssh-ed25519 RANK\n", "10.112.7.2") == (
         'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec sh /run/microcluster/receive_image.sh" ssh-ed25519 RANK\n'
     )
 
 
-def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it_and_so_is_a_missing_file(machine, container):
+def test_a_wrong_registry_key_or_missing_file_is_named_with_its_place(machine, container):
     machine.registry_key = "another"
     with pytest.raises(RemoteError, match="refused") as refused:
         pull_base(machine, container, DIGESTS)
@@ -223,7 +219,7 @@ def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it_and_so_is_a_mis
         ("login attempt to https://r.test/v2/ failed with status: 401 Unauthorized", "Put a valid key into /keys/ngc"),
     ],
 )
-def test_a_registry_that_does_not_answer_is_not_reported_as_a_wrong_key(said, hint, container):
+def test_a_silent_registry_is_not_reported_as_a_wrong_key(said, hint, container):
     assert _login_hint(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 
@@ -337,7 +333,7 @@ def test_a_tag_that_has_moved_is_reported_and_not_followed(machine, vendors, tmp
     assert machine.images[VENDORS] == "second"
 
 
-def test_a_digest_that_the_registry_no_longer_has_is_named_with_its_file(machine, vendors, tmp_path):
+def test_a_digest_gone_from_the_registry_is_named_with_its_file(machine, vendors, tmp_path):
     machine.registry[VENDORS] = "first"
     pull_base(machine, vendors, tmp_path)
     machine.published.clear()
@@ -361,7 +357,7 @@ def test_an_answer_that_is_no_digest_is_not_kept(machine, vendors, tmp_path, mon
 
 
 @pytest.mark.parametrize(("now", "said"), [("one", []), ("another", ["moved"])])
-def test_a_moved_tag_is_seen_by_its_manifest_and_the_kept_image_gets_the_tag(tmp_path, now, said):
+def test_a_moved_tag_is_seen_by_manifest_and_the_kept_image_retagged(tmp_path, now, said):
     programs = {
         "docker": f"""echo "$*" >> {tmp_path}/calls
 case "$*" in *"inspect r.test/some:1") echo {now} ;; *inspect*) echo one ;; *pull*) echo "Digest: sha256:5" ;; esac""",

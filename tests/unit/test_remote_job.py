@@ -44,13 +44,13 @@ def here(folder, **changes):
     return dataclasses.replace(CLUSTER, mount_point=str(folder), run="abcdef012345", **changes)
 
 
-def test_one_lost_look_at_a_run_is_taken_again_and_a_launcher_that_does_not_answer_is_reported():
+def test_a_failed_look_is_repeated_and_a_silent_launcher_reported():
     assert job.observe(Losing(1), CLUSTER).state == "absent"
     with pytest.raises(UnreachableError, match="no answer after"):
         job.observe(Losing(2), CLUSTER)
 
 
-def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp_path):
+def test_a_run_folder_of_an_earlier_version_names_the_next_step(tmp_path):
     known = here(tmp_path)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
@@ -59,7 +59,7 @@ def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp
         job.observe(Losing(0), known)
 
 
-def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tmp_path, monkeypatch):
+def test_a_graceful_stop_lets_a_program_that_watches_the_file_end_itself(tmp_path, monkeypatch):
     known = here(tmp_path, container=None)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
@@ -88,7 +88,7 @@ def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
     assert watched.verdict()[0] == guard.LEASE_OVER
 
 
-def test_one_training_keeps_its_word_also_on_a_drive_and_another_of_the_same_configuration_gets_its_own(tmp_path):
+def test_a_runs_word_is_kept_also_on_a_drive_and_differs_elsewhere(tmp_path):
     def word(machines, **drive):
         known = dataclasses.replace(here(tmp_path / machines), **drive)
         return job._ensure_word([Losing(0)], known)

@@ -65,7 +65,7 @@ def test_a_delivered_machine_is_changed_once_and_proved():
     assert machine.changes.count("reload sshd") == 1
 
 
-def test_a_setting_that_does_not_hold_is_named_with_its_user_and_one_that_nobody_has_read_is_no_proof(monkeypatch):
+def test_an_ineffective_setting_names_its_user_and_an_unread_one_proves_nothing(monkeypatch):
     machine = Delivered(obeys=PROVED.replace("passwordauthentication no", "passwordauthentication yes"))
     with pytest.raises(RemoteError, match="root: passwordauthentication yes.*Match block.*fab ssh gpu-0"):
         ensure_key_login(machine)
@@ -120,7 +120,7 @@ class Open(FakeMachine):
         return (0, "") if self.active else (1, "")
 
 
-def test_ssh_is_open_to_the_operator_everything_to_the_network_and_nothing_to_others():
+def test_ssh_is_open_to_the_operator_and_everything_to_the_network_alone():
     machine = Open()
     assert ensure_firewall(machine, ["198.51.100.7/32"], SUBNET)
     rules = [line for line in machine.files[SCRIPT].splitlines() if line.startswith("-A")]
@@ -142,7 +142,7 @@ def test_ssh_is_open_to_the_operator_everything_to_the_network_and_nothing_to_ot
         ("198.51.100.7", None, "the account does not say which addresses its private network has"),
     ],
 )
-def test_an_operator_who_would_be_locked_out_or_a_network_that_nobody_knows_closes_nothing(caller, subnet, said):
+def test_an_operator_outside_the_cidrs_or_unknown_network_changes_no_firewall(caller, subnet, said):
     machine = Open(caller=caller)
     with pytest.raises(RemoteError, match=said):
         ensure_firewall(machine, ["198.51.100.7/32"], subnet)

@@ -135,7 +135,7 @@ def test_a_line_that_ssh_cannot_read_is_named_at_once(site):
     assert raised.type is RemoteError
 
 
-def test_a_home_whose_name_is_too_long_for_a_socket_is_no_obstacle(site, tmp_path, monkeypatch):
+def test_a_home_with_a_name_too_long_for_a_socket_works(site, tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / ("long" * 20)))
     host = site()
     assert host.run(("echo", "there")).stdout == "there\n"

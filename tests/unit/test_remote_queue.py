@@ -64,7 +64,7 @@ def test_what_the_queue_would_never_run_is_refused_with_its_limit(changed, wante
         parsed(**changed)
 
 
-def test_the_longer_queue_takes_what_the_shorter_one_refuses_and_without_a_site_the_live_one_alone_has_limits():
+def test_the_longer_queue_takes_more_and_an_unknown_site_has_no_limits():
     for card in ("eth0", "enP1p1s0f0", "bond_pub", "br-ex", "eth0.42", "10.10.0.0/16"):
         assert parsed(interface=card).cluster.facts()["interface"] == card
     assert parsed(queue="gpu-long", walltime="48:00:00").cluster.queue == "gpu-long"
@@ -83,19 +83,19 @@ def test_names_of_before_are_refused_with_those_of_today(monkeypatch):
     assert config.read_account("dev").name == "queue", "what is rented must be found and ended"
 
 
-def test_a_key_in_the_stack_file_is_refused_with_the_place_where_it_belongs():
+def test_a_key_in_the_stack_file_is_refused_with_its_proper_place():
     with pytest.raises(ConfigError, match="Name user and key in an OpenSSH configuration"):
         config.parse("dev", {"microcluster:cluster": SEAWULF, "microcluster:job": JOB, "queue:password": "x"})
 
 
-def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
+def test_the_facts_hold_the_request_to_the_queue_and_the_runs_folder():
     stack = parsed(modules=["torque/6.0.2"])
     facts = facts_of(stack, Owner("slurm", "1f3a9c42", "", "/key", "/rank"))
     assert facts.queue == Queue("gpu", 2, 20, 8 * 3600, ("torque/6.0.2",))
     assert (facts.mount_point, facts.container) == ("/gpfs/me/runs", None)
 
 
-def test_the_lease_travels_with_each_submission_and_no_other_step_runs_again_for_it():
+def test_the_lease_goes_with_each_submission_and_changes_no_other_step():
     cluster = {**SEAWULF, "processors": 20}
     values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "queue:sshConfig": "~/site"}
     stack = config.parse("dev", values | {"microcluster:guard": {"lease": 30}})
@@ -141,13 +141,13 @@ def facts(**wanted: object) -> ClusterFacts:
         ({"name": "short"}, "it has no queue short; it has gpu, gpu-long"),
     ],
 )
-def test_what_the_live_queue_would_never_run_is_refused_before_it_is_submitted(wanted, reason):
+def test_a_request_that_the_live_queue_never_runs_is_refused_before_submission(wanted, reason):
     with pytest.raises(RemoteError, match=f"{reason}.*Nothing was submitted"):
         queue.prepare(Site(), facts(**wanted))
     queue.prepare(Site(), facts())
 
 
-def test_a_jobs_name_has_the_mark_is_not_cut_by_torque_and_is_another_for_each_run_and_folder():
+def test_a_jobs_name_has_the_mark_fits_torque_and_differs_by_run():
     dev = replace(facts(), run="00e11aabbccd")
     others = replace(dev, run="00e11aabbcce"), replace(dev, mount_point="/scratch/me")
     names = {queue.request_of(each)["name"] for each in (dev, *others)}
@@ -169,7 +169,7 @@ class Busy(Site):
         return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
 
 
-def test_only_living_jobs_of_this_person_with_a_record_of_the_stack_are_its_own():
+def test_only_this_persons_living_jobs_with_a_record_belong_to_the_stack():
     busy = Busy(*INTENTS)
     assert [job.number for job, _ in queue.jobs_of(busy, "dev-1f3a9c42")] == ["3", "4", "5"]
     assert queue.jobs_of(busy, "dev-00000000") == queue.jobs_of(Busy()) == []
@@ -180,7 +180,7 @@ def test_only_living_jobs_of_this_person_with_a_record_of_the_stack_are_its_own(
     assert queue.jobs_of(busy) == []
 
 
-def test_an_earlier_run_whose_job_stays_in_the_queue_lets_no_other_be_submitted(monkeypatch):
+def test_an_earlier_runs_queued_job_prevents_another_submission(monkeypatch):
     monkeypatch.setattr(job, "wait_for_ssh", lambda login: None)
     with pytest.raises(RemoteError, match=r"for run 00e11aabbccd \(leave\): job 3 is still there"):
         job.start_job([Busy(RECORD)], replace(facts(), run="ffff00001111"))
@@ -203,20 +203,20 @@ def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
         ({"seen": 1780.0, "nodes": 1}, False, Decimal("0.5")),
     ],
 )
-def test_the_receipt_counts_the_hours_of_every_node_until_the_job_ended_or_was_last_seen(life, is_running, hours):
+def test_the_receipt_counts_each_nodes_hours_until_end_or_last_sight(life, is_running, hours):
     start = {**RECORD, "id": "7", "started": 0.0, **life}
     found = charge(start, datetime.fromtimestamp(2700, UTC), is_running=is_running)
     assert (found.so_far, found.currency, found.is_open) == (hours, "node hours", is_running)
 
 
-def test_every_start_of_a_job_is_on_the_receipt_and_only_the_last_one_may_go_on():
+def test_every_start_of_a_job_is_charged_and_only_the_last_open():
     starts = [{**RECORD, "id": "3", "started": began, "seen": began + 1780} for began in (9000.0, 0.0)]
     found = Queue_(Busy(RECORD, *starts)).charges(OwnerMark("dev", "1f3a9c42"))
     assert [(each.opened.timestamp(), each.is_open) for each in found] == [(0, False), (9000, True)]
     assert found[0].so_far == 1
 
 
-def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet():
+def test_a_queued_run_has_one_folder_and_nodes_without_known_addresses():
     stack = parsed()
     owner = Owner("slurm", "1f3a9c42", "", "/key", "/rank")
     folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
@@ -265,9 +265,7 @@ OLD = """exec python3 -c 'import sys; sys.version_info = (2, 7); exec(sys.argv[1
         ),
     ],
 )
-def test_an_interpreter_that_cannot_do_what_a_run_needs_is_a_sentence_before_it_is_submitted(
-    tmp_path, programs, wanted, reason
-):
+def test_an_unfit_interpreter_is_a_sentence_before_the_submission(tmp_path, programs, wanted, reason):
     with pytest.raises(RemoteError, match=f"(?s){reason}.*Nothing was submitted"):
         queue.check_interpreters(Here(tmp_path, **programs), wanted)
 
@@ -300,7 +298,7 @@ def test_a_repository_comes_on_the_login_host_and_the_job_finds_it(tmp_path):
     assert (tmp_path / "asked").read_text() == asked
 
 
-def test_a_repository_that_the_login_host_cannot_have_is_a_sentence_before_the_queue(tmp_path):
+def test_a_repository_that_the_login_host_cannot_clone_is_a_sentence(tmp_path):
     login = Here(
         tmp_path, python3=PYTHON, git="echo 'fatal: unable to access it: Could not resolve host' >&2; exit 128"
     )

@@ -62,7 +62,7 @@ def record(content: bytes) -> bytes:
     return struct.pack("<QI", len(content), 0) + content + b"\0\0\0\0"
 
 
-def test_every_checkpoint_is_listed_with_its_parts_its_time_and_whether_it_is_whole(folder):
+def test_every_checkpoint_is_listed_with_parts_time_and_wholeness(folder):
     save(folder / "logdir", "model.ckpt-100")
     save(folder / "logdir", "model.ckpt-200", data=DATA[:-1])
     save(folder / "logdir", "best_models/val_loss=1.5000-step-101")
@@ -88,7 +88,7 @@ def test_a_checkpoint_of_any_name_is_listed(folder):
     assert {one.step for one in read(folder).checkpoints} == {1, 2, 3, 1764334622123456789}
 
 
-def test_the_checkpoints_of_a_run_that_an_earlier_version_has_begun_are_read_by_the_same_names(folder):
+def test_checkpoints_of_a_run_that_an_earlier_version_began_are_read(folder):
     old = {"name": "model.ckpt-8", "step": 8, "best": False, "bytes": {"data": 3}, "t": 5.0, "flaw": ""}
     (folder / "agent/checkpoints/listing.py").write_text(
         f"import json\ndef main(folder):\n    print(json.dumps([{old}]))\n"
@@ -116,7 +116,7 @@ def test_the_agent_and_what_it_copies_are_not_among_the_runs_files(folder):
     assert (list(found), found["config.py"]) == (["config.py", "job.json", "logdir/model.ckpt-1.index"], 1)
 
 
-def test_of_a_long_event_file_both_ends_are_read_in_whole_lines_and_that_is_said(folder, monkeypatch, capsys):
+def test_a_long_event_file_is_read_at_both_ends_in_whole_lines(folder, monkeypatch, capsys):
     monkeypatch.setattr(report_records, "EVENT_BYTES", 300)
     lines = [f'{{"event": "train", "step": {step}, "t": {step}.0}}' for step in range(100)]
     (folder / "progress.jsonl").write_text("\n".join(lines) + "\n")

@@ -58,7 +58,7 @@ class Box(FakeMachine):
         return self._answers() if words[1] == "lsd" else ""
 
 
-def test_the_kernel_mounts_where_it_can_by_its_table_for_the_next_boot_and_rclone_elsewhere(capsys):
+def test_the_kernel_mounts_by_its_table_where_it_can_and_rclone_elsewhere(capsys):
     box = Box()
     assert ensure_mounted(box, MOUNT, PASSWORD)
     assert "//10.64.21.9/sdshare /mnt/training-data cifs credentials=" in box.files[FSTAB]
@@ -71,7 +71,7 @@ def test_the_kernel_mounts_where_it_can_by_its_table_for_the_next_boot_and_rclon
 
 
 @pytest.mark.parametrize("kernel", [True, False])
-def test_the_password_is_in_no_argument_and_in_no_file_that_another_user_reads(kernel):
+def test_the_password_is_in_no_argument_and_no_readable_file(kernel):
     box = Box(kernel=kernel)
     ensure_mounted(box, MOUNT, PASSWORD)
     assert not [words for words in box.argv if any(PASSWORD in word for word in words)]
@@ -107,7 +107,7 @@ class OnDrive(FakeMachine):
         return (0, self.files[words[1]]) if words[1] in self.files else (1, "")
 
 
-def test_two_machines_on_one_drive_read_what_the_first_wrote_and_nothing_is_left():
+def test_two_machines_on_one_drive_read_the_same_probe_and_leave_nothing():
     files: dict[str, str] = {}
     prove_same([OnDrive(files=files), OnDrive(files=files)], POINT, "1f3a9c42")
     assert files == {}

@@ -50,7 +50,7 @@ class Booting(FakeMachine):
             raise answer
 
 
-def test_a_machine_that_boots_is_waited_for_and_a_wrong_host_key_ends_the_wait_at_once():
+def test_a_booting_machine_is_waited_for_until_a_permanent_error():
     machine = Booting(UnreachableError("refused"), LoginRefusedError("no key yet"), None)
     wait_for_ssh(machine, every_s=0.01)
     assert machine.answers == []
@@ -63,7 +63,7 @@ def test_a_machine_that_never_gets_ready_is_named_with_its_last_error():
         wait_for_ssh(Booting(*[UnreachableError("refused")] * 50), timeout_s=0.05, every_s=0.01)
 
 
-def test_every_hosts_failure_is_in_the_one_error_and_an_unexpected_one_is_not_a_success():
+def test_one_error_has_every_hosts_failure_and_an_unexpected_one_too():
     def fail(host):
         raise RemoteError(f"broken {len(host.changes)}")
 
@@ -73,7 +73,7 @@ def test_every_hosts_failure_is_in_the_one_error_and_an_unexpected_one_is_not_a_
         on_all([1, 0], lambda number: 1 / number)
 
 
-def test_a_host_that_is_not_over_in_time_has_failed_where_no_other_answer_was_given():
+def test_a_host_that_is_not_over_in_time_has_failed():
     with pytest.raises(RemoteError, match="working on 60: not over after 0 s"):
         on_all([0, 60], time.sleep, timeout_s=0.3)
 

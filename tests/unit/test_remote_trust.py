@@ -57,7 +57,7 @@ def open_host(server, keys):
     return host
 
 
-def test_a_trusted_key_is_pinned_from_then_on_without_a_word_and_only_for_this_guest(host, server, keys, capsys):
+def test_a_trusted_key_is_pinned_without_a_word_for_this_guest_alone(host, server, keys, capsys):
     with pytest.raises(RemoteError, match="not the one it was ordered with"):
         host.connect()
     assert host.shown_key() == line(keys, "shown")
@@ -98,7 +98,7 @@ def test_a_container_shows_the_ranks_key_and_never_its_machines(host, keys, monk
     assert known == [f"[10.112.7.2]:4444 {line(keys, 'ordered')}", ranks]
 
 
-def test_both_fingerprints_are_shown_as_ssh_keygen_shows_them_before_anything_is_asked(host, keys, monkeypatch, capsys):
+def test_both_fingerprints_are_shown_like_ssh_keygens_before_any_question(host, keys, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     assert confirm(host, yes=False) == 0
     said = capsys.readouterr().out
@@ -115,7 +115,7 @@ def test_without_a_plain_yes_nothing_is_recorded(host, keys, monkeypatch, answer
     assert not (keys / RECORD).exists()
 
 
-def test_a_machine_that_is_not_there_an_unknown_one_and_a_broken_record_are_sentences(host, keys):
+def test_a_missing_or_unknown_machine_and_a_broken_record_are_sentences(host, keys):
     host.port = 1
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
         host.shown_key()

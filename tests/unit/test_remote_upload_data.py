@@ -75,7 +75,7 @@ def test_what_was_named_lies_on_the_launcher_and_is_not_sent_again(tmp_path, loc
     assert launcher.sent == before
 
 
-def test_a_lost_connection_is_taken_up_at_the_byte_where_it_was_lost(tmp_path, local):
+def test_an_upload_resumes_at_the_byte_where_the_connection_was_lost(tmp_path, local):
     launcher, wanted = Launcher(lost_at=500_000), cluster(tmp_path, local)
     with pytest.raises(UnreachableError):
         send_data([launcher], wanted)
@@ -84,7 +84,7 @@ def test_a_lost_connection_is_taken_up_at_the_byte_where_it_was_lost(tmp_path, l
     assert set(arrived(tmp_path).values()) == {CONTENT}
 
 
-def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp_path, local):
+def test_bytes_changed_on_their_way_are_sent_again_once_and_then_refused(tmp_path, local):
     send_data([Launcher(garbled=1)], cluster(tmp_path, local))
     assert set(arrived(tmp_path).values()) == {CONTENT}
     other = tmp_path / "other"
@@ -93,7 +93,7 @@ def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp
     assert not list((other / "data" / "sent").glob("*/*"))
 
 
-def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_files(tmp_path, local):
+def test_a_host_with_the_whole_data_makes_sending_needless(tmp_path, local):
     wanted = cluster(tmp_path, local)
     folder = tmp_path / "data" / f"debian_en_de-{wanted.data.id}"
     folder.mkdir(parents=True)

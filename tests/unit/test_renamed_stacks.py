@@ -57,7 +57,7 @@ def labels(home: Home, *stacks: str) -> list[str]:
     return [home.label_of(stack) for stack in stacks]
 
 
-def test_a_stack_that_this_computer_rents_itself_is_no_longer_guarded_for_another(home):
+def test_a_stack_that_this_computer_rents_is_not_guarded_for_another(home):
     """Its guard neither stopped the program nor fetched, and heeded no idle time."""
     home.guarded.mkdir()
     (home.guarded / "v100").write_text("v100-0badcafe\n")
@@ -82,7 +82,7 @@ def test_a_renamed_stack_keeps_its_owner_and_one_line_says_so(home, capsys):
 
 
 @pytest.mark.parametrize("known", ["stack file alone", "new state"])
-def test_a_new_stack_never_gets_the_keys_of_one_that_had_its_name(home, known):
+def test_a_new_stack_never_gets_the_keys_of_an_earlier_namesake(home, known):
     rename(home, "v100", "big")
     if known == "new state":
         holds(home, "v100", None)
@@ -106,7 +106,7 @@ def test_two_stacks_that_swap_their_names_keep_their_keys(home):
     assert labels(home, "v100", "p100") == ["p100", "v100"]
 
 
-def test_a_name_whose_keys_are_still_here_is_no_trap_for_a_renamed_stack(home):
+def test_a_stack_may_be_renamed_to_a_name_whose_keys_are_here(home):
     stack_keys.ensure(home.folder_of("p100"), "p100")
     rename(home, "v100", "p100")
     renamed.settle(home)
@@ -114,7 +114,7 @@ def test_a_name_whose_keys_are_still_here_is_no_trap_for_a_renamed_stack(home):
     assert (home.keys / "p100" / "id_ed25519").exists()
 
 
-def test_a_copied_folder_is_an_owner_of_its_own_also_after_a_rename(home):
+def test_a_copied_folder_is_its_own_owner_even_after_a_rename(home):
     rename(home, "v100", "big")
     renamed.settle(home)
     shutil.copytree(home.keys / "v100", home.keys / "p100")
@@ -162,12 +162,12 @@ def test_states_that_cannot_be_read_keep_no_other_from_its_keys(home):
     assert labels(home, "big") == ["v100"]
 
 
-def test_the_facts_of_a_step_say_whose_the_stack_of_a_queue_is():
+def test_a_steps_facts_name_the_owner_of_a_queues_stack():
     steps = [{"stdin": text} for text in (CLUSTER.to_json(), "plain", "[1]", "[]")]
     assert [pulumi_state.owner_in(each) for each in steps] == [CLUSTER.owner, None, None, None]
 
 
-def test_in_a_shared_backend_a_stack_without_keys_is_asked_for_its_outputs(home, monkeypatch):
+def test_in_a_shared_backend_a_stack_without_keys_is_asked_for_outputs(home, monkeypatch):
     facts = replace(CLUSTER, stack="v100", mark=mark_of(home.keys / "v100")).to_json()
     asked = []
     known = {"big": {"microcluster": facts}}
@@ -200,7 +200,7 @@ def test_commands_under_the_old_and_the_new_name_exclude_each_other(home):
         assert not locks.is_busy("v100", home), "a new stack of that name waits for nobody"
 
 
-def test_the_state_of_a_stack_that_was_renamed_is_not_restored_for_a_new_one(home):
+def test_a_renamed_stacks_state_is_not_restored_for_a_new_stack(home):
     rename(home, "v100", "big")
     assert list(pulumi_state.older_copies("v100", home))
     renamed.settle(home)
@@ -216,7 +216,7 @@ def test_the_outputs_of_a_renamed_stack_name_it_and_its_label(home, monkeypatch)
     assert stack_outputs.find_cluster("v100") == facts
 
 
-def test_the_facts_of_a_home_that_was_moved_name_its_files_where_they_are(home, tmp_path, monkeypatch):
+def test_the_facts_of_a_moved_home_name_its_files_at_their_place(home, tmp_path, monkeypatch):
     key = str(home.keys / "v100" / "id_ed25519")
     facts = replace(CLUSTER, key_file=key, account_config_file=f"{home.root}/emulator/softlayer.conf")
     assert ClusterFacts.from_json(facts.to_json()) == facts
@@ -229,7 +229,7 @@ def test_the_facts_of_a_home_that_was_moved_name_its_files_where_they_are(home, 
 
 
 @pytest.mark.parametrize("is_settled", [True, False])
-def test_the_provider_finds_the_owner_of_what_has_no_domain_by_its_mark(home, is_settled):
+def test_the_provider_finds_the_owner_of_a_domainless_resource_by_its_mark(home, is_settled):
     mark = mark_of(home.keys / "v100")
     rename(home, "v100", "big")
     if is_settled:

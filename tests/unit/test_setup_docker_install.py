@@ -24,7 +24,7 @@ def no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
 
-def test_docker_is_installed_only_where_no_daemon_answers_and_none_could_be_started() -> None:
+def test_docker_is_installed_only_where_no_daemon_answers_or_starts() -> None:
     assert docker_install.wanted_packages(("mmdebstrap",), answers=False, dockerd=False) == ("docker.io", "mmdebstrap")
     assert docker_install.wanted_packages((), answers=False, dockerd=True) == ()
     assert docker_install.wanted_packages(("mmdebstrap",), answers=True, dockerd=False) == ("mmdebstrap",)
@@ -62,7 +62,7 @@ def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(home, monke
 
 
 @pytest.mark.usefixtures("no_daemon")
-def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(home, tmp_path, monkeypatch):
+def test_a_daemon_that_ends_at_once_is_quoted(home, tmp_path, monkeypatch):
     daemon = tmp_path / "dockerd"
     daemon.write_text("#!/bin/sh\necho no space left on device\nexit 7\n")
     daemon.chmod(0o755)
@@ -80,7 +80,7 @@ def test_without_root_the_sentence_names_what_works_without(monkeypatch: pytest.
     assert "root" in (docker_install.why_no_containers() or "")
 
 
-def test_the_number_that_a_killed_daemon_left_behind_is_forgotten_and_a_living_ones_is_kept(tmp_path: Path) -> None:
+def test_a_killed_daemons_process_id_is_forgotten_and_a_living_ones_kept(tmp_path: Path) -> None:
     mine = Path("/proc/self/comm").read_text().strip()
     for text, program, kept in (
         (str(os.getpid()), "dockerd", False),
@@ -95,7 +95,7 @@ def test_the_number_that_a_killed_daemon_left_behind_is_forgotten_and_a_living_o
 
 
 @pytest.mark.parametrize(("status", "told"), [(3, ["disable"]), (0, ["stop", "disable"])])
-def test_a_service_that_a_package_brings_is_switched_off_whether_it_runs_or_not(
+def test_a_service_of_a_package_is_switched_off_running_or_not(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, told: list[str]
 ) -> None:
     programs = tmp_path / "bin"

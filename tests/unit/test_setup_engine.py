@@ -38,7 +38,7 @@ def test_only_a_release_of_our_series_fits() -> None:
     assert not any(map(engine.fits, ("v3.260.0", "v3.25.0", "", "v3.259.0-dev")))
 
 
-def test_an_installed_pulumi_that_fits_is_used_where_it_lies_and_no_other_version_or_one_without_its_host(
+def test_an_installed_pulumi_is_used_only_if_version_and_language_host_fit(
     tmp_path,
 ):
     path = fake_pulumi(tmp_path / "bin", "v3.259.3")
@@ -156,7 +156,7 @@ def test_a_half_installed_plugin_is_not_taken_for_one(tmp_path: Path) -> None:
     assert not engine.plugin_is_there(place)
 
 
-def test_the_python_packages_and_the_go_modules_have_the_versions_that_the_one_place_says() -> None:
+def test_python_packages_and_go_modules_have_the_versions_of_one_place() -> None:
     wanted = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert f"pulumi=={engine.VERSION}" in wanted and f"pulumi-command=={engine.PLUGIN_VERSION}" in wanted
     module = (PROJECT / "engine" / "cli" / "go.mod").read_text()

@@ -80,7 +80,7 @@ def test_stacks_without_a_state_are_said_with_what_makes_it(shell: str, tmp_path
     assert said() == ""
 
 
-def test_a_new_home_is_its_owners_alone_and_several_may_share_one_cache(tmp_path: Path) -> None:
+def test_a_new_home_is_its_owners_alone_and_several_share_one_cache(tmp_path: Path) -> None:
     home = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "new")})
     home.make()
     assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
@@ -114,7 +114,7 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
     assert {path: Home.of().expand(path) for path in places} == places
 
 
-def test_a_command_reads_its_own_states_and_asks_pulumi_for_a_teams_where_nothing_was_sourced(monkeypatch, tmp_path):
+def test_a_command_reads_own_states_itself_and_asks_pulumi_for_a_teams(monkeypatch, tmp_path):
     asked: list[dict[str, str]] = []
     empty = subprocess.CompletedProcess((), 0, "{}", "")
     monkeypatch.setattr(
@@ -133,7 +133,7 @@ def test_a_command_reads_its_own_states_and_asks_pulumi_for_a_teams_where_nothin
     assert asked[0].items() >= (settings | theirs).items()
 
 
-def test_a_program_of_ours_gets_the_environment_and_no_key_of_an_account(tmp_path: Path) -> None:
+def test_our_programs_get_the_environment_without_an_accounts_keys(tmp_path: Path) -> None:
     keyed = PLAIN | {"MICROCLUSTER_HOME": str(tmp_path), "SL_API_KEY": "c0ffee"}
     argv = [PYTHON, "-m", "microcluster.setup.environment", "/usr/bin/env"]
     done = subprocess.run(argv, cwd=PROJECT, env=keyed, capture_output=True, text=True, check=True)

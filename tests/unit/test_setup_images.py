@@ -39,7 +39,7 @@ def test_the_hash_changes_with_any_input(folder, change):
     assert input_hash(folder, "parent", {}) != before
 
 
-def test_the_hash_changes_with_the_parent_image_and_with_what_is_added_from_elsewhere(folder):
+def test_the_hash_changes_with_the_parent_image_and_with_added_files(folder):
     added = {".source/TRAINER": b"none\n"}
     others = (("parent", {}), ("another", {}), ("parent", added), ("parent", {".source/TRAINER": b"OpenSeq2Seq\n"}))
     assert len({input_hash(folder, *each) for each in others}) == 4

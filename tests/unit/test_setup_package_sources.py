@@ -37,7 +37,7 @@ Components: main
 """
 
 
-def test_debian_sources_are_taken_from_stanzas_and_lines_and_foreign_ones_are_not(tmp_path):
+def test_debian_sources_come_from_stanzas_and_lines_without_foreign_ones(tmp_path):
     (tmp_path / "sources.list.d").mkdir()
     assert apt_sources("bookworm", tmp_path) == (), "as on a host of another system"
     (tmp_path / "sources.list.d" / "debian.sources").write_text(STANZAS)
@@ -68,7 +68,7 @@ def test_pip_index_proxies_and_authorities_are_taken_over_and_the_environment_wi
 
 
 @pytest.mark.parametrize("user", ["me:pass-word", "a-token"])
-def test_an_address_with_a_password_is_refused_without_showing_it_because_a_layer_would_keep_it(tmp_path, user):
+def test_a_source_address_with_a_password_is_refused_without_showing_it(tmp_path, user):
     address = f"://{user}@file.example/"
     (tmp_path / "sources.list").write_text(f"deb http{address}debian bookworm main\n")
     for lend in (
@@ -82,7 +82,7 @@ def test_an_address_with_a_password_is_refused_without_showing_it_because_a_laye
         assert user not in str(refused.value)
 
 
-def test_a_package_tool_that_hangs_is_named_and_one_that_is_missing_says_nothing():
+def test_a_hanging_package_tool_is_named_and_a_missing_one_ignored():
     with pytest.raises(CommandFailed, match="`sleep 60` gave no answer within 0.1 s"):
         tool_output(("sleep", "60"), limit_s=0.1)
     assert tool_output(("no-such-package-tool", "dump")) == ""

@@ -33,7 +33,7 @@ def step(folder: Path, script: str, limit_s: float = 30) -> Step:
     return Step("trying it", "1 s", ("sh", "-c", script), folder / "step.log", "Do this next.", limit_s)
 
 
-def test_a_failed_program_is_a_sentence_with_the_end_of_its_log_and_the_next_step(tmp_path: Path, capfd) -> None:
+def test_a_failed_program_is_a_sentence_with_log_end_and_next_step(tmp_path: Path, capfd) -> None:
     with pytest.raises(CommandFailed) as failed:
         run_logged(step(tmp_path, "seq 40; echo no space left >&2; exit 3"), os.environ)
     message = str(failed.value)
@@ -46,7 +46,7 @@ def test_a_failed_program_is_a_sentence_with_the_end_of_its_log_and_the_next_ste
         run_logged(missing, os.environ)
 
 
-def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_path: Path, monkeypatch) -> None:
+def test_a_program_past_its_time_is_stopped_with_its_children(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(process, "GRACE_S", 0.5)  # Where SIGINT is ignored here, it is in the shell too.
     pid_file = tmp_path / "pid"
     with pytest.raises(CommandFailed, match="not over after 3 s"):
@@ -63,7 +63,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_a_ctrl_c_reaches_the_program_in_view_once_and_is_waited_for(tmp_path: Path) -> None:
+def test_ctrl_c_reaches_the_visible_program_once_and_waits_for_it(tmp_path: Path) -> None:
     counted = tmp_path / "count"
     threading.Thread(target=_interrupt_when_ready, args=(counted,)).start()
     with pytest.raises(KeyboardInterrupt):
@@ -96,7 +96,7 @@ def test_a_ctrl_c_while_the_program_is_being_started_reaches_it_too(monkeypatch:
 
 
 @pytest.mark.parametrize("closed", [False, True], ids=["the reader has gone", "the terminal was closed"])
-def test_a_program_whose_lines_cannot_be_shown_is_interrupted_once_and_waited_for(tmp_path: Path, closed: bool) -> None:
+def test_a_program_whose_output_cannot_be_shown_is_interrupted_and_waited_for(tmp_path: Path, closed: bool) -> None:
     def broken(line: str) -> list[str]:
         if closed:
             signal.raise_signal(signal.SIGHUP)
@@ -110,7 +110,7 @@ def test_a_program_whose_lines_cannot_be_shown_is_interrupted_once_and_waited_fo
     assert counted.read_text() == "1"
 
 
-def test_a_long_step_is_shown_with_its_usual_time_and_the_time_so_far(monkeypatch, capsys):
+def test_a_long_step_shows_its_usual_time_and_the_time_so_far(monkeypatch, capsys):
     with shown("creating stack local", "2 s"):
         pass
     assert capsys.readouterr().out == "", "of a quick one nothing"

@@ -61,9 +61,7 @@ def taken(pinned, said, tmp_path, **environment):
     return find(pinned, environment, tmp_path / "cache", said.append)
 
 
-def test_the_pinned_commit_is_taken_out_of_a_git_directory_whatever_is_checked_out_there(
-    upstream, pinned, said, tmp_path
-):
+def test_the_pinned_commit_is_taken_from_git_whatever_is_checked_out(upstream, pinned, said, tmp_path):
     bare = tmp_path / "bare.git"
     git(tmp_path, "clone", "--quiet", "--bare", str(upstream), str(bare))
     for named in (upstream, bare):
@@ -74,9 +72,7 @@ def test_the_pinned_commit_is_taken_out_of_a_git_directory_whatever_is_checked_o
     assert said == []
 
 
-def test_a_folder_with_the_pinned_files_is_that_commit_and_any_other_is_of_unknown_commit(
-    upstream, pinned, said, tmp_path
-):
+def test_a_folder_with_the_pinned_files_is_that_commit_and_others_unknown(upstream, pinned, said, tmp_path):
     git(upstream, "checkout", "--quiet", "HEAD~1")
     (upstream / ".git").rename(tmp_path / "elsewhere")
     (upstream / "open_seq2seq" / "__pycache__").mkdir()
@@ -88,9 +84,7 @@ def test_a_folder_with_the_pinned_files_is_that_commit_and_any_other_is_of_unkno
     assert SOURCE.among(["Texar 0.2.4", name]) == name
 
 
-def test_what_was_taken_once_is_used_again_without_the_variable_and_never_when_it_was_changed(
-    upstream, pinned, said, tmp_path
-):
+def test_sources_taken_once_are_used_without_the_variable_unless_they_changed(upstream, pinned, said, tmp_path):
     source = taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)})
     assert taken(pinned, said, tmp_path) == source
     added = inputs([source])
@@ -129,7 +123,7 @@ def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(pinned, sai
 
 
 @pytest.mark.parametrize("made", ["nothing", "empty folder", "another repository"])
-def test_a_source_that_a_person_named_and_that_is_none_is_an_error(made, pinned, said, tmp_path):
+def test_a_named_source_that_is_none_is_an_error(made, pinned, said, tmp_path):
     named = tmp_path / "named"
     if made != "nothing":
         named.mkdir()

@@ -77,7 +77,7 @@ def test_it_is_made_once_and_again_where_it_is_not_whole(folder: Path, steps: St
     assert steps == [MAKE, INSTALL] * made
 
 
-def test_another_lock_file_asks_for_a_new_one_and_leaves_no_more_than_the_one_before(folder, steps):
+def test_a_changed_lock_file_makes_a_new_environment_and_keeps_one_old(folder, steps):
     for version in ("15", "16", "17"):
         (folder / "requirements.lock").write_text(f"rich=={version}\n")
         venv.ensure(home(folder))
@@ -108,7 +108,7 @@ def test_a_plain_folder_of_an_older_version_becomes_a_link(folder: Path, steps: 
     assert (folder / ".venv").is_symlink() and in_use(folder) == "1"
 
 
-def test_a_moved_folder_another_lock_and_another_python_ask_for_a_new_one_and_a_patch_release_does_not() -> None:
+def test_a_moved_folder_or_another_python_makes_anew_a_patch_release_not() -> None:
     there = venv.wanted(PROJECT / ".venv")
     assert not venv.fits(there, there | {"place": "/elsewhere/.venv"})
     assert not venv.fits(there, there | {"python": "3.99.0"})

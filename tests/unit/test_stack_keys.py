@@ -44,7 +44,7 @@ def test_openssh_reads_the_private_key_as_the_owner_of_the_public_one(tmp_path: 
     assert public.endswith(" microcluster-local\n")
 
 
-def test_keys_that_are_there_are_never_made_again_and_a_lost_public_one_comes_back_from_its_private_one(tmp_path):
+def test_existing_keys_stay_and_a_lost_public_one_comes_from_the_private(tmp_path):
     keys.ensure(tmp_path, "local")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     (tmp_path / "id_ed25519.pub").unlink()
@@ -91,7 +91,7 @@ def test_between_two_rentals_every_key_changes_and_the_mark_stays(folder):
     assert {mode(path) for path in folder.iterdir() if path.suffix != ".pub"} == {0o600}
 
 
-def test_without_a_waiting_key_the_next_rental_has_a_new_rank_key_alone(folder):
+def test_without_a_waiting_key_the_next_rental_renews_only_the_rank_key(folder):
     before = texts(folder)
     assert not keys.renew(Owner("local", mark_of(folder)))
     changed = {name for name, text in texts(folder).items() if text != before[name]}
@@ -99,14 +99,14 @@ def test_without_a_waiting_key_the_next_rental_has_a_new_rank_key_alone(folder):
 
 
 @pytest.mark.parametrize("owner", [Owner("local", "00000000"), Owner("other", "1f3a9c42")])
-def test_keys_of_another_mark_or_on_no_disk_here_stay_as_they_are(folder, owner):
+def test_keys_of_another_mark_or_on_no_disk_here_stay(folder, owner):
     keys.prepare(folder, "local")
     before = texts(folder)
     assert not keys.renew(owner)
     assert (texts(folder), (folder.parent / "other").exists()) == (before, False)
 
 
-def test_a_crash_between_the_parts_of_a_key_leaves_no_pair_that_does_not_fit(folder, monkeypatch):
+def test_a_crash_between_a_keys_files_leaves_no_pair_that_mismatches(folder, monkeypatch):
     keys.prepare(folder, "local")
     mark = mark_of(folder)
     monkeypatch.setattr(keys, "_ensure_pair", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

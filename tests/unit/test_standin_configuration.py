@@ -6,7 +6,7 @@ from standin.configuration import merge, parse_options, transformer_policy
 from standin.main import check_logdir, latest_checkpoint
 
 
-def test_what_is_merged_leaves_the_base_as_it_is_in_nested_parameters_too():
+def test_merging_leaves_the_base_unchanged_in_nested_parameters_too():
     base = {"a": {"b": 1, "c": 2}, "d": 3}
     assert merge(base, {"a": {"b": 5}}) == {"a": {"b": 5, "c": 2}, "d": 3}
     assert base == {"a": {"b": 1, "c": 2}, "d": 3}
@@ -15,7 +15,7 @@ def test_what_is_merged_leaves_the_base_as_it_is_in_nested_parameters_too():
 @pytest.mark.parametrize(
     "words", [["--mode=eval"], [], ["--mode=infer", "--max_steps=5"], ["--mode=infer", "--use_horovod"]]
 )
-def test_a_mode_that_there_is_not_and_a_word_that_means_nothing_end_with_code_2(words):
+def test_an_unknown_mode_or_word_ends_with_code_2(words):
     with pytest.raises(SystemExit) as ended:
         parse_options(["--config_file=x", *words])
     assert ended.value.code == 2
@@ -100,14 +100,14 @@ def test_a_bare_folder_starts_from_scratch_and_cannot_be_resumed(bare):
         checked(bare, resume=True)
 
 
-def test_a_folder_with_a_checkpoint_is_resumed_from_the_latest_as_long_as_its_files_are_there(trained, tmp_path):
+def test_a_folder_resumes_from_its_latest_checkpoint_while_its_files_exist(trained, tmp_path):
     assert checked(trained, resume=True) == f"{trained}/model.ckpt-60"
     (tmp_path / "logdir" / "model.ckpt-60.index").unlink()
     assert latest_checkpoint(trained) is None
 
 
 @pytest.mark.parametrize("folder", ["trained", "littered"])
-def test_a_folder_with_anything_in_it_is_refused_without_the_flag_and_without_a_checkpoint_with_it(folder, request):
+def test_a_used_folder_is_refused_without_the_flag_or_without_a_checkpoint(folder, request):
     with pytest.raises(OSError, match="Log directory is not empty"):
         checked(request.getfixturevalue(folder))
     if folder == "littered":

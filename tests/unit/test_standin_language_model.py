@@ -26,7 +26,7 @@ def test_no_sentence_is_in_two_texts_and_the_vocabulary_has_a_limit() -> None:
     assert len({*many["train"].split(), "<EOS>"}) == KINDS
 
 
-def test_later_sentences_bring_the_training_text_to_as_many_different_words_as_are_wanted() -> None:
+def test_later_sentences_bring_the_training_text_to_the_wanted_vocabulary() -> None:
     first = ["one sentence of few words"] * USED
     later = [f"few words and {a}{b}{c}" for a in "abcdefghij" for b in "abcdefghij" for c in "abcdefghij"]
     made = texts([*first, *later], 500)
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_the_end_of_a_line_is_a_word_and_words_that_the_training_lacks_are_left_out(folder, tmp_path):
+def test_a_line_end_is_a_word_and_unknown_words_are_left_out(folder, tmp_path):
     (tmp_path / "ptb.test.txt").write_text(" open unheard-of \n")
     read = Texts.read(folder)
     assert len(read.test) == 2

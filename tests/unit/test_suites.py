@@ -14,7 +14,7 @@ from tests import suites
 from tests.suites import planned
 
 
-def test_all_is_every_suite_and_the_unit_tests_on_the_other_end_of_the_pythons() -> None:
+def test_all_is_every_suite_and_the_unit_tests_on_the_other_pythons() -> None:
     titles = [suite.title for suite in planned(["3.13"], fast=False, containers=True)]
     assert titles == ["commands integration unit", "chaos guarded hostile saved", "unit on 3.13", "e2e"]
     assert "e2e" not in [suite.title for suite in planned([], fast=False, containers=False)]
@@ -35,9 +35,7 @@ def test_the_suites_keep_what_python_compiles_also_where_it_is_forbidden(monkeyp
     assert "PYTHONDONTWRITEBYTECODE" not in suites.suite_environment(Home(tmp_path, tmp_path))
 
 
-def test_small_files_of_tests_without_machines_are_in_memory_for_as_long_as_they_run_if_it_has_room(
-    monkeypatch, tmp_path: Path
-) -> None:
+def test_small_test_files_are_in_memory_if_it_has_room_except_for_e2e(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(suites, "MEMORY", tmp_path)
     monkeypatch.setattr(suites, "ROOM_BYTES", 0)
     with suites._small_files(suites.WHOLE) as place, suites._small_files(suites.E2E) as of_machines:
@@ -59,7 +57,7 @@ def program(path: Path, shows: str, code: int = 0) -> str:
     return str(path)
 
 
-def test_another_python_is_found_when_it_runs_on_the_path_or_in_pyenvs_folder(tmp_path: Path) -> None:
+def test_another_python_is_found_on_the_path_or_in_pyenv(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
     program(tmp_path / f"python{OURS}", OURS)
     for shows, code in ((OTHER, 127), ("2.7", 0)):
@@ -71,7 +69,7 @@ def test_another_python_is_found_when_it_runs_on_the_path_or_in_pyenvs_folder(tm
     assert suites.other_pythons(environment) == {OTHER: there}
 
 
-def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_left_half(tmp_path, monkeypatch):
+def test_an_environment_is_made_once_per_lock_file_and_again_if_incomplete(tmp_path, monkeypatch):
     made: list[str] = []
 
     def install(folder: Path, home: Home, python: str) -> None:

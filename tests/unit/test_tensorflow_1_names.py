@@ -31,7 +31,7 @@ print(Cell.__mro__[1].__name__, psf.mfcc.__name__)
     assert python(script) == "tensorflow.contrib.cudnn_rnn.python.ops.cudnn_rnn_ops.RNNCell python_speech_features.mfcc"
 
 
-def test_using_what_is_not_there_says_what_and_why_and_a_package_that_is_there_stays_what_it_is():
+def test_an_absent_name_says_what_and_why_and_real_packages_stay():
     assert python("import json; sys.modules.pop('json', None); import json; print(json.dumps([1]))") == "[1]"
     told = python("import librosa; librosa.load('a.wav')")
     assert told.startswith(
