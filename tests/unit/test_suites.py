@@ -35,7 +35,7 @@ def test_the_suites_keep_what_python_compiles_also_where_it_is_forbidden(monkeyp
     assert "PYTHONDONTWRITEBYTECODE" not in suites.suite_environment(Home(tmp_path, tmp_path))
 
 
-def test_small_test_files_are_in_memory_if_it_has_room_except_for_e2e(monkeypatch, tmp_path: Path) -> None:
+def test_small_test_files_are_in_memory_with_room_except_for_e2e(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(suites, "MEMORY", tmp_path)
     monkeypatch.setattr(suites, "ROOM_BYTES", 0)
     with suites._small_files(suites.WHOLE) as place, suites._small_files(suites.E2E) as of_machines:
