@@ -29,7 +29,7 @@ SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"  # Some users' PATH lacks these.
 LIMIT_S = 60
 POLL_S = 0.05
 LOCK_FILE = "emulator.lock"
-"""In an account's folder; the emulator that serves the account holds it."""
+"""File in an account's folder that the emulator of the account has locked."""
 SILENT = "the Docker daemon does not answer. Start it (`make setup` does), or use `--machines none`."
 API_TIMEOUT_S = 120
 CONNECTIONS = 64

@@ -19,7 +19,7 @@ REF_DIGITS = 9
 
 
 class Account(EmulatedAccount):
-    """Everything that one Paperspace team holds."""
+    """One emulated Paperspace team: its records, and the catalog."""
 
     settings: Settings
     store: Records

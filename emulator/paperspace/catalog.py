@@ -47,7 +47,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that is sold."""
+    """Price list with everything that can be ordered."""
 
     currency: str
     regions: Mapping[str, str]

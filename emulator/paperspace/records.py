@@ -110,7 +110,7 @@ class PublicIp(Listed):
 
 @dataclass
 class Event:
-    """Something that was asked of a machine, and how far it is."""
+    """An operation on a machine, such as a start, and its progress."""
 
     id: int
     ref: str
@@ -124,7 +124,7 @@ class Event:
 
 @dataclass
 class BillingItem:
-    """Something that is paid for from a moment on; ``per_month`` limits what a calendar month of it costs."""
+    """A charge from a moment on; ``per_month`` is its limit in a calendar month."""
 
     id: int
     kind: str
@@ -138,7 +138,7 @@ class BillingItem:
 
 
 class Records(Store):
-    """Everything that the account holds."""
+    """Store of all records of a Paperspace account."""
 
     RESET = "python -m emulator reset paperspace"
     KINDS = {

@@ -78,7 +78,7 @@ LIST_JOBS = ("squeue", "--noheader", "--format=%i %j %u %T")
 
 
 class Records(Store):
-    """No records: jobs and nodes are Slurm's."""
+    """An empty store: Slurm has the jobs and nodes."""
 
     KINDS: ClassVar[Mapping[str, type]] = {}
     RESET: ClassVar[str] = "python -m emulator reset queue"
@@ -191,7 +191,7 @@ def _public(private: str) -> str:
 
 
 def holdings(account: Account) -> dict[str, Any]:
-    """Its jobs, which count as what is rented, and its machines, which are always there."""
+    """Status of a site: its jobs, listed as rented, and its machines, which are always there."""
     settings, jobs = account.settings, _jobs(account)
     return {
         "machines": [],

@@ -10,7 +10,7 @@ USER_ID = 6117
 
 
 class Account(EmulatedAccount):
-    """Everything that one SoftLayer account holds."""
+    """One emulated SoftLayer account: its records, and the catalog."""
 
     settings: Settings
     store: Records

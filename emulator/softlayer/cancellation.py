@@ -51,7 +51,7 @@ def _finish(account: Account, item: BillingItem, moment: float) -> None:
 
 
 def _forbidden(account: Account, item: BillingItem) -> str | None:
-    """Why an item cannot end now, as a sentence."""
+    """The reason why an item cannot end now, as a sentence; None if it can."""
     if item.category == NETWORK_VLAN:
         return networks.cannot_end(account, item)
     guest = account.store.guests.read(item.resource_id)

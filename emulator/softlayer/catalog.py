@@ -82,7 +82,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that is sold."""
+    """Price list with everything that can be ordered."""
 
     currency: str
     hours_per_month: int

@@ -51,7 +51,7 @@ def release(account: Account) -> None:
 
 
 def cannot_end(account: Account, item: BillingItem) -> str | None:
-    """Why an ordered VLAN cannot be cancelled now, as a sentence: a guest on it, also one that is being reclaimed."""
+    """The reason why an ordered VLAN cannot be cancelled now, as a sentence: a guest on it, even one in reclaim."""
     for guest in account.store.guests.read_all():
         if any(each.vlan_id == item.resource_id for each in guest.components):
             return f"Virtual guest {guest.id} ({guest.name}) is on VLAN {item.resource_id}."

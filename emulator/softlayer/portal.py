@@ -53,7 +53,7 @@ def routes(account: Account) -> list[Route]:
 
 
 async def _changing(account: Account, act: Callable[[], Any]) -> Response:
-    """Do it whole or not at all."""
+    """Change the account by one request, wholly or not at all."""
 
     def changed() -> Response:
         with account.lock, account.change():

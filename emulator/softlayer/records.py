@@ -175,7 +175,7 @@ class Vlan:
 
 
 class Records(Store):
-    """Everything that the account holds."""
+    """Store of all records of a SoftLayer account."""
 
     KINDS = {
         "guests": Guest,

@@ -31,7 +31,7 @@ FORMER_NAMES: Mapping[str | None, str] = {"pbs": "queue"}
 
 @dataclass(frozen=True)
 class AccountSettings:
-    """Which account: its name here, the file with its key, and the unit of its provider's waits.
+    """Account of a stack: its name here, the file with its key, and the unit of its provider's waits.
 
     Attributes:
         config_file: None for the account's usual sources.

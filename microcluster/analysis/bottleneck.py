@@ -41,7 +41,7 @@ class Link:
 
     @property
     def carries_mbps(self) -> float:
-        """As probed, else the usual rate of the ordered port."""
+        """Mb/s of the link: probed, or else the usual rate of the ordered port."""
         return self.probed_mbps or TCP_SHARE * self.ordered_mbps
 
 

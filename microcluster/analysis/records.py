@@ -16,9 +16,9 @@ Point = tuple[int, float]
 Evaluation = dict[str, Any]
 """``step``, ``loss`` ("nan" or "inf" where it is no number), ``t``, and other figures by metric name."""
 MOST_METRICS = 100
-"""Names in one file of events; what a program prints under more is left out."""
+"""Most metric names in one file of events; further ones are left out."""
 LARGEST, LARGEST_VALUE = LARGEST_STEP, 1e300
-"""No time, count or size is larger; and no loss or metric that can be drawn."""
+"""Largest time, count or size of a record, and bound of a loss or metric that is drawn."""
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "alarm": ("cause", "text", "t"),
     "average_objects_per_second": ("value",),
@@ -48,7 +48,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
 Value = Annotated[float, Field(gt=-LARGEST_VALUE, lt=LARGEST_VALUE, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, lt=10**11, allow_inf_nan=False)]
-"""Since 1970, up to the year 5138."""
+"""Seconds since 1970, up to the year 5138."""
 Whole = Annotated[int, Field(gt=-LARGEST, lt=LARGEST)]
 TYPES: Mapping[str, Any] = {
     "t": Seconds,
@@ -142,7 +142,7 @@ class Curves:
     pace: list[Point] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     metrics: dict[str, list[Point]] = field(default_factory=dict)
-    """Other figures by name: of evaluations and of the program itself."""
+    """Other curves by metric name, from evaluations and from the program itself."""
 
     @property
     def validation(self) -> list[Point]:

@@ -23,7 +23,7 @@ from microcluster.jobs.run_plan import NO_CHECKPOINTS, Metric
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"
 SETTLED_STEPS = 50
-"""After so many steps of an attempt its pace is compared with the prediction."""
+"""Steps of an attempt after which its pace is compared with the prediction."""
 SUPERVISOR_SILENT_S = SAMPLED_LATELY_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 

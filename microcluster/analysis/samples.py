@@ -77,7 +77,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Every card in each direction."""
+    """Bytes per step of every network card in each direction."""
 
     cards: tuple[Card, ...]
 

@@ -26,11 +26,11 @@ COMPILED = "__pycache__/"
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 GIT_TIMEOUT_S = 120
 SHOWN = 3
-"""Names in a sentence."""
+"""Most names that a sentence lists."""
 
 
 class FolderError(Exception):
-    """Why a folder cannot travel; each argument is one problem."""
+    """A folder cannot travel; each argument is one problem."""
 
 
 def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False) -> FolderTree:

@@ -17,7 +17,7 @@ from microcluster.core.files import write_whole
 from microcluster.jobs.finished_data import Data, SentFile
 
 COMMENT, PINNED = re.compile(r"(^|\s)#.*"), re.compile(r"==[^*]+$|@[0-9a-f]{40}\b|--hash=")
-"""In a file of requirements."""
+"""Comment and pinned package of a requirements file."""
 GB = 10**9
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 

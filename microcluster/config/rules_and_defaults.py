@@ -22,7 +22,7 @@ LONGEST_TIME_SCALE = 1000
 FIRST_TRAINING_H = 1
 """Hours of training that the smallest budget pays, after preparation and data."""
 USUAL_NODES = 2
-"""Of a cluster that does not say how many it has."""
+"""Nodes of a cluster whose stack file does not say how many."""
 HOST = "host"
 """The runtime of machines on which processes run without a container."""
 

@@ -14,7 +14,7 @@ PLAIN_TAGS = (None, "!")
 NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 TEXT_TAG = "tag:yaml.org,2002:str"
 NUMBER = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17}|[0-9]*\.[0-9]*([eE][-+][0-9]{1,3})?|\.(inf|nan))", re.IGNORECASE)
-"""As people write one. YAML also has 0x1F, 0b1, 017 and 1:30 (90)."""
+"""Numbers as people write them; YAML's 0x1F, 0b1, 017 and 1:30 (90) stay text."""
 
 
 class TextProblem(Exception):

@@ -72,7 +72,7 @@ class Stack:
     name: str
     cluster: ClusterSection
     container: Container | None
-    """None where the account's machines run none."""
+    """Settings of the container; None where the account's machines run none."""
     job: Section
     account_config_file: str | None
     """The file with the account's key; None for the account's usual sources."""

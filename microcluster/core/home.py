@@ -20,7 +20,7 @@ FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
 ZONE = "microcluster"
 PUBLIC_KEY, MARK_FILE = "id_ed25519.pub", "mark"
 STACK_FILE = "stack"
-"""Holds the label of a key folder and the name of the stack that has it, where that was renamed; a copied folder has another label."""
+"""File with the label of a renamed stack's key folder and its new stack; a copied folder has another label."""
 NOBODYS = "0" * 8
 """The mark of what is only priced."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 LARGEST_BYTES = 16 * 1024
 PRIVATE_KEY = re.compile("PRIVATE KEY-----|PuTTY-User-Key-File")
-"""In files of OpenSSH, OpenSSL and PuTTY."""
+"""Begin of private key files of OpenSSH, OpenSSL and PuTTY."""
 KEY = re.compile("[!-~]+")
-"""Every service's keys are ASCII without blanks."""
+"""Pattern of every service's keys: ASCII without blanks."""
 SETTING = "api_key"
 
 
 class KeyFileError(Exception):
-    """Why no key is read from a file, and what to do; it never quotes the file."""
+    """A file holds no usable key; the text says why and what to do, and never quotes the file."""
 
 
 def settings_in(path: Path, section: str, write_anew: str, *, key_alone: bool = True) -> dict[str, str]:

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 @dataclass(frozen=True)
 class KeyPair:
-    """Both parts as text; the private part of a host key leaves its process only inside an order."""
+    """A key pair as text; the private part of a host key leaves its process only inside an order."""
 
     private: str = field(repr=False)
     public: str

@@ -39,7 +39,7 @@ def give(folder: Path, stack: str) -> None:
 
 
 def follow(owner: Owner, stack: str) -> None:
-    """Give the owner's folder to a stack that has none, should it have been renamed since anybody looked."""
+    """Move the owner's key folder to its stack's new name, if the stack was renamed and has no folder."""
     folder = Home.of().keys / owner.stack
     if bears(folder, owner.mark) and not Home.of().folder_of(stack).exists():
         give(folder, stack)

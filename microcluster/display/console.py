@@ -12,7 +12,7 @@ from rich.text import Text
 from microcluster.core.plain_text import lines, one_line
 
 WIDTH = 200
-"""Of a table, in characters, where standard output is no terminal."""
+"""Width of a table in characters where standard output is no terminal."""
 
 
 class PlainConsole(Console):

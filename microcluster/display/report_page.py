@@ -44,7 +44,7 @@ STYLE = CleanStyle(
 )
 """The colors are CSS variables of the page, which has a light and a dark scheme."""
 MOST_LABELS = 8
-"""Below an axis; more would overlap."""
+"""Most labels below an axis; more would overlap."""
 MOST_POINTS = 400
 """The chart has no room for more; a curve of 50,000 steps has 500."""
 

@@ -16,12 +16,12 @@ from microcluster.planning.prediction import links_by_kind, over_all
 from microcluster.planning.run_cost import CENT, HOUR_S, Cost, Span, exactly, rental_hours, started_hours_cost
 
 MOST_STEPS = 12
-"""More checkpoints than these are counted, not listed."""
+"""Most checkpoints that are listed; others are only counted."""
 MUCH_SLOWER = 0.3
-"""From this share on a pace is a warning, as it is an alarm on the machines."""
+"""Slowdown against the prediction from which a pace is a warning, as it is an alarm on the machines."""
 WANDB = "W&B run"
 RANK = r"rank \1: "
-"""In place of the tag that mpirun puts before each line of a rank."""
+"""Replacement for the tag that mpirun puts before each line of a rank."""
 NOBODY_PAYS = " (emulated, nobody pays)"
 EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
 

@@ -32,7 +32,7 @@ class Process:
     backend: str | None
 
     def __str__(self) -> str:
-        """For example "fab step.start-job (process 77)"."""
+        """The process in a sentence, for example "fab step.start-job (process 77)"."""
         return f"{_part(self.argv) or self.name} (process {self.pid})"
 
 

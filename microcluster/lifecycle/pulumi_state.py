@@ -37,7 +37,7 @@ class Held:
     kind: str
     name: str
     id: str | None
-    """None if its order was pending when the state was written."""
+    """Id in the account; None if its order was pending when the state was written."""
 
 
 @dataclass(frozen=True)

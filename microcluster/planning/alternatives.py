@@ -126,7 +126,7 @@ class Alternative:
 
 
 Marks = Mapping[str, Alternative | None]
-"""Which alternative has which mark; None where nothing fits."""
+"""Marks, each with its alternative; None where no alternative fits."""
 
 
 def choose(rows: Sequence[Alternative], *, budget: float = 0, deadline_h: float = 0) -> Marks:

@@ -13,7 +13,7 @@ BAND = 0.10
 OWN_PACE = Span(0.90, 1, 1.17)
 """Recorded over foretold seconds where a job's own pace on two machines foretold four: 18 published pairs, at worst 17 % slower."""
 ALONE = "one machine"
-"""In place of a kind of link."""
+"""Name of the missing link of one machine, among the kinds of link."""
 INTERVAL_MBPS = {1000: 2000}
 """Line rate by the port of the step from which the usual interval between checkpoints follows.
 

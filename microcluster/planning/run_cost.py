@@ -28,7 +28,7 @@ class Span:
 
     @property
     def limits(self) -> tuple[float, float, float]:
-        """All three, the lowest first."""
+        """Low, usual and high value."""
         return self.low, self.usual, self.high
 
     def text(self, form: str) -> str:
@@ -98,7 +98,7 @@ class Bill:
 
     @property
     def dollars(self) -> float:
-        """Not rounded to whole hours."""
+        """Price of the exact time, not of whole hours."""
         return self.hours * float(self.per_hour)
 
 

@@ -33,14 +33,14 @@ SETUP = "microcluster.setup"
 """The label of a container with the hash of the lines that its runs change it by: those of another run leave nothing in it."""
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
-"""As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
+"""Limits that NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
 # What the nvidia runtime goes by: NVIDIA's own images set it, and in others there is no GPU without it.
 FOR_GPUS = ("-e", "NVIDIA_VISIBLE_DEVICES=all", "-e", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
 # The lines of job.setup use the package index that the machine's environment names, as the image's build does.
 FOR_PIP = tuple(word for name in PIP_VARIABLES for word in ("-e", name))
 SHOW_TERMINALS = """mountpoint -q "$2" || { mkdir -p "$2" && mount --bind "$1" "$2" && {
   mount -o remount,bind,ro,nodev,nosuid,noexec "$2" || { umount "$2"; false; }; }; }"""
-"""Lets the container see when a key was pressed in a terminal of the machine, and open none of them: `nodev`."""
+"""Script that shows the container when a key was pressed in a terminal of the machine, and lets it open none: `nodev`."""
 INSPECTED = TypeAdapter(Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1)])
 SEPARATE_DISK = """set -eu; disk=$2 new=$2.new; chmod 755 "$1"; [ ! -d "$disk" ] || exit 0; mkdir -p -m 1777 "$new"; cd "$1"
 for name in *; do

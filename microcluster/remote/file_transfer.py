@@ -45,7 +45,7 @@ for row in sys.stdin.buffer.read().split(b"\\0"):
         found = b""
     sys.stdout.buffer.write(found + bytes(int(size) - len(found)))
 """
-"""Prints so many bytes of each file that standard input names; one that is shorter by now is filled up, and its hash says so."""
+"""Program that prints the listed number of bytes of each file on standard input; a shortened file is filled up and fails its hash."""
 ONE_BY_ONE_S = 3600.0
 """The longest that small files of a node may take one by one, whose list may be endless; those that are left are named."""
 TOO_MANY = f"Small files took more than {ONE_BY_ONE_S / 3600:g} h one by one. Fetch again for the rest."

@@ -50,7 +50,7 @@ NO_FILE = 66
 LENGTH = 'mkdir -p "${1%/*}" && touch "$1" && stat -L -c %s "$1"'
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
-"""Without a question; sshd's variable says from where we log in."""
+"""Command prefix for root, without a question; keeps sshd's variable that names the address of our login."""
 PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat > "$t"; chmod "$2" "$t"; mv -f "$t" "$1"; sync "$1"'
 
 

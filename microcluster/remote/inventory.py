@@ -112,7 +112,7 @@ class Head(BaseModel, strict=True):
 
 
 class Row(BaseModel, strict=True):
-    """Every other row."""
+    """A line of the answer that names a file."""
 
     list: Literal["files", "left"]
     path: Annotated[str, Field(max_length=ROW_BYTES)]

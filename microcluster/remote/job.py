@@ -44,7 +44,7 @@ SHIPPED = tuple(sorted(AGENT.rglob("*.py")))
 """The whole package, copied into the run's folder; it runs on Python 3.5 and newer."""
 LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" records.run_snapshot "$1"
 [ -e "$1/job.json" ] && echo '{"exists": true, "job": {}}' || echo '{"exists": false}'"""
-"""Prints the snapshot of a run; the folder of an earlier version has no agent."""
+"""Script that prints the snapshot of a run; the folder of an earlier version has no agent."""
 READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
 KEEP_WORD = """set -eu; word=$1; shift
 for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
@@ -57,7 +57,7 @@ for name in word job.log progress.jsonl samples.jsonl preflight.json exit_code f
 done
 cd "$2/runs"; [ "$(pwd -P)" = "$(cd "$2"; pwd -P)/runs" ]; [ ! -e "$run" ] || run=$run.$(date +%s)
 [ ! -d "$1" ] || mv -T "$1" "./$run"; mv -T "$new" "$1" """
-"""Lets the container have a run's folder, and the machine a new one with its records and a link to the data; it follows no link of a program's."""
+"""Script that moves a run's folder into the container, and makes one for the machine with records and a link to the data; follows no link."""
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S, PLACE_TIMEOUT_S = 60.0, 3600.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -234,7 +234,7 @@ def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] 
 
 
 def _ensure_separate(host: Host, folder: RunFolder, texts: Mapping[str, str]) -> None:
-    """Have the container, and a folder of the run that it does not see: all that root runs of the run on the machine lies there."""
+    """Make the container, and a folder of the run that it cannot see, for everything that root runs on the machine."""
     mount_point, data = folder.facts.mount_point, folder.plan.data
     ensure_container(host, folder.facts.container, mount_point)
     seen = (container_disk(mount_point), data.folder if data else mount_point)

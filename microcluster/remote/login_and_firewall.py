@@ -69,7 +69,7 @@ ExecStart=/bin/sh {SCRIPT}
 WantedBy=multi-user.target
 """
 CALLER = 'echo "${SSH_CONNECTION%% *}"'
-"""Prints the address from which we reach the machine."""
+"""Script that prints the address from which we reach the machine."""
 ACTIVE = ("iptables", "-C", "INPUT", "-j", "MICROCLUSTER")
 
 

@@ -11,7 +11,7 @@ from microcluster.remote.host import Host
 
 T = TypeVar("T")
 LIMIT_S = 7200.0
-"""Longer than all limits of any step together."""
+"""Time limit of a step on all hosts, longer than all limits within any step."""
 
 
 def on_all(

@@ -69,7 +69,7 @@ INSIDE = '[ ! -r ~/.microcluster/prelude ] || . ~/.microcluster/prelude; exec "$
 WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/.microcluster/prelude'
 ASK_LIMIT_S = 90.0
 CHANGE_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_LIMIT_S
-"""Longer than what the agent there waits for when it submits or leaves, so that its own sentence arrives."""
+"""Time limit of a submission or an end: longer than the agent's own, so that its sentence arrives."""
 # Of what pip and git may take on the login host; and the lines of their output that an error repeats.
 MAKE_LIMIT_S, MOST_SAID = 3600.0, 3
 HAS_VENV, NO_VENV, PYTHON_2 = "import sys; sys.version_info > (3,) or sys.exit(2); import venv", 1, 2
@@ -85,7 +85,7 @@ RENTAL, SECOND = TypeAdapter(Rental), TypeAdapter(int)
 READ_RECORDS = f'for file in {FOLDER}/*.json; do cat "$file"; echo; done 2>/dev/null'
 """Command that prints all records, each on its own line: so a torn record does not spoil the next one."""
 APART_S = 86400.0
-"""Of versions that wrote no rental down: what had ended so long before the next submission was another one."""
+"""Gap before a submission by which records without a rental are of an earlier one (older versions wrote no rental)."""
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 

@@ -20,7 +20,7 @@ LARGEST_SKEW_S = 60.0
 CLOCK_TIMEOUT_S = 120.0
 TIME = TypeAdapter(Seconds)
 SYNCHRONIZED = "synchronized: yes"
-"""In timedatectl's output for a clock that a time server has set."""
+"""Line of timedatectl's output for a clock that a time server has set."""
 APT_TIMEOUT_S = 600.0
 # Ubuntu 18.04's apt has no DPkg::Lock::Timeout and fails while its daily update runs, as after the first boot.
 APT_LOCKS = (

@@ -19,7 +19,7 @@ ARTIFACTS = PROJECT / "artifacts"
 """The folder of fetched runs."""
 SETTINGS = PROJECT / "microcluster" / "setup" / "environment.env"
 BACKEND = "PULUMI_BACKEND_URL"
-"""Names where Pulumi's states are."""
+"""Variable with the address of Pulumi's states."""
 
 
 def fetched_folder(stack: str, run: str | None, word: str | None) -> Path:

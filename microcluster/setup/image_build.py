@@ -26,7 +26,7 @@ HOST_FOLDER = ".host"  # Settings of the building machine; only builder stages m
 NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 BASE_LIMIT_S = 1800
 NO_HOST_KEYS = 'rm -f "$1"/etc/ssh/ssh_host_*'
-"""Every machine makes its own."""
+"""Command that removes host keys from an image: every machine makes its own."""
 
 
 @dataclass(frozen=True)

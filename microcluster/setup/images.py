@@ -1,4 +1,4 @@
-"""Which images the emulated accounts' machines and the training need; builds those that are missing."""
+"""Images of the emulated accounts' machines and of the training; builds those that are missing."""
 
 import os
 from collections.abc import Sequence

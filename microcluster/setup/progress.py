@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from microcluster.core.plain_text import duration, say
 
 REPEAT_S = 10
-"""Between two progress lines."""
+"""Seconds between two progress lines."""
 QUICK_S = 2
 """Faster steps print no line."""
 

@@ -12,7 +12,7 @@ _KEPT: dict[str, str] = {}
 
 
 def withhold() -> None:
-    """Take them out of the environment, and keep them in memory for the few that need them."""
+    """Move these variables from the environment into memory, for the few functions that need them."""
     for name in NAMES:
         if name in os.environ:
             _blank(name)

@@ -10,7 +10,7 @@ from emulator.softlayer.queries import Listing, View
 
 
 def every(rows: Callable[[Account], list[View]], account: Account, call: Call) -> Listing:
-    """All of them."""
+    """A listing of all rows."""
     return Listing(rows(account))
 
 

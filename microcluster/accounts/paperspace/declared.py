@@ -13,7 +13,7 @@ class Ledger(Declared):
     price_per_hour: pulumi.Output[str]
     """Price of the whole cluster while it is on, as a decimal in text: machines, disks, addresses, network and drive."""
     price_source: pulumi.Output[str]
-    """Which dated price list says so: the API shows no price."""
+    """Dated price list that the price comes from: the API shows no price."""
 
 
 class PrivateNetwork(Declared):
@@ -21,7 +21,7 @@ class PrivateNetwork(Declared):
 
     TOKEN, SPEC = "paperspace:index:PrivateNetwork", NetworkSpec
     subnet: pulumi.Output[str]
-    """For example ``10.64.21.0/24``."""
+    """Address range of the network, for example ``10.64.21.0/24``."""
 
 
 class SharedDrive(Declared):

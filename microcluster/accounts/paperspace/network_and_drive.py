@@ -38,7 +38,7 @@ class _Named(Rented):
         )
 
     def finish(self, op: Operation, market: Paperspace, spec: Any, building: Readiness, *, is_new: bool) -> Resource:
-        """Let its name say whether it is kept."""
+        """Rename the resource where its name does not say whether it is kept."""
         found = building.wait()
         if found.is_kept != spec.keep:
             name = full_name(found.called, found.owner, keep=spec.keep)

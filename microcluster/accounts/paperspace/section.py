@@ -21,11 +21,11 @@ from microcluster.core.catalog.billing_rules import Prices
 from microcluster.jobs.job_section import Origin
 
 USER = "paperspace"
-"""Of every Linux machine there, with sudo."""
+"""Login user of every Linux machine of Paperspace, with sudo."""
 OLDER, NEWER = catalog.TEMPLATES
 """The templates ML-in-a-Box."""
 FOR_NEWER = ("A100", "H100")
-"""Which run the newer one, and no other GPU does, as the vendor's page on templates says."""
+"""GPUs that run the newer template; no other GPU does (the vendor's page on templates)."""
 DRIVE = "/mnt/training-data"
 """Mount point of the shared drive on every machine."""
 

@@ -15,9 +15,9 @@ from microcluster.core.catalog.billing_rules import Prices
 from microcluster.core.home import ZONE, Owner, owner_in_domain
 
 KEPT = "kept-"
-"""Begins the label of what stays when its stack goes: a name is all of it that can be changed."""
+"""Prefix of the label of what outlives its stack; only the name of a resource can be changed."""
 LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-"""Without a dot, which ends it."""
+"""Pattern of a label; a dot ends it."""
 
 
 Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$")]

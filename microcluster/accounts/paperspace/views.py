@@ -28,7 +28,7 @@ SWITCHES = ("autoShutdownEnabled", "autoSnapshotEnabled", "restorePointEnabled")
 UNDER_WAY = ("new", "in progress", "in_progress")
 """States of an event; the vendor's document and its client spell one of them in two ways."""
 BOOT = "boot-"
-"""Begins the label of a machine's startup script; its host name follows, and the nonce of its order."""
+"""Prefix of a startup script's name; the machine's host name and the nonce of its order follow."""
 BOOT_NAME = re.compile(rf"(?P<called>{BOOT}.+)-(?P<nonce>[0-9a-f]{{16}})")
 CLAIM_NAME = re.compile(rf"claim-(?P<journal>[0-9a-f]{{8}})(?:-(?P<extended>{EXTENSION}))?")
 """Versions before the terms read no other word in it, so these are the name of a script of their own: ``terms-WORD``."""

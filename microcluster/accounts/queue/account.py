@@ -26,7 +26,7 @@ JOB = "job"
 
 @contextmanager
 def _doing(what: str) -> Iterator[None]:
-    """Turn a failure of the login host or of the queue into a sentence for the person."""
+    """Raise a failure of the login host or of the queue as a sentence for the person."""
     try:
         yield
     except RemoteError as error:

@@ -55,7 +55,7 @@ class OrderStatus:
 
     id: str
     described: str
-    """For a sentence, for example ``its order 7 is PENDING_APPROVAL``."""
+    """The order in a sentence, for example ``its order 7 is PENDING_APPROVAL``."""
     is_waiting: bool = False
     """Whether a person has to approve it first."""
     is_refused: bool = False
@@ -68,17 +68,17 @@ class OrderStatus:
 
 @dataclass(frozen=True)
 class Resource:
-    """One rented thing, as the account shows it."""
+    """One rented resource, as the account shows it."""
 
     kind: str
     id: str
     name: str
-    """As the account lists it."""
+    """Name in the account's lists."""
     owner: Owner | None
     short_name: str = ""
     """Unique name among the owner's resources of its kind, for example the host name; else ``name`` is unique."""
     what: str = ""
-    """Its kind in a sentence, where that is another word."""
+    """Word for the kind in a sentence; empty where it is the kind itself."""
     is_alive: bool = True
     """Ordered and not cancelled; false for a machine that is cancelled and listed for a while."""
     is_billed: bool = False
@@ -88,13 +88,13 @@ class Resource:
     since: datetime | None = None
     per_hour: Decimal = Decimal(0)
     price: str = ""
-    """For example ``4.4 USD an hour``."""
+    """Price with its unit, for example ``4.4 USD an hour``."""
     cancel_by_hand: str = ""
     """The command by which a person cancels it, for what we do not cancel."""
     work: str | None = None
     """Pending work of the account on it; a cancellation has to wait for its end."""
     is_built: bool = True
-    """False between order and provisioning, where a time without work means that the order is lost."""
+    """Whether it is provisioned; if not, a time without work means that the order is lost."""
     order: OrderStatus | None = None
     """Order of one that is not built, as far as it names that itself."""
     unready: Pending | None = None
@@ -159,11 +159,11 @@ class OrderRequest:
     order: Any = field(repr=False)
     """The vendor's order, as it is prepared and sent; it may hold a private host key."""
     look: Callable[[], Found] | None = None
-    """Looks whether it is there, where it has no name of its own."""
+    """Function that looks for a resource without a name of its own."""
     advice: Callable[[CallError], str | None] = lambda error: error.advice
-    """Says what a person does after a refusal, if there is more to say than that the stack file is wrong."""
+    """Function that advises a person after a refusal, where a wrong stack file is not the only cause."""
     hostname: str | None = None
-    """For machines: what orders and charges that name nothing else are recognized by."""
+    """A machine's host name, by which orders and charges that name nothing else are recognized."""
     is_billed: bool = False
     """Whether it costs money: then only one computer orders for a stack at a time, and a lost order is not sent again."""
     key_ids: Sequence[str] = ()

@@ -34,7 +34,7 @@ WORKERS = 16
 READ_ATTEMPTS = 8
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
-"""On this computer nobody will then, and a person waits for the sentence."""
+"""Error text of a closed port. It is not retried on this computer: nobody will listen, and a person waits."""
 READINGS = 8
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
@@ -64,7 +64,7 @@ def text_at(row: Mapping[str, Any] | None, path: str) -> str:
 
 
 def at_once(act: Callable[[Any], Any], things: Iterable[Any]) -> list[Any]:
-    """Do the same with many things at a time, and return what came of each, in their order."""
+    """Call ``act`` for many things in parallel; return the results in their order."""
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(act, things))
 

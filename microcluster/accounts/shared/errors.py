@@ -20,7 +20,7 @@ class ProviderError(Exception):
 
 
 class PartialFailure(ProviderError):
-    """Something was ordered, has an id and is not ready; reported in this way its id reaches Pulumi's state."""
+    """A resource was ordered, has an id and is not ready; raised like this its id reaches Pulumi's state."""
 
     def __init__(
         self, resource_id: str, outputs: dict[str, Any], reason: str, inputs: dict[str, Any] | None = None

@@ -35,7 +35,7 @@ OPEN = ("intent", "lost", "receipt")
 JOURNAL_DIGITS = 8
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Counts on while the computer sleeps, and is never set; comparable within one boot, also between processes."""
+"""Clock that goes on while the computer sleeps and is never set; comparable within one boot, also between processes."""
 _LOCK = threading.Lock()
 _BEGINNING = threading.Lock()
 
@@ -81,7 +81,7 @@ class Intent:
 
     @property
     def over_s(self) -> float:
-        """For how long its call has certainly been over.
+        """Seconds for which the order's call has certainly been over.
 
         Nobody knows when a killed process's call ended, nor how long ago another boot was: that counts from when we first read
         of it.

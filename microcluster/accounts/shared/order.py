@@ -32,7 +32,7 @@ from microcluster.core.plain_text import duration
 
 ORDER_ATTEMPTS = 3
 PAUSE_S = 5.0
-"""Between two attempts, so that a rate limit has passed."""
+"""Pause between two attempts, long enough for a rate limit to pass."""
 CLAIM_KNOWN_FOR_S = 10.0
 """Orders that are sent within so long of each other share one look at the claim."""
 LISTS_KNOWN_FOR_S = 1.0
@@ -45,7 +45,7 @@ STANDING_S = 600.0
 SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 10.0
 PAUSE_SHARE = 0.05
-"""Looks grow apart with the time already waited, so that short waits end soon and long ones cost few calls."""
+"""Pause between two looks as a share of the time already waited: short waits end soon, long ones cost few calls."""
 TELL_EVERY_S = 5.0
 Awaited = TypeVar("Awaited")
 Tell = Callable[[str], None]
@@ -56,9 +56,9 @@ class Log:
     """Messages about one resource to a person while an operation runs."""
 
     info: Tell
-    """Keeps a message under the resource in the command's summary."""
+    """Function that adds a message to the resource in the command's summary."""
     progress: Tell
-    """Shows what is going on right now."""
+    """Function that shows what is in progress."""
     warn: Tell
 
 
@@ -138,7 +138,7 @@ class Operation:
         return max(self.began + self.scaled(self.limit_s) - time.monotonic(), 0.0)
 
     def pause(self, seconds: float) -> None:
-        """Let some time go by between two attempts; a request to stop ends it."""
+        """Pause between two attempts; a request to stop ends the pause."""
         self.session.stop.wait(min(self.scaled(seconds), self.left_s))
 
     def wait_until(self, what: str, look: Callable[[], Awaited | Pending], within_s: float = math.inf) -> Awaited:

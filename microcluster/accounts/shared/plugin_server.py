@@ -18,7 +18,7 @@ from microcluster.accounts.shared.plugin_servicer import Provider, Vendor
 
 LOOPBACK = "127.0.0.1"
 WORKERS = 256
-"""More than resources created at once: a waiting create holds one, and Check and Cancel need a free one."""
+"""Threads for calls, more than resources created at once: a waiting create holds one, Check and Cancel need a free one."""
 LOOK_EVERY_S = 0.5
 ENDING = {signal.SIGINT, signal.SIGTERM}
 SOCK_DIAG, BY_FAMILY, REQUEST, ANY = 4, 20, 1, 0xFFFFFFFF

@@ -33,7 +33,7 @@ class Vendor:
 
     resources: Sequence[Managed]
     account_of: Callable[[str | None, Mapping[str, str], threading.Event, float], Market]
-    """Makes the account from the file of its key, the environment, the engine's wish to stop, and the unit of all waits."""
+    """Function that opens the account, from its key file, the environment, the engine's request to stop, and the unit of all waits."""
     key_file: str
     """The setting that names the file of the key."""
 

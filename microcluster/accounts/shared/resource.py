@@ -48,7 +48,7 @@ class Managed(ABC):
     """Operations that the engine asks of a resource. ``check`` and ``known_outputs`` are pure and never call the account."""
 
     DECLARED: ClassVar[type[Declared]]
-    """As the program declares it."""
+    """Pulumi resource with which a program declares it."""
     REPLACE_ON: ClassVar[frozenset[str]] = frozenset()
     TIMEOUT_S: ClassVar[float] = 90 * 60.0
 
@@ -85,7 +85,7 @@ class Managed(ABC):
 
 
 class Rented(Managed):
-    """Something that is ordered."""
+    """A resource of the account that is ordered and cancelled."""
 
     KIND: ClassVar[str]
     LATER: ClassVar[tuple[str, ...]] = ()
@@ -112,7 +112,7 @@ class Rented(Managed):
         return {key: value for key, value in found.inputs.items() if key in inputs}
 
     def gone(self, op: Operation, market: Any, resource_id: str, inputs: Values, old: Values) -> None:
-        """Do what is left to do for one that is gone."""
+        """Clean up after a resource that is gone."""
 
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
         """Say what is wrong with the inputs."""

@@ -16,7 +16,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with one input."""
+    """One problem of one input."""
 
     key: str
     reason: str

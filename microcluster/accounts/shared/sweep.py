@@ -18,7 +18,7 @@ from microcluster.core import stack_keys
 from microcluster.core.home import NOBODYS, KeysError, Owner
 
 LIMIT_S = 90 * 60.0
-"""Time limit of one command for all that it ends."""
+"""Time limit of one command for everything that it ends."""
 
 
 def clean(op: Operation, market: Market, owner: Owner) -> Receipt:

@@ -18,7 +18,7 @@ SECTION = "softlayer"
 USUAL_FILES = ("/etc/softlayer.conf", "~/.softlayer")
 """Files in which the official client looks for credentials; a later file wins."""
 WELL_FORMED = {"username": re.compile("[!-<>-~]+"), "api_key": re.compile("[!-~]+")}
-"""Both are ASCII without blanks; a user name with an equals sign holds a second setting."""
+"""Patterns of user name and key: ASCII without blanks; a user name with an equals sign would hold a second setting."""
 KEY_LIKE = re.compile(r"[0-9a-f]{32,}", re.IGNORECASE)
 """The vendor's keys are 64 hexadecimal digits; no user has such a name."""
 IAM_USER = "apikey"

@@ -42,7 +42,7 @@ class Ledgers(resource.Ledger):
         return known
 
     def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
-        """Let the account price the cluster where there is a key and an answer comes soon; the catalog does otherwise."""
+        """Price the cluster by the account, if there is a key and a prompt answer, else by the catalog."""
         known = self.known_outputs(inputs, old)
         if problems(LedgerSpec, inputs):
             return known

@@ -31,7 +31,7 @@ class Groups(Rented):
     def finish(
         self, op: Operation, market: SoftLayer, spec: GroupSpec, building: Readiness, *, is_new: bool
     ) -> Resource:
-        """Give it its description and its rules."""
+        """Set description and rules of the group."""
 
         def look() -> Resource | Pending:
             found = building.look()

@@ -36,7 +36,7 @@ class Keys(Rented):
         )
 
     def finish(self, op: Operation, market: SoftLayer, spec: KeySpec, building: Readiness, *, is_new: bool) -> Resource:
-        """Give it its name; one that was made only now need not be shown yet."""
+        """Set the label of an adopted key; a new one has it, and need not be shown yet."""
         if is_new:
             return building.sought
         found = building.wait()

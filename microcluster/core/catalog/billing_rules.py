@@ -58,7 +58,7 @@ def hostname(rank: int) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that is billed: of which machine, drive or network, and what it is."""
+    """One billed part of a rental, with the machine, drive or network that it belongs to."""
 
     of: str
     what: str

@@ -20,7 +20,7 @@ CONTRIB = "tensorflow.contrib."
 
 
 class AbsentError(NotImplementedError):
-    """Something was used that the local training image does not have."""
+    """A program used a name that the local training image does not have."""
 
 
 class _Absent(type):
