@@ -21,8 +21,8 @@ ZONE = "microcluster"
 PUBLIC_KEY, MARK_FILE = "id_ed25519.pub", "mark"
 STACK_FILE = "stack"
 """File with the label of a renamed stack's key folder and its new stack; a copied folder has another label."""
-NOBODYS = "0" * 8
-"""The mark of what is only priced."""
+UNOWNED = "0" * 8
+"""Owner mark of resources that belong to no stack, and of those that are only priced."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
 
 

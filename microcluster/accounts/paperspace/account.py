@@ -29,7 +29,7 @@ from microcluster.accounts.shared.errors import AccountError, CallError, Provide
 from microcluster.accounts.shared.journal import Intent
 from microcluster.accounts.shared.order import Operation, adopt_or_order
 from microcluster.accounts.shared.receipt import Charge
-from microcluster.core.home import NOBODYS, Owner
+from microcluster.core.home import UNOWNED, Owner
 
 MACHINES, NETWORKS, DRIVES, SCRIPTS = "/machines", "/private-networks", "/shared-drives", "/startup-scripts"
 ADDRESSES, EVENTS = "/public-ips", "/machine-events"
@@ -110,7 +110,7 @@ class Paperspace(Market):
 
     def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
         """Price it by the vendor's list: the API shows no price."""
-        prices = LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order).prices()
+        prices = LedgerSpec(mark=UNOWNED, stack=stack, nodes=nodes, **order).prices()
         return Quote(prices.per_hour, prices.source)
 
     def order(self, order: Order) -> str:

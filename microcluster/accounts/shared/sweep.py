@@ -15,7 +15,7 @@ from microcluster.accounts.shared.journal import Intent, Journal
 from microcluster.accounts.shared.order import Log, Operation
 from microcluster.accounts.shared.receipt import Receipt, receipt
 from microcluster.core import stack_keys
-from microcluster.core.home import NOBODYS, KeysError, Owner
+from microcluster.core.home import UNOWNED, KeysError, Owner
 
 LIMIT_S = 90 * 60.0
 """Time limit of one command for everything that it ends."""
@@ -80,7 +80,7 @@ def mark_failed(market: Market, journal: Journal, intent: Intent) -> None:
 
 
 def _journal_of(account: Account, resource: Resource) -> Journal:
-    return account.journal(resource.owner or Owner("unknown", NOBODYS))  # One that was renamed bears nothing.
+    return account.journal(resource.owner or Owner("unknown", UNOWNED))  # One that was renamed bears nothing.
 
 
 def _failure(op: Operation, account: Account, resource: Resource) -> str | None:

@@ -31,7 +31,7 @@ from microcluster.accounts.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S, SE
 from microcluster.accounts.softlayer.billing import BILL_MASK, ORDER_MASK
 from microcluster.accounts.softlayer.errors import ApiError
 from microcluster.accounts.softlayer.specs import GROUP, GUEST, KEY, LedgerSpec, Order, image_container
-from microcluster.core.home import NOBODYS, ZONE, Owner, owner_in_notes
+from microcluster.core.home import UNOWNED, ZONE, Owner, owner_in_notes
 
 OBJECTS = {KEY: ("Security_Ssh_Key", views.KEY_MASK), GROUP: ("Network_SecurityGroup", views.GROUP_MASK)}
 """Service and mask that read one object by its id."""
@@ -138,7 +138,7 @@ class SoftLayer(Market):
 
     def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
         """Let the account verify the order of one guest: all are equal."""
-        return billing.quote(self.api, LedgerSpec(mark=NOBODYS, stack=stack, nodes=nodes, **order))
+        return billing.quote(self.api, LedgerSpec(mark=UNOWNED, stack=stack, nodes=nodes, **order))
 
     def orders(self, owner: Owner, max_age_s: float = 0.0) -> list[OrderStatus]:
         """List the orders of a stack, oldest first."""
