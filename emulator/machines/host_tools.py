@@ -58,13 +58,13 @@ def run(doing: str, argv: Sequence[str], *, stdin: str = "") -> str:
     """Run a host program and return what it printed; ``doing`` opens the sentence of its failure."""
     command = (find(argv[0]), *argv[1:])
     try:
-        ended = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        completed = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired as late:
         raise MachineError(f"{doing}: `{argv[0]}` did not end within {LIMIT_S} s.") from late
-    if ended.returncode != 0:
-        reason = " ".join(ended.stderr.split()) or "no message"
-        raise MachineError(f"{doing}: `{' '.join(argv)}` ended with exit code {ended.returncode}: {reason}")
-    return ended.stdout
+    if completed.returncode != 0:
+        reason = " ".join(completed.stderr.split()) or "no message"
+        raise MachineError(f"{doing}: `{' '.join(argv)}` ended with exit code {completed.returncode}: {reason}")
+    return completed.stdout
 
 
 def in_network_of(pid: int, doing: str, argv: Sequence[str], *, stdin: str = "") -> str:

@@ -67,14 +67,14 @@ def listens(pid: int, port: int) -> bool:
 
 
 def _check_names(machine: Attachment) -> None:
-    found = {
+    addresses = {
         link["ifname"]: {address["local"] for address in link["addr_info"]}
         for link in json.loads(
             in_network_of(machine.pid, f"Reading the network of machine {machine.guest_id}", ("ip", "-j", "-4", "addr"))
         )
     }
     for name, address in ((PRIVATE, machine.private_address), (PUBLIC, machine.public_address)):
-        if address and address not in found.get(name, ()):
+        if address and address not in addresses.get(name, ()):
             raise MachineError(
                 f"Setting up the network of machine {machine.guest_id}: Docker did not make {name} the interface of"
                 f" {address}. Use Debian's docker.io (20.10) or a Docker of version 28 or newer."

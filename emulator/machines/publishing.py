@@ -42,14 +42,14 @@ def publish(state: Path, image: str, name: str, cache: Path | None = None) -> bo
     storage_of(state).mkdir(mode=0o700, parents=True, exist_ok=True)
     client = connect()
     with docker_doing(f"Publishing {image} as {repository}:{tag}"), FileLock(folder / "publishing.lock"):
-        found = client.images.get(image)
+        local_image = client.images.get(image)
         record = folder / "published" / repository / tag
-        if record.exists() and record.read_text() == found.id:
+        if record.exists() and record.read_text() == local_image.id:
             return False
-        with _saved(client, found, cache or folder / "saved") as saved:
+        with _saved(client, local_image, cache or folder / "saved") as saved:
             Repository(storage_of(state) / "docker/registry/v2", repository).take(saved, tag)
         record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(found.id)
+        record.write_text(local_image.id)
     return True
 
 

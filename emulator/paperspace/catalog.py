@@ -62,17 +62,17 @@ class Catalog:
 @cache
 def load_catalog() -> Catalog:
     """Read the catalog."""
-    read = tomllib.loads(FILE.read_text())
-    types = {each.label: each for base, row in read["gpu_types"].items() for each in _types(base, row)}
+    tables = tomllib.loads(FILE.read_text())
+    types = {each.label: each for base, row in tables["gpu_types"].items() for each in _types(base, row)}
     return Catalog(
-        currency=read["currency"],
-        regions=read["regions"],
+        currency=tables["currency"],
+        regions=tables["regions"],
         types=types,
-        templates={ref: _template(ref, row, types) for ref, row in read["templates"].items()},
-        disks=_rates(read["disks"]),
-        drives=_rates(read["drives"]),
-        public_ip=Rate(Decimal(read["per_hour_of_public_ip"]), Decimal(read["per_month_of_public_ip"])),
-        network=Rate(Decimal(read["per_hour_of_network"]), Decimal(read["per_month_of_network"])),
+        templates={ref: _template(ref, row, types) for ref, row in tables["templates"].items()},
+        disks=_rates(tables["disks"]),
+        drives=_rates(tables["drives"]),
+        public_ip=Rate(Decimal(tables["per_hour_of_public_ip"]), Decimal(tables["per_month_of_public_ip"])),
+        network=Rate(Decimal(tables["per_hour_of_network"]), Decimal(tables["per_month_of_network"])),
     )
 
 

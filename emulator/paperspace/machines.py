@@ -40,24 +40,24 @@ CHANGES = inputs({}, {**SWITCHES, **ADDRESS, "name": str})
 
 def create(account: Account, call: Call) -> View:
     """Order a machine, whole or not at all; it is billed from now on."""
-    given = call.input
-    _refuse_not_emulated(given)
-    if not given.get("startOnCreate", True):
+    fields = call.input
+    _refuse_not_emulated(fields)
+    if not fields.get("startOnCreate", True):
         raise NotEmulated("a machine that does not start when it is created")
-    region, wanted = account.region(given["region"]), availability.machine_type(account, given["machineType"])
-    disk_gb = _fitting_disk(account, given, wanted)
-    script = account.find("scripts", given["startupScriptId"]) if "startupScriptId" in given else None
-    availability.require_room(account, region, wanted)
-    if "networkId" not in given:
+    region, machine_type = account.region(fields["region"]), availability.machine_type(account, fields["machineType"])
+    disk_gb = _fitting_disk(account, fields, machine_type)
+    script = account.find("scripts", fields["startupScriptId"]) if "startupScriptId" in fields else None
+    availability.require_room(account, region, machine_type)
+    if "networkId" not in fields:
         raise NotEmulated("a machine without networkId")
-    network = networks.in_region(account, given["networkId"], region)
+    network = networks.in_region(account, fields["networkId"], region)
     now = account.now
     machine = Machine(
         id=account.next_id(),
         ref=account.new_ref("ps"),
-        name=given["name"],
-        machine_type=wanted.label,
-        template_id=given["templateId"],
+        name=fields["name"],
+        machine_type=machine_type.label,
+        template_id=fields["templateId"],
         region=region,
         disk_gb=disk_gb,
         network_id=network.id,
@@ -70,21 +70,21 @@ def create(account: Account, call: Call) -> View:
     if script:
         script.machine_ids.append(machine.id)
     billing.open_for(account, billing.DISK, machine, account.catalog.disks[disk_gb])
-    billing.open_for(account, billing.MACHINE, machine, wanted.rate)
-    networks.choose_public_ip(account, machine, given.get("publicIpType", networks.NONE))
+    billing.open_for(account, billing.MACHINE, machine, machine_type.rate)
+    networks.choose_public_ip(account, machine, fields.get("publicIpType", networks.NONE))
     networks.power_on(account, machine)
     return _receipt(account, machine, lifecycle.provision(account, machine))
 
 
 def update(account: Account, call: Call) -> View:
     """Change a machine's name, or while it is off the kind of its address."""
-    machine, given = _idle(account, call), call.input
-    _refuse_not_emulated(given)
-    if "publicIpType" in given and given["publicIpType"] != machine.public_ip_type:
+    machine, fields = _idle(account, call), call.input
+    _refuse_not_emulated(fields)
+    if "publicIpType" in fields and fields["publicIpType"] != machine.public_ip_type:
         if machine.state in RUNNING:
             raise NotEmulated("machines-update with another publicIpType while the machine is on")
-        networks.choose_public_ip(account, machine, given["publicIpType"])
-    machine.name, machine.modified = given.get("name", machine.name), account.now
+        networks.choose_public_ip(account, machine, fields["publicIpType"])
+    machine.name, machine.modified = fields.get("name", machine.name), account.now
     return {"data": views.machine(account, machine)}
 
 
@@ -126,13 +126,13 @@ def find_events(account: Account, call: Call) -> list[View]:
 
 def create_script(account: Account, call: Call) -> View:
     """Create a script."""
-    given = call.input
+    fields = call.input
     script = Script(
         id=account.next_id(),
         ref=account.new_ref("sc"),
-        name=given["name"],
-        text=given["script"],
-        is_run_once=given.get("isRunOnce", False),
+        name=fields["name"],
+        text=fields["script"],
+        is_run_once=fields.get("isRunOnce", False),
         created=account.now,
     )
     account.store.scripts[script.id] = script

@@ -106,19 +106,19 @@ def in_region(account: Account, ref: str, region: str) -> Network:
 
 def create_drive(account: Account, call: Call) -> View:
     """Create a drive; it answers at once, and its server comes up a little later."""
-    given = call.input
-    region = account.region(given["region"])
-    network = in_region(account, given["networkId"], region)
-    if given["size"] not in account.catalog.drives:
+    fields = call.input
+    region = account.region(fields["region"])
+    network = in_region(account, fields["networkId"], region)
+    if fields["size"] not in account.catalog.drives:
         sold = ", ".join(map(str, account.catalog.drives))
-        raise refused(f"A drive of {given['size']:g} GB is not sold. Use one of {sold}.")
+        raise refused(f"A drive of {fields['size']:g} GB is not sold. Use one of {sold}.")
     drive = Drive(
         id=account.next_id(),
         ref=account.new_ref("sd"),
-        name=given["name"],
+        name=fields["name"],
         region=region,
         network_id=network.id,
-        size_gb=int(given["size"]),
+        size_gb=int(fields["size"]),
         address=account.free_private_ip(network),
         username=account.new_ref("u"),
         password=secrets.token_urlsafe(PASSWORD_BYTES),  # no part of what a seed repeats

@@ -128,14 +128,14 @@ def page(views: Sequence[View], call: Call, shuffle: Random | None = None) -> Vi
     Args:
         shuffle: an injected fault gives every page another order.
     """
-    given = call.input
-    key, is_descending = given.get("orderBy", call.operation.order_by[0]), given.get("order") != ASCENDING
+    fields = call.input
+    key, is_descending = fields.get("orderBy", call.operation.order_by[0]), fields.get("order") != ASCENDING
     ordered = sorted(views, key=lambda view: _position(view, key), reverse=is_descending)
     if shuffle:
         ordered = shuffle.sample(ordered, len(ordered))
     positions = [_position(view, key) for view in ordered]
-    begin = _behind(given["after"], positions, is_descending=is_descending) if "after" in given else 0
-    items = ordered[begin : begin + given.get("limit", PAGE_SIZE)]
+    begin = _behind(fields["after"], positions, is_descending=is_descending) if "after" in fields else 0
+    items = ordered[begin : begin + fields.get("limit", PAGE_SIZE)]
     end = begin + len(items)
     if end == len(ordered):
         return {"hasMore": False, "items": items}

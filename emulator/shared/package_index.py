@@ -135,13 +135,16 @@ class PackageIndex:
     def _get(self, address: str, **headers: str) -> requests.Response:
         """The answer at the end of an address's redirects, each of which gets its own settings and no other's login."""
         settings = self._settings()
-        given = {"proxies": {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None}
+        request_options = {"proxies": {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None}
         for _ in range(MOST_REDIRECTS):
             host, address = _host(address), _without_login(address)
             is_trusted = {host, host.partition(":")[0]} & set(settings.trusted)
-            given |= {"verify": False if is_trusted else settings.bundle or True, "auth": self._login(address)}
-            given |= {"headers": headers, "stream": True, "allow_redirects": False}
-            answer = requests.get(address, timeout=ANSWER_LIMIT_S, **given)
+            request_options |= {
+                "verify": False if is_trusted else settings.bundle or True,
+                "auth": self._login(address),
+            }
+            request_options |= {"headers": headers, "stream": True, "allow_redirects": False}
+            answer = requests.get(address, timeout=ANSWER_LIMIT_S, **request_options)
             if not answer.is_redirect:
                 return answer
             answer.close()

@@ -56,15 +56,15 @@ def read_container(account: Account, container: Any) -> list[GuestOrder]:
 
 def read_prices(account: Account, container: dict[str, Any]) -> dict[str, Price]:
     """The container's prices by category; one price per category."""
-    found: dict[str, Price] = {}
+    prices: dict[str, Price] = {}
     for each in container.get("prices") or []:
         price = account.catalog.prices.get(number(each.get("id"), "prices.id"))
         if price is None:
             raise Fault(ORDER_INVALID, f"Price # {each.get('id')} does not exist or is not valid for this package.")
-        if price.category in found:
+        if price.category in prices:
             raise Fault(ORDER_INVALID, f"There is more than one price of category {price.category}.")
-        found[price.category] = price
-    return found
+        prices[price.category] = price
+    return prices
 
 
 def write_verified(account: Account, container: dict[str, Any], orders: list[GuestOrder]) -> dict[str, Any]:

@@ -45,16 +45,16 @@ def read_mask(mask: str | None, declared: str | None) -> Mask:
     if UNREADABLE.search(text) or text.count("[") != text.count("]"):
         raise faults.public(f"Unable to parse object mask '{text}'.")
     tree: Mask = {}
-    above, below = [tree], tree  # what is open, and where the next name stands
+    open_levels, level = [tree], tree  # what is open, and where the next name stands
     for token in TOKEN.findall(text):
         if token == "[":
-            above.append(below)
+            open_levels.append(level)
         elif token == "]":
-            above.pop()
+            open_levels.pop()
         elif token == ",":
-            below = above[-1]
+            level = open_levels[-1]
         elif token != ".":
-            below = below.setdefault(token, {})
+            level = level.setdefault(token, {})
     tree = tree.get("mask", tree)
     check(tree, declared)
     return tree

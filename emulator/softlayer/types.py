@@ -50,18 +50,18 @@ def result_of(service: str, method: str) -> str | None:
 
 @functools.cache
 def _load() -> Mapping[str, Type]:
-    own: dict[str, tuple[str, dict[str, str]]] = {}
+    own_properties: dict[str, tuple[str, dict[str, str]]] = {}
     name = ""
     for line in DATA.read_text().splitlines():
         if line.startswith("#"):
             continue
         if not line.startswith(" "):
             name, _, base = line.partition(" < ")
-            own[name] = (base, {})
+            own_properties[name] = (base, {})
         else:
             for word, _, target in (each.partition(":") for each in line.split()):
-                own[name][1].update({word: target, count_of(word): ""} if target else {word: target})
-    return {name: Type(name, _inherited(name, own)) for name in own}
+                own_properties[name][1].update({word: target, count_of(word): ""} if target else {word: target})
+    return {name: Type(name, _inherited(name, own_properties)) for name in own_properties}
 
 
 def _inherited(name: str, own: Mapping[str, tuple[str, dict[str, str]]]) -> dict[str, str]:

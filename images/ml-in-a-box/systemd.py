@@ -26,17 +26,17 @@ def run(words):
     options.add_argument("--uid", default="root")
     options.add_argument("--setenv", action="append", default=[])
     options.add_argument("command", nargs=argparse.REMAINDER)
-    given = options.parse_args(words)
+    arguments = options.parse_args(words)
     failing = "Failed to start transient service unit: "
     if os.geteuid() != 0:
         sys.exit(failing + REFUSED)
-    unit = UNITS / (given.unit.removesuffix(".service") + ".service")
+    unit = UNITS / (arguments.unit.removesuffix(".service") + ".service")
     if unit.exists():
         sys.exit(f"{failing}Unit {unit.name} already exists.")
-    user = pwd.getpwnam(given.uid)
+    user = pwd.getpwnam(arguments.uid)
     known = {"HOME": user.pw_dir, "LOGNAME": user.pw_name, "SHELL": user.pw_shell, "USER": user.pw_name}
     path = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-    environment = {**path, **known, **dict(each.split("=", 1) for each in given.setenv)}
+    environment = {**path, **known, **dict(each.split("=", 1) for each in arguments.setenv)}
     UNITS.mkdir(parents=True, exist_ok=True)
     unit.write_text("active\n")
     if os.fork():
@@ -49,7 +49,7 @@ def run(words):
             os.dup2(file.fileno(), number)
         groups = os.getgrouplist(user.pw_name, user.pw_gid)
         who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
-        ended = subprocess.run(given.command, cwd="/", env=environment, check=False, **who)
+        ended = subprocess.run(arguments.command, cwd="/", env=environment, check=False, **who)
     unit.write_text("failed\n") if ended.returncode else unit.unlink()
 
 

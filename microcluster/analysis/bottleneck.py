@@ -70,13 +70,17 @@ def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
     if link.compute_s is not None:
         over = [link.step_s - link.compute_s * (1 + band) for band in (COMPUTE_BAND, 0, -COMPUTE_BAND)]
         least, likely, most = (min(max(seconds, 0.0), on_link) for seconds in over)
-        how = f"the measured step less the {link.compute_s:.2f} s (+-{COMPUTE_BAND:.0%}) that its GPUs should compute"
-        return Exposed(least, most, how, on_link, rest=max(over[1], 0.0) - likely)
+        explanation = (
+            f"the measured step less the {link.compute_s:.2f} s (+-{COMPUTE_BAND:.0%}) that its GPUs should compute"
+        )
+        return Exposed(least, most, explanation, on_link, rest=max(over[1], 0.0) - likely)
     # T = t/3 + max(2t/3, V/B) when everything hides that can, solved for T - t; V/B when nothing does.
     hidden_best = max((on_link - BACKWARD_SHARE * link.step_s) / (1 - BACKWARD_SHARE), 0.0)
     most = min(on_link, link.step_s)
-    how = f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as possible or not at all"
-    return Exposed(min(hidden_best, most), most, how, on_link)
+    explanation = (
+        f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as possible or not at all"
+    )
+    return Exposed(min(hidden_best, most), most, explanation, on_link)
 
 
 def by_cause(link: Link) -> dict[str, tuple[float, float]]:
@@ -84,13 +88,13 @@ def by_cause(link: Link) -> dict[str, tuple[float, float]]:
 
     Nothing measures the computing alone: it counts as predicted, and what neither it nor the network explains stands by itself.
     """
-    found = exposed(None, link)
-    if not link.step_s or None in (link.compute_s, link.predicted_s) or (link.nodes > 1 and not found):
+    exposure = exposed(None, link)
+    if not link.step_s or None in (link.compute_s, link.predicted_s) or (link.nodes > 1 and not exposure):
         return {}
     computing = min(link.compute_s, link.step_s)
-    rest = found.rest if found else link.step_s - computing
+    rest = exposure.rest if exposure else link.step_s - computing
     causes = {COMPUTING: (link.compute_s, computing)}
-    if found:
+    if exposure:
         causes[NETWORK] = (max(link.predicted_s - link.compute_s, 0.0), max(link.step_s - computing - rest, 0.0))
     return causes | {INPUT: (0.0, rest)}
 
@@ -102,28 +106,28 @@ def answers(traffic: Traffic | None, link: Link) -> tuple[Answer, Answer]:
             Answer(QUESTION, "No: all ranks share one machine."),
             Answer(RELATION, "It does not: all ranks share one machine."),
         )
-    found = exposed(traffic, link)
-    if found is None or not link.step_s:
+    exposure = exposed(traffic, link)
+    if exposure is None or not link.step_s:
         unknown = "Unknown: neither a step time nor the traffic of a step is known."
         return Answer(QUESTION, unknown), Answer(RELATION, unknown)
-    least, most = found.least / link.step_s, found.most / link.step_s
+    least, most = exposure.least / link.step_s, exposure.most / link.step_s
     verdict = "In part" if least > 0 else "At most in part"
     if least > BOTTLENECK_SHARE:
         verdict = "Yes"
     elif most < SLIGHT_SHARE:
         verdict = "No"
-    known = figures(traffic, link)
+    known_figures = figures(traffic, link)
     text = (
-        f"{verdict}: {_seconds((found.least, found.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) are exposed "
-        f"communication (derived: {found.how})."
+        f"{verdict}: {_seconds((exposure.least, exposure.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) are exposed "
+        f"communication (derived: {exposure.how})."
     )
-    if found.rest > SLIGHT_SHARE * link.step_s:
+    if exposure.rest > SLIGHT_SHARE * link.step_s:
         text += (
-            f" Another {found.rest:.2f} s are neither this computing nor what the network needs: slower GPUs, waiting for data, "
+            f" Another {exposure.rest:.2f} s are neither this computing nor what the network needs: slower GPUs, waiting for data, "
             "or a network that has become slower since the preflight."
         )
-    takes = f"On the link alone these bytes take {found.on_link:.2f} s; a step takes {link.step_s:.2f} s."
-    return Answer(QUESTION, text, known), Answer(RELATION, f"{_moved(known)} {takes}")
+    takes = f"On the link alone these bytes take {exposure.on_link:.2f} s; a step takes {link.step_s:.2f} s."
+    return Answer(QUESTION, text, known_figures), Answer(RELATION, f"{_moved(known_figures)} {takes}")
 
 
 def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:

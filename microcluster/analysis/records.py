@@ -121,17 +121,17 @@ def since(events: Sequence[Event], phase: str) -> Sequence[Event]:
 
 def attempts(events: Iterable[Event]) -> list[list[Event]]:
     """Return the events of each attempt of the training, up to its end, by time: samples come from another file."""
-    found: list[list[Event]] = []
+    all_attempts: list[list[Event]] = []
     current: list[Event] = []
     for event in sorted((event for event in events if "t" in event), key=itemgetter("t")):
         if event["event"] == "phase":
             current = []
             if event["phase"] == "training":
-                found.append(current)
+                all_attempts.append(current)
         current.append(event)
         if event["event"] == "end":
             current = []
-    return found
+    return all_attempts
 
 
 @dataclass

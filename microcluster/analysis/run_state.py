@@ -254,26 +254,26 @@ def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _flaws(seen: Mapping[str, Any], job: SimpleNamespace, events: Sequence[Event]) -> Iterator[str]:
     """Name what is missing in a run that ended with exit code 0."""
     attempt = since(events, "training")
-    wanted, saves = job.max_steps, job.checkpoints != NO_CHECKPOINTS
+    max_steps, saves = job.max_steps, job.checkpoints != NO_CHECKPOINTS
     if isinstance(next((event["loss"] for event in reversed(named(attempt, "train")) if "loss" in event), None), str):
         yield "the last training loss is nan or infinite"
     if saves and seen["drive_silent"]:
         yield "the drive with its checkpoints does not answer"
     if job.exit_code_decides:
         last = latest(events, "end").get("max_steps")
-        if wanted and last and wanted > last:
-            yield f"it ended when {job.unit} {last} was to be its last, and now {wanted} is"
+        if max_steps and last and max_steps > last:
+            yield f"it ended when {job.unit} {last} was to be its last, and now {max_steps} is"
         return
-    if saves and not seen["drive_silent"] and max(seen["checkpoints"], default=-1) < wanted:
-        yield f"there is no checkpoint of {job.unit} {wanted}"
+    if saves and not seen["drive_silent"] and max(seen["checkpoints"], default=-1) < max_steps:
+        yield f"there is no checkpoint of {job.unit} {max_steps}"
     if job.result and all(event["name"] != job.result for event in named(attempt, "metric")):
         label = next(metric["label"] for metric in job.metrics if metric["name"] == job.result)
         yield f"its log does not end with the {label}"
     steps = [event["step"] for event in named(events, "train")]
-    between = max((later - earlier for earlier, later in pairwise(steps)), default=wanted)
+    between = max((later - earlier for earlier, later in pairwise(steps)), default=max_steps)
     last = max(steps, default=0)
-    if not steps or last < wanted - 2 * max(between, 1):
-        yield f"the last step in the log is {last} of {wanted}"
+    if not steps or last < max_steps - 2 * max(between, 1):
+        yield f"the last step in the log is {last} of {max_steps}"
 
 
 def _seconds_per_step(attempt: Sequence[Event]) -> float | None:

@@ -39,14 +39,16 @@ class Attempt:
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:
     """Return percent by step for each machine, the mean of its GPUs; of very many those that are used least."""
-    found: dict[str, list[Point]] = {}
+    by_node: dict[str, list[Point]] = {}
     for attempt in map(Attempt, attempts(events)):
         for one in attempt.samples:
             if one.get("gpus"):
                 point = round(attempt.step_at(one["t"])), round(sum(one["gpus"]) / len(one["gpus"]), 1)
-                found.setdefault(one["node"], []).append(point)
-    least = sorted(found, key=lambda node: sum(percent for _, percent in found[node]) / len(found[node]))[:MOST_NODES]
-    return {node: points for node, points in found.items() if node in least}
+                by_node.setdefault(one["node"], []).append(point)
+    least = sorted(by_node, key=lambda node: sum(percent for _, percent in by_node[node]) / len(by_node[node]))[
+        :MOST_NODES
+    ]
+    return {node: points for node, points in by_node.items() if node in least}
 
 
 @dataclass(frozen=True)
@@ -98,26 +100,26 @@ def traffic(events: Sequence[Event]) -> Traffic | None:
 
 def link_rates(events: Sequence[Event], node: str) -> dict[str, list[Point]]:
     """Return Mb/s of a node's card by step, received and sent, of all attempts."""
-    found: dict[str, list[Point]] = {"received": [], "sent": []}
+    rates: dict[str, list[Point]] = {"received": [], "sent": []}
     for attempt in map(Attempt, attempts(events)):
         for before, after in pairwise(attempt.counted().get(node, [])):
             at = round(attempt.step_at((before["t"] + after["t"]) / 2))
-            for points, counter in zip(found.values(), COUNTERS.values(), strict=True):
+            for points, counter in zip(rates.values(), COUNTERS.values(), strict=True):
                 points.append((at, round(_mbps(before, after, counter), 3)))
-    return found
+    return rates
 
 
 def _cards(attempt: Attempt) -> Iterator[Card]:
-    for node, own in sorted(attempt.counted().items()):
-        first, last = own[0], own[-1]
+    for node, samples in sorted(attempt.counted().items()):
+        first, last = samples[0], samples[-1]
         steps = attempt.step_at(last["t"]) - attempt.step_at(first["t"])
         if steps < 1:  # Too few log lines or samples.
             continue
         for direction, counter in COUNTERS.items():
-            if any(after[counter] < before[counter] for before, after in pairwise(own)):
+            if any(after[counter] < before[counter] for before, after in pairwise(samples)):
                 continue  # The machine was rebooted: its counters began again.
             moved, seconds = last[counter] - first[counter], last["t"] - first["t"]
-            peak = max(_mbps(before, after, counter) for before, after in pairwise(own))
+            peak = max(_mbps(before, after, counter) for before, after in pairwise(samples))
             yield Card(node, direction, moved, seconds, steps, peak)
 
 

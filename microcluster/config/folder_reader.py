@@ -51,26 +51,26 @@ def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False)
     problems = _problems(folder, names, script, is_data=is_data)
     if problems:
         raise FolderError(*problems)
-    before = {entry.name: entry for entry in kept(folder)}
+    entries_before = {entry.name: entry for entry in kept(folder)}
     ways = os.cpu_count() or 1
     with ThreadPoolExecutor(ways) as readers:
         parts = readers.map(
-            lambda way: [_entry(folder, name, before.get(name)) for name in names[way::ways]], range(ways)
+            lambda way: [_entry(folder, name, entries_before.get(name)) for name in names[way::ways]], range(ways)
         )
         entries = tuple(sorted(chain.from_iterable(parts)))
-    if entries != tuple(before.values()):
+    if entries != tuple(entries_before.values()):
         list_of(folder).parent.mkdir(parents=True, exist_ok=True)
         write_whole(list_of(folder), json.dumps(entries))
     size = sum(entry.size for entry in entries)
-    left = list(_left(folder, set(names)))
+    left_out = list(_left(folder, set(names)))
     return FolderTree(
         path=str(folder),
         id=id_of(entries),
         files=len(entries),
         bytes=size,
-        left_files=sum(files for _, files, _ in left),
-        left_bytes=sum(size for _, _, size in left),
-        left_names=tuple(name for name, _, _ in sorted(left, key=lambda one: -one[2])[:SHOWN]),
+        left_files=sum(files for _, files, _ in left_out),
+        left_bytes=sum(size for _, _, size in left_out),
+        left_names=tuple(name for name, _, _ in sorted(left_out, key=lambda one: -one[2])[:SHOWN]),
         hashes={} if is_data else _small(folder, entries),
     )
 
@@ -160,7 +160,7 @@ def _patterns(folder: Path, top: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise FolderError(f"{folder / IGNORE_FILE} cannot be read: {error}") from error
     inside = re.sub(r"([\\*?\[])", r"\\\1", folder.relative_to(top).as_posix())
-    found = []
+    patterns = []
     for line in lines:
         sign, pattern = ("!", line[1:]) if line.startswith("!") else ("", line)
         if not pattern.strip() or line.startswith("#"):
@@ -168,35 +168,35 @@ def _patterns(folder: Path, top: Path) -> list[str]:
         if inside != ".":
             middle = "/" if "/" in pattern.rstrip("/ ") else "/**/"
             pattern = f"/{inside}{middle}{pattern.lstrip('/')}"
-        found.append(f"--exclude={sign}{pattern}")
-    return found
+        patterns.append(f"--exclude={sign}{pattern}")
+    return patterns
 
 
 def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data: bool) -> list[str]:
     """Say all that keeps a folder from travelling."""
-    found = []
+    found_problems = []
     if script and script not in names:
         stays = f"{script} of {folder} stays behind, because git ignores it; take it in with a line !{script} in {IGNORE_FILE}"
-        found.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
+        found_problems.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
     if is_data and not names:
-        found.append(f"{folder} holds no file")
+        found_problems.append(f"{folder} holds no file")
     size = sum(os.lstat(f"{folder}/{name}").st_size for name in names)
     most = LARGEST_WHOLE_BYTES if is_data else MOST_BYTES
     leave_out = "" if is_data else f", or leave them out with {IGNORE_FILE}"
     less = "take some out" if is_data else f"leave some out with {IGNORE_FILE}"
     if size > most:
-        found.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; {less}")
+        found_problems.append(f"{folder} has {size:,} bytes that would travel, more than {most:,}; {less}")
     odd = [name for name in names if _is_odd(name)]
     if odd:
-        found.append(
+        found_problems.append(
             f"{folder} has names that the machines cannot hold (no UTF-8, control characters, or too long): {_some(odd)}; rename "
             f"them{leave_out}"
         )
     out = [name for name in names if os.path.islink(f"{folder}/{name}") and _leads_out(folder, name, is_data=is_data)]
     if out:
         where = "out of it or to no file" if is_data else "out of it"
-        found.append(f"{folder} has links that lead {where}: {_some(out)}; put a copy there{leave_out}")
-    return found
+        found_problems.append(f"{folder} has links that lead {where}: {_some(out)}; put a copy there{leave_out}")
+    return found_problems
 
 
 def _some(names: Sequence[str]) -> str:
@@ -256,14 +256,14 @@ def _parents(name: str) -> Iterator[str]:
 
 def _small(folder: Path, entries: Sequence[Entry]) -> dict[str, str]:
     """Return the hashes of a small folder's texts; nothing of any other folder."""
-    shown = [one for one in entries if not any(part.startswith(".") for part in one.name.split("/"))]
-    if len(shown) > 2 * SMALL_FILES:
+    visible = [entry for entry in entries if not any(part.startswith(".") for part in entry.name.split("/"))]
+    if len(visible) > 2 * SMALL_FILES:
         return {}
-    shown = [one for one in shown if (folder / one.name).is_file()]
-    if len(shown) > SMALL_FILES or sum((folder / one.name).stat().st_size for one in shown) > SMALL_BYTES:
+    visible = [entry for entry in visible if (folder / entry.name).is_file()]
+    if len(visible) > SMALL_FILES or sum((folder / entry.name).stat().st_size for entry in visible) > SMALL_BYTES:
         return {}
     try:
-        texts = {one.name: (folder / one.name).read_text(encoding="utf-8") for one in shown}
+        texts = {entry.name: (folder / entry.name).read_text(encoding="utf-8") for entry in visible}
     except UnicodeDecodeError:
         return {}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

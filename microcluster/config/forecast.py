@@ -90,24 +90,24 @@ class Forecast:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the forecast as ``(path, value, origin)``."""
-        span, before = self.prediction.span, self.preparation.text("{:.3g}")
+        span, preparation = self.prediction.span, self.preparation.text("{:.3g}")
         source = (
             f"published, +-{BAND:.0%} assumed" if ALONE in self.prediction.links else "recorded runs, over all links"
         )
-        found = [
+        table = [
             ("plan.secondsPerStep", span.text("{:.3g}"), source),
             (
                 "plan.hours",
                 self.hours().text("{:.1f}"),
-                f"computed: maxSteps times secondsPerStep, and {before} h before",
+                f"computed: maxSteps times secondsPerStep, and {preparation} h before",
             ),
             ("plan.dollars", self.dollars().text("{:.0f}"), f"computed: started hours at {self.basis}"),
             ("plan.atRisk", _risk_text(self.risk()), f"computed: checkpointSteps at {self.basis} and the usual pace"),
         ]
         for name, each in self.prediction.links.items():
             if name != ALONE:
-                found.append((f"plan.on {name}", self._takes(each), "recorded runs on such a link"))
-        return found
+                table.append((f"plan.on {name}", self._takes(each), "recorded runs on such a link"))
+        return table
 
     def _takes(self, step_s: Span) -> str:
         hours, dollars = self.hours(step_s).text("{:,.1f}"), self.dollars(step_s).text("${:,.0f}")
@@ -140,7 +140,7 @@ def with_forecast(
         return file, None, reasons
     usual, account = interval(prediction.interval_s, per_hour), account_of(cluster.account)
     is_set = "checkpointSteps" in written["job"]
-    found = Forecast(
+    forecast = Forecast(
         setup=setup,
         prediction=prediction,
         per_hour=per_hour,
@@ -151,9 +151,9 @@ def with_forecast(
         usual=usual,
     )
     if is_set:
-        return file, found, reasons
+        return file, forecast, reasons
     job = job.model_copy(update={"checkpoint_steps": usual})
-    return file.model_copy(update={"job": job}), found, reasons | {"job.checkpointSteps": found.interval_reason()}
+    return file.model_copy(update={"job": job}), forecast, reasons | {"job.checkpointSteps": forecast.interval_reason()}
 
 
 def _risk_text(risk: Bill) -> str:

@@ -65,16 +65,16 @@ def find_whole(data: Data, disk_gb: int | None, cache: Path) -> Data:
     path = Path(str(data.path))
     if path.is_dir():
         tree = read_tree(path, is_data=True)
-        found, needed = replace(data, sha256=tree.id, tree=tree), 2 * tree.bytes
+        found_data, needed = replace(data, sha256=tree.id, tree=tree), 2 * tree.bytes
     else:
         needed = 2 * path.stat().st_size + _once(path, cache, "unpacked", archives.bytes_of_all)
-        found = replace(data, files=(_file(path, cache),))
+        found_data = replace(data, files=(_file(path, cache),))
     if needed > (disk_gb or needed) * GB:
         raise ValueError(
             f"{path} needs {needed / GB:,.1f} GB of disk until the copy there is checked, and the machines have {disk_gb} GB; take larger "
             "disks, or fewer data"
         )
-    return found
+    return found_data
 
 
 def _refuse_missing(path: Path, missing: set[str], what: str) -> None:
@@ -102,15 +102,15 @@ def _members(path: Path) -> list[str]:
 
 def _once(path: Path, cache: Path, name: str, find: Callable[[Path], Any]) -> Any:
     """Return a fact of a file, which is kept until the file changes."""
-    known, version = _read(cache), _version(path)
-    facts = known.get(str(path))
+    cached, version = _read(cache), _version(path)
+    facts = cached.get(str(path))
     if not isinstance(facts, dict) or facts.get("version") != version:
         facts = {"version": version}
     if name not in facts:
         facts[name] = find(path)
         with contextlib.suppress(OSError):  # Without the cache the file is read again next time.
             cache.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(cache, json.dumps({**known, str(path): facts}, indent=1, sort_keys=True))
+            write_whole(cache, json.dumps({**cached, str(path): facts}, indent=1, sort_keys=True))
     return facts[name]
 
 

@@ -55,13 +55,13 @@ def cloned(address: str, commit: str, key_file: str | None) -> Path:
     if not folder.is_dir():
         with _login(address, key_file) as (options, descriptors), whole_folder(folder) as made:
             git = ("git", *(word for one in (*SETTINGS, *options) for word in ("-c", one)), "-C", str(made))
-            wanted = ("fetch", "--quiet", "--depth=1", "origin", commit), ("fetch", "--quiet", "--tags", "origin")
+            fetches = ("fetch", "--quiet", "--depth=1", "origin", commit), ("fetch", "--quiet", "--tags", "origin")
             _run((*git, "init", "--quiet", "--template="), address, descriptors)
             _run((*git, "remote", "add", "origin", address), address, descriptors)
             try:
-                _run((*git, *wanted[0]), address, descriptors)
+                _run((*git, *fetches[0]), address, descriptors)
             except FolderError:  # Some hosts give a commit only with its branch.
-                _run((*git, *wanted[1]), address, descriptors)
+                _run((*git, *fetches[1]), address, descriptors)
             _run((*git, "checkout", "--quiet", "--detach", commit), address, descriptors)
             _run((*git, "submodule", "--quiet", "update", "--init", "--recursive", "--checkout"), address, descriptors)
     return folder
@@ -75,14 +75,14 @@ def _login(address: str, key_file: str | None) -> Iterator[tuple[tuple[str, ...]
         return
     path = Home.of().expand(key_file)
     try:
-        known = settings_in(path, "git", WRITE_ANEW)
+        settings = settings_in(path, "git", WRITE_ANEW)
     except KeyFileError as error:
         raise FolderError(f"the key in {path} is not used, as {error}") from error
-    if SETTING not in known:
+    if SETTING not in settings:
         raise FolderError(f"{path} holds no token. {WRITE_ANEW}")
     memory = os.memfd_create("login")
     try:
-        os.write(memory, f"username={known.get('username', USER)}\npassword={known[SETTING]}\n".encode())
+        os.write(memory, f"username={settings.get('username', USER)}\npassword={settings[SETTING]}\n".encode())
         host = re.sub(r"(https://[^/]*).*", r"\1", address)
         yield (f"credential.{host}.helper=!f() {{ cat /proc/self/fd/{memory}; }}; f",), (memory,)
     finally:
@@ -95,15 +95,15 @@ def _run(argv: tuple[str, ...], address: str, descriptors: tuple[int, ...]) -> N
     own = {"start_new_session": True, "pass_fds": descriptors, "env": _environment(os.environ)}
     with subprocess.Popen(argv, **streams, **own) as git:
         try:
-            said = git.communicate(timeout=TIMEOUT_S)[1].decode(errors="replace")
+            error_output = git.communicate(timeout=TIMEOUT_S)[1].decode(errors="replace")
         except BaseException as late:
             os.killpg(git.pid, signal.SIGKILL)
             if isinstance(late, subprocess.TimeoutExpired):
                 raise FolderError(f"cloning {address}: not over after {duration(TIMEOUT_S)}; try again") from late
             raise
     if git.returncode:
-        reason = next((words for pattern, words in FAILURES if re.search(pattern, said)), "git failed")
-        last = printable(" ".join(said.split("\n")[-3:]).strip(), 300)
+        reason = next((words for pattern, words in FAILURES if re.search(pattern, error_output)), "git failed")
+        last = printable(" ".join(error_output.split("\n")[-3:]).strip(), 300)
         raise FolderError(f"cloning {address}: {reason} ({last}). Check job.source, job.commit and job.sourceKeyFile")
 
 

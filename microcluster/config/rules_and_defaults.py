@@ -34,17 +34,17 @@ def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tup
         local_programs: the trainers in the local image beside the stand-ins.
     """
     sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
-    found: dict[str, Origin] = {}
+    origins: dict[str, Origin] = {}
     cluster, job = sections.get("cluster"), sections.get("job")
     named = name_in(cluster)
     if named and isinstance(cluster, dict):
-        found |= account_of(named).section.defaults(cluster)
+        origins |= account_of(named).section.defaults(cluster)
     kind = kind_named(job)
     if kind:
-        found["container.name"] = Origin(job["kind"], "follows from job.kind")
-        found |= kind.defaults(sections, _hardware(cluster, local_programs))
+        origins["container.name"] = Origin(job["kind"], "follows from job.kind")
+        origins |= kind.defaults(sections, _hardware(cluster, local_programs))
     reasons = {}
-    for path, origin in found.items():
+    for path, origin in origins.items():
         section, _, key = path.partition(".")
         values = sections.get(section)
         if isinstance(values, dict) and key not in values:
@@ -70,19 +70,19 @@ def _hardware(cluster: Any, local_programs: tuple[str, ...] = ()) -> Hardware:
 
 def problems_of_sections(written: Mapping[str, Any], completed: Mapping[str, Any], *, ordering: bool) -> list[str]:
     """Check the rules of the account and of the job's kind, between values and between sections; the validation checks types."""
-    cluster, kind, found = written.get("cluster"), kind_named(written.get("job")), []
+    cluster, kind, found_problems = written.get("cluster"), kind_named(written.get("job")), []
     if kind:
-        found += kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering)
+        found_problems += kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering)
     named = name_in(cluster)
     if named:
         account = account_of(named)
         if isinstance(cluster, Mapping):
-            found += account.section.problems(cluster, ordering=ordering)
-            found += _problems_of_image(account.section, cluster, named_image(written))
-        found += _problems_of_runtime(account, kind, written)
+            found_problems += account.section.problems(cluster, ordering=ordering)
+            found_problems += _problems_of_image(account.section, cluster, named_image(written))
+        found_problems += _problems_of_runtime(account, kind, written)
     if "guard" in written and written["guard"] is None:  # Whoever wrote it believes that it guards.
-        found.append("guard: has no keys and would guard nothing; for example lease: 30")
-    return found
+        found_problems.append("guard: has no keys and would guard nothing; for example lease: 30")
+    return found_problems
 
 
 def _problems_of_image(section: type[ClusterSection], cluster: Mapping[str, Any], image: str) -> list[str]:

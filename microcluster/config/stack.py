@@ -114,15 +114,15 @@ def with_files(stack: Stack) -> Stack:
     wanted, hashes = stack.job.plan(World(("10.0.0.1",), 1)).data, Home.of().root / "cache" / HASHES
     try:
         if wanted.content:
-            found = find_whole(stack.data, stack.cluster.disk_of_data_gb, hashes)
+            data = find_whole(stack.data, stack.cluster.disk_of_data_gb, hashes)
         else:
-            found = find_files(stack.data, wanted.files, wanted.optional, hashes)
+            data = find_files(stack.data, wanted.files, wanted.optional, hashes)
     except (FolderError, ValueError) as refused:
         raise _refusal(stack.name, [f"job/data: {problem}" for problem in refused.args]) from refused
     except OSError as error:
         raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
-    travels = (("job.data", *found.tree.summary),) if found.tree else ()
-    return replace(stack, data=found, origins=(*stack.origins, *travels))
+    travels = (("job.data", *data.tree.summary),) if data.tree else ()
+    return replace(stack, data=data, origins=(*stack.origins, *travels))
 
 
 def owner(stack: str) -> Owner:

@@ -33,14 +33,14 @@ def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:
     """Return the cause in one sentence, then the lines of the log that explain it, then the next command."""
-    how = outcome.state + (f": {outcome.reason.rstrip('.')}" if outcome.reason else "")
+    ending = outcome.state + (f": {outcome.reason.rstrip('.')}" if outcome.reason else "")
     if outcome.state == "stopped":  # Who stopped it is said only of a guard; a person knows.
-        how = f"was {outcome.reason or 'stopped'}"
+        ending = f"was {outcome.reason or 'stopped'}"
     cause = f" ({outcome.cause})" if outcome.cause else ""
     lines = [f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines]
     if lines:
         lines.insert(0, "Last lines of the log:")
-    return [f"The job {how}{cause}.", *lines, f"Next: {next_step(outcome, stack)}."]
+    return [f"The job {ending}{cause}.", *lines, f"Next: {next_step(outcome, stack)}."]
 
 
 def left_out(count: int) -> str:

@@ -135,16 +135,16 @@ def stop(account: Emulated, home: Home) -> None:
 
 
 def _status(account: Emulated, home: Home) -> Mapping[str, Any]:
-    done = asked(_argv("status", account, "--json"), QUICK_S, child_environment(home))
-    if done.returncode == MISTAKE:
-        raise UserMistake(done.stderr.strip())
-    if done.returncode:
-        why = f" ({done.stderr})" if done.returncode == STOPPED_BY_LIMIT else ""
+    completed = asked(_argv("status", account, "--json"), QUICK_S, child_environment(home))
+    if completed.returncode == MISTAKE:
+        raise UserMistake(completed.stderr.strip())
+    if completed.returncode:
+        why = f" ({completed.stderr})" if completed.returncode == STOPPED_BY_LIMIT else ""
         raise CommandFailed(
             f"The emulated account cannot be read{why}. Its records are in {account.state}; "
             f"`.venv/bin/python -m emulator status {account.name}` shows the problem."
         )
-    return json.loads(done.stdout)
+    return json.loads(completed.stdout)
 
 
 def _command(word: str, account: Emulated, home: Home) -> None:

@@ -107,19 +107,19 @@ class View:
 
     def end(self) -> list[str]:
         """Return what is shown last: the reasons of failures, the outputs of a preview, and counts of resources."""
-        shown = ["Diagnostics:"] if any(self._reasons.values()) else []
+        lines = ["Diagnostics:"] if any(self._reasons.values()) else []
         for of, reasons in self._reasons.items():
-            shown += [f"  {of}:", *(f"    {line}" for line in reasons), ""] if reasons else []
+            lines += [f"  {of}:", *(f"    {line}" for line in reasons), ""] if reasons else []
         if self._summary is None:
-            return shown
+            return lines
         width = max(map(len, self._outputs), default=0)
         outputs = [
             text for name, value in self._outputs.items() if name != OUTPUT for text in _output(name, value, width)
         ]
-        shown += ["Outputs:", *outputs, ""] if outputs else []
+        lines += ["Outputs:", *outputs, ""] if outputs else []
         planned = self._summary.get("isPreview")
         counts = self._summary.get("resourceChanges") or {}
-        return [*shown, "Resources:", *(_count(op, number, planned=planned) for op, number in counts.items()), ""]
+        return [*lines, "Resources:", *(_count(op, number, planned=planned) for op, number in counts.items()), ""]
 
     def _begin(self, event: Mapping[str, Any]) -> Iterator[str]:
         what = event["metadata"]
@@ -130,7 +130,7 @@ class View:
             yield _row(what, f"{what['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}")
 
     def _done(self, event: Mapping[str, Any]) -> Iterator[str]:
-        what = event["metadata"]
+        metadata = event["metadata"]
         if event.get("planning"):
             if what["type"] == STACK:
                 self._outputs = (what.get("new") or {}).get("outputs") or {}

@@ -71,15 +71,15 @@ def path_of(stack: str, home: Home) -> Path:
 def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     """Create the missing states; return their names."""
     home.make()
-    new = tuple(name for name in names if not path_of(name, home).exists())
-    for name in new:
+    new_stacks = tuple(name for name in names if not path_of(name, home).exists())
+    for name in new_stacks:
         done = pulumi.answer(home, "stack", "init", name, "--no-select", limit_s=QUICK_S)
         if done.returncode:
             raise CommandFailed(
                 f"Creating the state of stack {name}: {pulumi.reason(done)}. "
                 f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
             )
-    return new
+    return new_stacks
 
 
 def read(stack: str, home: Home) -> Snapshot:
@@ -125,13 +125,13 @@ def outputs(stack: str, home: Home) -> Mapping[str, Any]:
     if is_in(home):
         return known(stack, home).outputs
     words = ("stack", "output", "--json", "-s", stack)
-    done = pulumi.answer(home, *words, limit_s=QUICK_S, environment=settings(home) | os.environ)
-    if done.returncode == 0:
-        return json.loads(done.stdout or "{}")
-    if "no stack named" in done.stderr:
+    completed = pulumi.answer(home, *words, limit_s=QUICK_S, environment=settings(home) | os.environ)
+    if completed.returncode == 0:
+        return json.loads(completed.stdout or "{}")
+    if "no stack named" in completed.stderr:
         return {}
     raise CommandFailed(
-        f"Reading the outputs of stack {stack} with pulumi: {pulumi.reason(done)}. Run: make setup, then try again."
+        f"Reading the outputs of stack {stack} with pulumi: {pulumi.reason(completed)}. Run: make setup, then try again."
     )
 
 
@@ -157,15 +157,15 @@ def parse(content: bytes) -> Snapshot:
     try:
         latest = json.loads(content)["checkpoint"].get("latest") or {}
         resources, under_way = latest.get("resources") or [], latest.get("pending_operations") or []
-        held = [_held(each) for each in resources]
+        held_resources = [_held(each) for each in resources]
         outputs = next((each.get("outputs") or {} for each in resources if each["type"] == pulumi.STACK), {})
         ledgers = [each.get("outputs") or {} for each in resources if each["type"] in LEDGERS]
         pending = [_held(each["resource"]) for each in under_way if each["type"] == "creating"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenStateError(f"it is no Pulumi state ({type(error).__name__}: {error})") from error
-    known = {each.name for each in held}
+    known = {each.name for each in held_resources}
     new = [each for each in pending if each.name not in known]
-    of_account = tuple(each for each in (*held, *new) if each.kind.startswith(ACCOUNT_TYPES))
+    of_account = tuple(each for each in (*held_resources, *new) if each.kind.startswith(ACCOUNT_TYPES))
     account_id = next((str(each["accountId"]) for each in ledgers if each.get("accountId")), None)
     owner = next(filter(None, (owner_in(each.get("inputs") or {}) for each in resources)), None)
     return Snapshot(len(resources), of_account, len(pending), outputs, owner, account_id)
@@ -211,24 +211,24 @@ def owner_in(inputs: Mapping[str, Any]) -> Owner | None:
 
 def repair(stack: str, home: Home) -> list[str]:
     """Make the state of ``stack`` readable; return what was done, one sentence each."""
-    path, why = path_of(stack, home), "it is gone"
+    path, reason = path_of(stack, home), "it is gone"
     try:
         read(stack, home)
         if path.exists():
             return []
     except BrokenStateError as broken:
-        why = str(broken)
-    done = [f"state of stack {stack}: {why}"]
+        reason = str(broken)
+    report = [f"state of stack {stack}: {reason}"]
     if path.exists():
         aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
         os.replace(path, aside)
-        done.append(f"set aside as {aside.name}")
+        report.append(f"set aside as {aside.name}")
     copy = newest_readable(stack, home)
     if copy:
         write_whole(path, copy.read_bytes())
-        return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
+        return [*report, f"restored from {copy.name}, which the refresh compares with the account"]
     ensure((stack,), home)
-    return [*done, "no copy can be read; began an empty state: resources in the account are found by their mark"]
+    return [*report, "no copy can be read; began an empty state: resources in the account are found by their mark"]
 
 
 def newest_readable(stack: str, home: Home) -> Path | None:

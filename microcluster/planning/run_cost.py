@@ -152,14 +152,14 @@ def last_paid(dollars: Decimal, going_on: Iterable[tuple[datetime, Rate]], now: 
     Args:
         going_on: of each thing that is billed: since when, and its price.
     """
-    things = [(since, rate) for since, rate in going_on if rate.per_hour]
-    if things and dollars < 0:
+    billed = [(since, rate) for since, rate in going_on if rate.per_hour]
+    if billed and dollars < 0:
         return now
-    hours = [(rate.paid_until(since, now), number) for number, (since, rate) in enumerate(things)]
+    hours = [(rate.paid_until(since, now), number) for number, (since, rate) in enumerate(billed)]
     heapify(hours)
     while hours and hours[0][0] < now + YEAR:
         begin, number = hours[0]
-        since, rate = things[number]
+        since, rate = billed[number]
         dollars -= rate.per_hour
         if dollars < 0:
             return begin

@@ -90,17 +90,17 @@ def restart_docker(host: Host) -> None:
 def ensure_docker_storage(host: Host, mount_point: str) -> bool:
     """Move Docker's storage below ``mount_point``; return whether anything changed."""
     changed = _ensure_after_mount(host, mount_point) if has_systemd(host) else False
-    wanted = f"{mount_point}/docker"
+    data_root = f"{mount_point}/docker"
     settings = daemon_settings(host)
-    if settings.get("data-root") != wanted:
-        write_daemon_settings(host, {**settings, "data-root": wanted})
+    if settings.get("data-root") != data_root:
+        write_daemon_settings(host, {**settings, "data-root": data_root})
         changed = True
-    if not docker_answers(host) or docker_root(host) != wanted:
+    if not docker_answers(host) or docker_root(host) != data_root:
         restart_docker(host)
         changed = True
-    if docker_root(host) != wanted:
+    if docker_root(host) != data_root:
         raise RemoteError(
-            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_root(host)}. See it: fab ssh {host.facts.name} -- cat {DAEMON_FILE}"
+            f"moving Docker's storage of {host} to {data_root}: it still uses {docker_root(host)}. See it: fab ssh {host.facts.name} -- cat {DAEMON_FILE}"
         )
     return changed
 
@@ -130,7 +130,7 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
 
 def ensure_container(host: Host, container: cluster_facts.Container, mount_point: str) -> bool:
     """Run the container with exactly these options; return whether it was made."""
-    found, image, argv = (
+    existing, image, argv = (
         _inspect(host, container.name),
         image_id(host, container.tag),
         docker_run(container, mount_point),
@@ -140,19 +140,24 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
             f"starting container {container.name} on {host}: its image {container.tag} is missing. "
             "Distribute it again: pulumi up --replace '**-image-brought'"
         )
-    if found and found["State"]["Running"] and found["Image"] == image and _label(found) in argv:
+    if existing and existing["State"]["Running"] and existing["Image"] == image and _label(existing) in argv:
         _wait_for_sshd(host, container)
         return False
-    if found and found["State"]["Running"] and found["Image"] == image and not host.run(BUSY, accept=(0, 1)).exit_code:
+    if (
+        existing
+        and existing["State"]["Running"]
+        and existing["Image"] == image
+        and not host.run(BUSY, accept=(0, 1)).exit_code
+    ):
         note(f"{host}: container {container.name} goes on as it is, because a run is at work in it")
         return False
-    if found:
+    if existing:
         host.run(("docker", "rm", "-f", container.name))
     for other in host.run(OURS).stdout.split():  # Of another kind, which had these machines before; it holds the port.
         host.run(("docker", "rm", "-f", other))
-    shown = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, OF_THE_MACHINE), accept=range(256))
-    if shown.exit_code:
-        note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {shown.stderr.strip()}")
+    mounted = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, OF_THE_MACHINE), accept=range(256))
+    if mounted.exit_code:
+        note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {mounted.stderr.strip()}")
     host.run(("rm", "-f", f"{FOLDER}/ssh_host_ed25519_key"))  # An earlier version has left its machine's key there.
     host.run(("sh", "-c", SEPARATE_DISK, "separate", mount_point, container_disk(mount_point)))
     host.run(argv)

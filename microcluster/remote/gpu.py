@@ -134,14 +134,14 @@ def _version(text: str) -> tuple[int, ...]:
 
 def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
     """Make ``slots`` GPUs and the container runtime usable; return whether anything changed."""
-    found = provided(host)
-    if not found.has_runtime:
-        _install_docker(host, found.toolkit)
-    if not found.driver:
+    on_machine = provided(host)
+    if not on_machine.has_runtime:
+        _install_docker(host, on_machine.toolkit)
+    if not on_machine.driver:
         _install_driver(host, driver)
     keep_loaded(host)
     count_gpus(host, slots)
-    return not (found.has_runtime and found.driver)
+    return not (on_machine.has_runtime and on_machine.driver)
 
 
 def keep_loaded(root: Host) -> None:
@@ -200,13 +200,13 @@ def _install_driver(host: Host, driver: str) -> None:
 
 
 def _reboot(host: Host) -> None:
-    before = host.read("/proc/sys/kernel/random/boot_id")
+    boot_id = host.read("/proc/sys/kernel/random/boot_id")
     host.run(("sh", "-c", "(sleep 1; reboot) >/dev/null 2>&1 &"))
 
     def rebooted() -> bool:
         host.close()
         try:
-            return host.read("/proc/sys/kernel/random/boot_id") != before
+            return host.read("/proc/sys/kernel/random/boot_id") != boot_id
         except (UnreachableError, LoginRefusedError):
             return False
 

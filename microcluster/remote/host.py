@@ -197,13 +197,13 @@ class Host:
         Raises:
             RemoteError: it is gone, or one of :meth:`output`.
         """
-        doing, left = f"reading {printable(path, 300)} of {self}", end - start
+        doing, remaining = f"reading {printable(path, 300)} of {self}", end - start
         # Not by SFTP: whoever answers it decides how much memory an answer takes.
-        argv = ("sh", "-c", PIECES, "pieces", path, str(start + 1), str(left))
+        argv = ("sh", "-c", PIECES, "pieces", path, str(start + 1), str(remaining))
         for piece in self.output(argv, doing):
-            yield piece[:left]
-            left -= len(piece)
-            if left <= 0:
+            yield piece[:remaining]
+            remaining -= len(piece)
+            if remaining <= 0:
                 return
 
     def output(
@@ -275,16 +275,16 @@ class Host:
         The present bytes count as the file's beginning; the caller compares hashes.
         """
         doing = f"sending {local} to {self}"
-        there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
+        size_there = read_answer(SIZE, self.run(("sh", "-c", LENGTH, "length", path)).stdout, doing)
         argv = ("sh", "-c", 'cat >>"$1"', "append", path)
         with local.open("rb") as content, self._session(argv, doing) as channel:
-            content.seek(there)
-            yield there
+            content.seek(size_there)
+            yield size_there
             while piece := content.read(PIECE_BYTES):
                 with answered(self._connection.transport):
                     channel.sendall(piece)
-                there += len(piece)
-                yield there
+                size_there += len(piece)
+                yield size_there
             channel.shutdown_write()
             self._check_end(channel, argv, doing)
 
@@ -303,17 +303,17 @@ class Host:
 
     def _check_end(self, channel: paramiko.Channel, argv: Sequence[str], doing: str) -> None:
         """Raise unless the command ends well."""
-        said = bytearray()
+        output = bytearray()
         channel.settimeout(REQUEST_TIMEOUT_S)
         with answered(self._connection.transport, 2 * REQUEST_TIMEOUT_S):
-            _take(channel, channel.recv_stderr, said, PIECE_BYTES)
+            _take(channel, channel.recv_stderr, output, PIECE_BYTES)
             code = channel.recv_exit_status()
         if code == NO_FILE:
             raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.")
         if code == NO_EXIT_CODE:
             raise self._lost(doing, "it ended without an exit code")
         if code:
-            raise CommandError(str(self), argv, Completed(code, "", said.decode("utf-8", "replace")))
+            raise CommandError(str(self), argv, Completed(code, "", output.decode("utf-8", "replace")))
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection, which may be dead, and return what became of it, as an error; the next command makes a new one."""

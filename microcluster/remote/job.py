@@ -110,16 +110,16 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     _ensure_secrets(launcher, folder, secrets)
     texts = folder.texts()
     place(launcher, folder.path, texts)
-    before = observe(launcher, cluster).state
-    if before == "finished":
-        return before
-    if before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
+    state_before = observe(launcher, cluster).state
+    if state_before == "finished":
+        return state_before
+    if state_before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
         _end_all(hosts, cluster, "only")
         if container:  # One that an earlier version has started sees the machine's own folders.
             on_all(hosts, lambda host: _ensure_separate(host, folder, texts))
     if container:
         place(launcher, folder.path, texts, _inside(cluster))
-    if before not in ALIVE:
+    if state_before not in ALIVE:
         _ensure_program(launcher, folder)
     argv = ("python3", f"{folder.path}/agent", "supervise.supervisor", "start", folder.path)
     return launcher.run(argv, timeout_s=START_TIMEOUT_S).stdout.strip()
@@ -153,32 +153,32 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     wait_for_ssh(login)
-    request, earlier, own = queue.request_of(cluster), [], []
+    request, earlier, own_jobs = queue.request_of(cluster), [], []
     for job, record in queue.jobs_of(login):
         if owner_of(record) != owner_of(request):  # It may have a copy of our key.
             _refuse_shared(login, cluster, job.number, record)
         elif record["folder"] != request["folder"] or _was_asked_to_end(login, record):
             earlier.append(record)
         else:
-            own.append(record)
+            own_jobs.append(record)
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     worlds = _go_on(login, cluster) if RunFolder(cluster).plan.any_world else ()
     folder = RunFolder(cluster, word=_ensure_word([login], cluster), worlds=worlds)
     place(login, folder.path, folder.texts())
-    before = observe(login, cluster)
-    if before.state == "finished":
-        note(_finished_before(cluster, before))
-        return before.state
-    if not own:  # Its job may be making the same.
+    snapshot_before = observe(login, cluster)
+    if snapshot_before.state == "finished":
+        note(_finished_before(cluster, snapshot_before))
+        return snapshot_before.state
+    if not own_jobs:  # Its job may be making the same.
         queue.make_environment(login, folder)
     _ensure_secrets(login, folder, secrets)
-    if before.state not in ALIVE:
+    if snapshot_before.state not in ALIVE:
         _ensure_program(login, folder)
     note(f"run {cluster.run}: {queue.submit(login, cluster)}")
     queue.wait_until_granted(login, cluster)
-    return "running" if before.state in ALIVE else "started"
+    return "running" if snapshot_before.state in ALIVE else "started"
 
 
 def _was_asked_to_end(login: Host, record: Mapping[str, Any]) -> bool:

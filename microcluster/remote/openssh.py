@@ -224,13 +224,13 @@ def login_host(named: str) -> NamedHost:
     file, _, alias = named.rpartition(" ") if " " in named and not Path(named).is_file() else (named, "", "")
     doing = f"reading the login host in {file}"
     try:
-        found = [
+        settings = [
             (word.lower(), NAME.findall(rest)) for word, rest in KEYWORD.findall(Path(file).read_text(errors="replace"))
         ]
     except OSError as error:
         raise RemoteError(f"{doing}: {error.strerror}. Write it as ssh reads it: Host, HostName, User.") from error
-    jumps = {name for word, names in found for name in names if word != "host"}
-    hosts = [name for word, names in found for name in names if word == "host" and not set(name) & set("*?!#")]
+    jumps = {name for word, names in settings for name in names if word != "host"}
+    hosts = [name for word, names in settings for name in names if word == "host" and not set(name) & set("*?!#")]
     alias = alias or next((name for name in hosts if name not in jumps), "")
     if not alias:
         raise RemoteError(f"{doing}: it has no `Host` with a name. Name one behind the file: {file} ALIAS")

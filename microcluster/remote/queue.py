@@ -181,13 +181,13 @@ def look(host: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
 
 def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
     """Return when the queue has granted the nodes, or the job is over; say the position and the time so far."""
-    said: list[str] = []
+    shown_texts: list[str] = []
 
     def probe() -> bool:
         queue = look(host, cluster).get("queue")
         text = place_in_queue(queue) if queue else ""
-        if text and text not in said:
-            said.append(text)
+        if text and text not in shown_texts:
+            shown_texts.append(text)
             note(f"{text}; {duration(queue['waited_s'])} so far")
         return not queue
 
@@ -300,15 +300,15 @@ def _refuse(asked: str, reasons: Iterable[str], advice: str) -> None:
 
 def _reasons(host: Host, queue: Queue) -> Iterator[str]:
     """Yield why the live queue can never run what the stack file asks for."""
-    known = commands.queues(listing(host, commands.LIST_QUEUES))
-    if queue.name in known:
-        limit, most = known[queue.name]
+    queues = commands.queues(listing(host, commands.LIST_QUEUES))
+    if queue.name in queues:
+        limit, most = queues[queue.name]
         if limit and queue.walltime_s > limit:
             yield f"the walltime of {duration(queue.walltime_s)} is over the queue's {duration(limit)}"
         if most and queue.nodes > most:
             yield f"the queue grants at most {count(most, 'node')}"
     else:
-        yield f"it has no queue {queue.name}; it has {', '.join(known) or 'none'}"
+        yield f"it has no queue {queue.name}; it has {', '.join(queues) or 'none'}"
     nodes = commands.nodes(listing(host, commands.LIST_NODES))
     fit = [processors for processors in nodes if processors >= queue.processors]
     if len(fit) < queue.nodes:

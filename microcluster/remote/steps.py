@@ -84,13 +84,13 @@ def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     """Delete every job of the stack; return what was deleted, after the queue has shown that none is left."""
     wait_for_ssh(login)
     owner = str(cluster.owner)
-    there = queue.jobs_of(login, owner)
-    unclear = queue.leave(login, [record for _, record in there])
+    jobs = queue.jobs_of(login, owner)
+    unclear = queue.leave(login, [record for _, record in jobs])
     queue.forget_secrets(login, owner)
     queue.end_rental(login, owner)
     for what, why in unclear.items():
         note(f"not proved on {what}: {why}")
-    deleted = ", ".join(job.number for job, _ in there)
+    deleted = ", ".join(job.number for job, _ in jobs)
     return f"deleted job {deleted}" if deleted else "the queue has no job with the stack's mark"
 
 
@@ -118,20 +118,20 @@ def bring_image(
     container, key = cluster.container, cluster.rank_key_file
     on_all(hosts, wait_for_ssh)
     tag, launcher = container.tag, hosts[0]
-    before = [image_id(host, tag) for host in hosts]
-    keepers = [host for host, known in zip(hosts, before, strict=True) if known]
-    done = []
+    ids_before = [image_id(host, tag) for host in hosts]
+    keepers = [host for host, image in zip(hosts, ids_before, strict=True) if image]
+    changes = []
     if launcher not in keepers and keepers:
         distribute(keepers[0], [launcher], container, key)
-        done.append(f"{launcher.facts.name} has it from {keepers[0].facts.name}")
+        changes.append(f"{launcher.facts.name} has it from {keepers[0].facts.name}")
     elif ensure_built(launcher, container, digests, registry_key):
-        done.append(f"built on {launcher.facts.name}")
-    wanted = image_id(launcher, tag)
-    lacking = [host for host in hosts if image_id(host, tag) != wanted]
+        changes.append(f"built on {launcher.facts.name}")
+    wanted_id = image_id(launcher, tag)
+    lacking = [host for host in hosts if image_id(host, tag) != wanted_id]
     if lacking:
         distribute(launcher, lacking, container, key)
-        done.append(f"copied to {', '.join(host.facts.name for host in lacking)}")
-    return done
+        changes.append(f"copied to {', '.join(host.facts.name for host in lacking)}")
+    return changes
 
 
 def start_container(host: Host, cluster: ClusterFacts) -> list[str]:

@@ -61,13 +61,13 @@ def ensure_data_disk(host: Host, disk: DataDisk) -> bool:
 
 
 def _find(host: Host, disk: DataDisk) -> str:
-    wanted = disk.capacity_gb * GIB
+    wanted_bytes = disk.capacity_gb * GIB
     for device in CANDIDATES:
-        if host.run(("test", "-b", device), accept=(0, 1)).exit_code == 0 and _bytes(host, device) == wanted:
+        if host.run(("test", "-b", device), accept=(0, 1)).exit_code == 0 and _bytes(host, device) == wanted_bytes:
             return device
     raise RemoteError(
         f"looking for the data disk of {host}: no device from {CANDIDATES[0]} on has {disk.capacity_gb} GB "
-        f"({wanted} bytes). List the disks: fab ssh {host.facts.name}, then lsblk -b"
+        f"({wanted_bytes} bytes). List the disks: fab ssh {host.facts.name}, then lsblk -b"
     )
 
 
@@ -225,14 +225,14 @@ def _until_it_answers(root: Host, mount: Mount, argv: Sequence[str]) -> None:
 
     def done() -> bool:
         nonlocal last
-        ended = root.run(argv, timeout_s=MOUNT_TIMEOUT_S, accept=range(256))
-        last = (ended.stdout + ended.stderr).strip()
+        completed = root.run(argv, timeout_s=MOUNT_TIMEOUT_S, accept=range(256))
+        last = (completed.stdout + completed.stderr).strip()
         if any(sign in last for sign in REFUSED):
             raise RemoteError(
                 f"{doing}: it refuses the password of user {mount.drive.username}. Run the same command again, which reads the "
                 "password from the account once more."
             )
-        return ended.exit_code == 0
+        return completed.exit_code == 0
 
     try:
         wait_until(f"drive {mount.drive.id} on {root}", done, timeout_s=READY_TIMEOUT_S, usual_s=10, every_s=5)

@@ -65,14 +65,14 @@ def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> No
     def done() -> bool:
         if host.run(free, accept=(0, 1, 127)).exit_code == 1:
             return False
-        ended = host.run(argv, timeout_s=timeout_s, accept=range(256))
-        if ended.exit_code and any(sign in ended.stderr for sign in LOCKED):
+        completed = host.run(argv, timeout_s=timeout_s, accept=range(256))
+        if completed.exit_code and any(sign in completed.stderr for sign in LOCKED):
             return False
-        if ended.exit_code and INTERRUPTED in ended.stderr:  # By a lost connection.
+        if completed.exit_code and INTERRUPTED in completed.stderr:  # By a lost connection.
             host.run((*QUIETLY, *CONFIGURE), timeout_s=timeout_s)
             return False
-        if ended.exit_code:
-            raise CommandError(str(host), argv, ended)
+        if completed.exit_code:
+            raise CommandError(str(host), argv, completed)
         return True
 
     wait_until(f"the end of other installations on {host}", done, timeout_s=APT_TIMEOUT_S, usual_s=60)

@@ -54,30 +54,30 @@ def pull_base(host: Host, container: Container, digests: Path, exported_key: str
     registry = image.registry(container.image)
     file = digests / quote(container.image, safe=":")
     digest = file.read_text().strip() if file.exists() else ""
-    wanted = f"{registry}/{image.repository(container.image)}@{digest}" if digest else ""
-    argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image, wanted)
-    done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
-    said = last_line(done.stderr)
-    if done.exit_code == LOGIN_REFUSED:
+    reference = f"{registry}/{image.repository(container.image)}@{digest}" if digest else ""
+    argv = ("sh", "-c", render("pull_image.sh.j2"), "pull", registry, container.image, reference)
+    pulled = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
+    error_line = last_line(pulled.stderr)
+    if pulled.exit_code == LOGIN_REFUSED:
         raise RemoteError(
-            f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). "
-            f"{_login_hint(said, container)}, then run the same command again."
+            f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({error_line}). "
+            f"{_login_hint(error_line, container)}, then run the same command again."
         )
     another = f"To take what the tag names now, remove {file}"
-    if done.exit_code == PULL_FAILED:
+    if pulled.exit_code == PULL_FAILED:
         hint = "" if key else f" No key for {registry} was given; if it needs one, put it into {key_source(container)}."
         hint += f" {another}." if digest else ""
         raise RemoteError(
-            f"pulling {wanted or container.image} on {host}: {said}.{room_hint(said, host) or hint} Then run the same command again."
+            f"pulling {reference or container.image} on {host}: {error_line}.{room_hint(error_line, host) or hint} Then run the same command again."
         )
-    if MOVED in done.stdout.split():
+    if MOVED in pulled.stdout.split():
         note(
             f"{host.facts.name}: {container.image} is another image now than at its first pull; {digest} is used as before. "
             f"{another}, then run the same command again."
         )
     # What this computer builds has a new digest after each `make images`; a reference with a digest is pinned already.
     if not (digest or "@" in container.image or image.is_ours(container.image)) and (
-        first := DIGEST.search(done.stdout)
+        first := DIGEST.search(pulled.stdout)
     ):
         digests.mkdir(parents=True, exist_ok=True)
         write_whole(file, f"{first[0]}\n")
@@ -211,13 +211,13 @@ def distribute(source: Host, targets: Sequence[Host], container: Container, rank
     Docker tags an image only when it is complete and every layer has its hash.
     """
     tag = container.tag
-    wanted = image_id(source, tag)
+    wanted_id = image_id(source, tag)
     broken = _chain(source, targets, container, rank_key_file)
-    missed = [host for host in targets if image_id(host, tag) != wanted]
+    missed = [host for host in targets if image_id(host, tag) != wanted_id]
     if len(targets) > 1:
         for host in missed:
             broken.update(_chain(source, [host], container, rank_key_file))
-    failed = [_failure(source, host, tag, broken) for host in missed if image_id(host, tag) != wanted]
+    failed = [_failure(source, host, tag, broken) for host in missed if image_id(host, tag) != wanted_id]
     if failed:
         raise RemoteError(f"{' '.join(failed)} Run the same command again.")
 
@@ -238,15 +238,15 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
         script = render("send_image.sh.j2", folder=FOLDER)
         first = targets[0]
         argv = ("sh", "-c", script, "hand-over", container.tag, first.user, first.facts.private_address)
-        done = source.run(argv, timeout_s=TIMEOUT_S, accept=range(256))
+        completed = source.run(argv, timeout_s=TIMEOUT_S, accept=range(256))
     finally:
         on_all(targets, lambda host: host.run(("rm", "-f", RECEIVE, KEYS)))
-    output = (done.stdout + done.stderr).strip().splitlines()
+    output = (completed.stdout + completed.stderr).strip().splitlines()
     told = (line.removeprefix(chain_copy.MARK) for line in output if line.startswith(chain_copy.MARK))
     links = [read_answer(LINK, line, f"copying {container.tag} from {source}") for line in told]
-    if done.exit_code:
+    if completed.exit_code:
         reason = next((line for line in output if DISK_FULL in line), " ".join(output[-1:]))
-        links.append((first.facts.private_address, f"exit code {done.exit_code} ({reason})"))
+        links.append((first.facts.private_address, f"exit code {completed.exit_code} ({reason})"))
     for address, reason in links:
         note(f"the chain broke at {names.get(address, address)} ({reason})")
     broken = dict(links)

@@ -68,14 +68,14 @@ def _receiver() -> tuple[str, ...]:
 
 def _line(receive: Callable[[int], bytes], doing: str) -> bytes:
     """Return the next line that the host prints."""
-    found = bytearray()
-    while not found.endswith(b"\n") and (piece := receive(PIECE_BYTES)):
-        found += piece
-        if len(found) > ANSWER_BYTES:
+    line = bytearray()
+    while not line.endswith(b"\n") and (piece := receive(PIECE_BYTES)):
+        line += piece
+        if len(line) > ANSWER_BYTES:
             raise RemoteError(f"{doing}: the answer is too long. Look at the machine, or run `make down`.")
-    if not found.endswith(b"\n"):
+    if not line.endswith(b"\n"):
         raise ConnectionError("it ended before it had answered")
-    return bytes(found)
+    return bytes(line)
 
 
 def _named(entries: Sequence[Entry], numbers: Sequence[int], doing: str) -> list[Entry]:
@@ -112,16 +112,16 @@ def _header(entry: Entry) -> bytes:
 
 def _content(folder: Path, entry: Entry) -> Iterator[bytes]:
     """Yield the content of a file that is what it was when it was read."""
-    left = entry.size
+    remaining = entry.size
     try:
         with open(os.open(f"{folder}/{entry.name}", os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as content:
-            while left and (piece := content.read(min(PIECE_BYTES, left))):
-                left -= len(piece)
+            while remaining and (piece := content.read(min(PIECE_BYTES, remaining))):
+                remaining -= len(piece)
                 yield piece
             facts = os.fstat(content.fileno())
     except OSError as gone:
         raise _changed(folder, entry.name) from gone
-    if left or (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) != entry.version:
+    if remaining or (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) != entry.version:
         raise _changed(folder, entry.name)
 
 

@@ -100,13 +100,13 @@ def _official(root: Path, home: Home) -> None:
     machine = platform.machine()
     if machine not in SUMS:
         raise CommandFailed(f"there is no archive for {machine}")
-    name, known = SUMS[machine]
+    name, known_sum = SUMS[machine]
     url, archive = f"{ARCHIVES}{name}.tar.gz", root / "archive"
     with shown("downloading Pulumi", "1 min"):
         digest = _download(url, archive)
-    if digest != known:
+    if digest != known_sum:
         archive.unlink()
-        raise CommandFailed(f"{url} has the SHA-256 {digest} instead of {known}; nothing of it was unpacked")
+        raise CommandFailed(f"{url} has the SHA-256 {digest} instead of {known_sum}; nothing of it was unpacked")
     (root / "bin").mkdir()
     argv = ("tar", "--extract", "--file", str(archive), "--directory", str(root / "bin"), "--strip-components=1")
     run_logged(Step("unpacking Pulumi", "5 s", argv, home.logs / "pulumi.log", AGAIN), os.environ)

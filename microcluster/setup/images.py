@@ -48,10 +48,10 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
     client = docker.from_env(timeout=API_TIMEOUT_S)
     busy = "    another build of the images is running; waiting for it"
     with locked(home.locks / "images.lock", lambda _: say(busy)):
-        wanted = ancestry(names)
-        sources = _sources(home) if TRAINING in wanted else []
+        needed_images = ancestry(names)
+        sources = _sources(home) if TRAINING in needed_images else []
         made: dict[str, Image] = {}
-        for name, parents in wanted.items():
+        for name, parents in needed_images.items():
             added = inputs(sources) if name == TRAINING else {}
             image = made[name] = Image(name, tuple(made[parent] for parent in parents), added)
             if client.images.list(name=image.tag):
@@ -59,7 +59,7 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
             else:
                 _build(client, image, home)
             client.images.get(image.tag).tag(f"microcluster/{image.name}:current")
-        if TRAINING in wanted:
+        if TRAINING in needed_images:
             _write_trainers(home.root / TRAINER_FILE, sources)
 
 

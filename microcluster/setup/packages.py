@@ -46,7 +46,7 @@ def install(packages: tuple[str, ...], why: str, home: Home) -> None:
     patience = ("-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": system_path(os.environ)}
     hint = f"Run `apt-get update && {command}` by hand to see more, then repeat."
-    for what, usual, argv in (
+    for step, usual, argv in (
         ("reading the package lists", "15 s", ("apt-get", *patience, "update")),
         (
             f"installing {', '.join(packages)}",
@@ -54,4 +54,4 @@ def install(packages: tuple[str, ...], why: str, home: Home) -> None:
             ("apt-get", *patience, "install", "-y", "--no-install-recommends", *packages),
         ),
     ):
-        run_logged(Step(what, usual, argv, home.logs / "apt-get.log", hint), environment)
+        run_logged(Step(step, usual, argv, home.logs / "apt-get.log", hint), environment)

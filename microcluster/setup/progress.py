@@ -38,19 +38,19 @@ def shown(what: str, usual: str) -> Iterator[None]:
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
-    how = "interrupted"
+    ending = "interrupted"
     try:
         yield
-        how = "done"
+        ending = "done"
     except Exception:
-        how = "failed"
+        ending = "failed"
         raise
     finally:
         over.set()
         thread.join()
         took = time.monotonic() - began
-        if how != "done" or took > QUICK_S:
-            say(f"    {what}: {how} after {duration(took)}")
+        if ending != "done" or took > QUICK_S:
+            say(f"    {what}: {ending} after {duration(took)}")
 
 
 @dataclass

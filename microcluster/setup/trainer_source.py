@@ -61,16 +61,16 @@ def find(
     Raises:
         CommandFailed: when the variable names something that is not the program's source.
     """
-    named, kept = environment.get(pinned.variable, ""), cache / pinned.commit
+    named, cached_source = environment.get(pinned.variable, ""), cache / pinned.commit
     if named == NOWHERE:
         say(f"training image: without {pinned.program}, because {pinned.variable} is {NOWHERE}; the stand-in trains")
         return None
     if named:
         return _named(pinned, Path(named).expanduser().absolute(), cache)
-    if kept.is_dir() and (source := Source.of(pinned, kept)).digest == pinned.content:
+    if cached_source.is_dir() and (source := Source.of(pinned, cached_source)).digest == pinned.content:
         return source
     try:
-        return _from_repository(pinned, kept)
+        return _from_repository(pinned, cached_source)
     except _UnavailableError as why:
         say(
             f"training image: without {pinned.program}, whose source cannot be had ({why}); the stand-in trains. For the real "

@@ -24,16 +24,16 @@ RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP 
 
 def create_key(account: Account, call: Call) -> View:
     """Add a public key."""
-    wanted = call.argument
+    fields = call.argument
     for name in ("key", "label"):
-        if not wanted.get(name):
+        if not fields.get(name):
             raise missing(name)
-    mark = fingerprint(str(wanted["key"]))
+    mark = fingerprint(str(fields["key"]))
     for present in account.store.ssh_keys.values():
         if present.fingerprint == mark:
             raise public(f"SSH key already exists: fingerprint {mark} is that of SSH key {present.id}.")
     record = SshKey(
-        account.next_id(), wanted["label"], wanted["key"].strip(), mark, wanted.get("notes") or "", account.now
+        account.next_id(), fields["label"], fields["key"].strip(), mark, fields.get("notes") or "", account.now
     )
     account.store.ssh_keys[record.id] = record
     return owned.ssh_key(account, record)

@@ -23,13 +23,13 @@ def texts(sentences: Sequence[str], kinds: int = KINDS) -> dict[str, str]:
         "valid": split[0::EVERY],
         "test": split[1::EVERY],
     }
-    seen = {word for words in parts["train"] for word in words}
+    known_words = {word for words in parts["train"] for word in words}
     for words in map(_words, sentences[SENTENCES:]):
-        if len(seen) >= kinds - 1:
+        if len(known_words) >= kinds - 1:
             break
-        if not seen.issuperset(words):
+        if not known_words.issuperset(words):
             parts["train"].append(words)
-            seen.update(words)
+            known_words.update(words)
     counted = Counter(word for words in parts["train"] for word in words)
     often = sorted(counted, key=lambda word: (-counted[word], word))[: kinds - 2]
     known = frozenset(often)

@@ -247,19 +247,19 @@ class Paperspace(Market):
     @cached_property
     def session(self) -> Row:
         """The key's user and team, for which is asked once."""
-        asked = f"opening the account at {self.api.credentials.endpoint}"
+        doing = f"opening the account at {self.api.credentials.endpoint}"
         source = f"the key file or {credentials.VARIABLE}"
 
         def ask(attempts: int) -> Any:
             return self.api.read("/auth/session", attempts=attempts, expect=dict | None)
 
-        found = self.api.opened(ask, asked, source, "python -m emulator start paperspace")
-        if not at(found, "team.id"):
+        session = self.api.opened(ask, doing, source, "python -m emulator start paperspace")
+        if not at(session, "team.id"):
             # The API answers a key that it does not know with null and status 200.
             raise AccountError(
-                f"{asked}: the API does not know this key. Check {source}; a key is shown once, so that a lost one has to be made anew in the console."
+                f"{doing}: the API does not know this key. Check {source}; a key is shown once, so that a lost one has to be made anew in the console."
             )
-        return found
+        return session
 
 
 def account_of(
@@ -284,15 +284,15 @@ def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: 
     """
     market = account_of(key_file, exported)
     market.whoami()
-    found = market.api.find(DRIVES, drive_id)
+    drive = market.api.find(DRIVES, drive_id)
     doing = f"reading the password of drive {drive_id}"
-    if found is None:
+    if drive is None:
         raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")
-    if owner_of(found.get("name")) != owner:
+    if owner_of(drive.get("name")) != owner:
         raise ProviderError(
             f"{doing}: its name does not carry {owner}, so it is not this stack's. Nothing was mounted."
         )
-    password = found.get("password")
+    password = drive.get("password")
     if not isinstance(password, str) or not password or not password.isprintable():
         raise ProviderError(f"{doing}: the account shows none that a file of credentials can hold. Ask the vendor.")
     return password

@@ -161,18 +161,18 @@ class Api(Wire):
         try:
             # Bytes that are no text, and halves of surrogate pairs, which nothing can write again, become readable here.
             text = answer.content.decode("utf-8", "replace")
-            found = json.loads(json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace"))
+            content = json.loads(json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
             code = UNREADABLE if answer.status_code == 200 else f"HTTP {answer.status_code}"
             raise self.error(call, code, "the answer is no JSON", answer.status_code) from None
-        is_error = isinstance(found, dict) and {"code", "message"} <= found.keys() <= ERROR_KEYS
+        is_error = isinstance(content, dict) and {"code", "message"} <= content.keys() <= ERROR_KEYS
         if answer.status_code == 200 and not is_error:
-            return found
+            return content
         code, said = f"HTTP {answer.status_code}", ""
         if is_error:
-            issues = found.get("issues") if isinstance(found.get("issues"), list) else []
+            issues = content.get("issues") if isinstance(content.get("issues"), list) else []
             details = [str(each.get("message")) for each in issues if isinstance(each, dict)]
-            code, said = str(found["code"]), "; ".join([str(found["message"]), *details])
+            code, said = str(content["code"]), "; ".join([str(content["message"]), *details])
         raise self.error(call, code, said or "no text", answer.status_code)
 
 

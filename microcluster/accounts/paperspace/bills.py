@@ -65,7 +65,7 @@ def _sold(kind: str, text: str) -> Mapping[str, Any]:
 
 def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> list[Charge]:
     """Charge for each part of it from its beginning on."""
-    opened, found = resource.since or now, []
+    opened, part_charges = resource.since or now, []
     for category, part in views.parts_of(resource).items():
         is_part, rate = category != resource.kind, part.rate
         charge = Charge(
@@ -85,5 +85,5 @@ def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> li
             is_part=is_part,
             by_month=rate.by_month,
         )
-        found.append(charge)
-    return found
+        part_charges.append(charge)
+    return part_charges

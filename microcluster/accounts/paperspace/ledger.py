@@ -41,16 +41,16 @@ def check_template(market: Paperspace, template_id: str, machine_type: str) -> N
         ProviderError: the text says which types it is for.
     """
     doing = f"checking template {template_id}"
-    found = next(
+    template = next(
         (each for each in market.api.list("/os-templates", order_by="name") if each.get("id") == template_id), None
     )
-    if found is None:
+    if template is None:
         raise ProviderError(f"{doing}: the account offers none of this id. Nothing was ordered. Name another one.")
-    rows = [each for each in found.get("availableMachineTypes") or [] if isinstance(each, dict)]
+    rows = [each for each in template.get("availableMachineTypes") or [] if isinstance(each, dict)]
     offered = [str(each.get("machineTypeLabel")) for each in rows if each.get("isAvailable")]
     if machine_type not in offered:
         raise ProviderError(
-            f"{doing} ({found.get('name')}): it is not offered for {machine_type}, but for {', '.join(sorted(offered)) or 'none'}. "
+            f"{doing} ({template.get('name')}): it is not offered for {machine_type}, but for {', '.join(sorted(offered)) or 'none'}. "
             "Nothing was ordered. Choose another template or type."
         )
 

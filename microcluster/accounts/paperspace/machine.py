@@ -69,7 +69,7 @@ class Machines(Rented):
         """Order the startup script, and write down the machine that boots with it."""
         market: Paperspace = op.market()
         script_id, key = _script(op, market, spec, owner)
-        known = {"hostKey": key.public}
+        known_outputs = {"hostKey": key.public}
         return OrderRequest(
             MACHINE,
             owner,
@@ -79,8 +79,8 @@ class Machines(Rented):
             hostname=spec.hostname,
             is_billed=True,
             sold=spec.model_dump_json(by_alias=True, include={"machine_type", "disk_gb", "public_ip_type"}),
-            outputs=known,
-            adopted=known,
+            outputs=known_outputs,
+            adopted=known_outputs,
         )
 
     def lasting(
@@ -214,14 +214,14 @@ def _script(op: Operation, market: Paperspace, spec: MachineSpec, owner: Owner) 
     """
     label, nonce = f"{BOOT}{spec.hostname}", secrets.token_hex(NONCE_BYTES)
     key, content = _content(label, nonce, spec, owner)
-    made = adopt_or_order(op, market, OrderRequest(SCRIPT, owner, label, Order(SCRIPTS, content), is_billed=True))
-    if isinstance(made, str):
-        return made, key
+    script = adopt_or_order(op, market, OrderRequest(SCRIPT, owner, label, Order(SCRIPTS, content), is_billed=True))
+    if isinstance(script, str):
+        return script, key
     # A machine that was ordered with it may still turn up, and has the host key of that order.
-    key, content = _content(label, made.outputs.get("nonce", ""), spec, owner)
-    if not made.row.get("assignedMachineIds"):
-        market.api.ensure("PUT", f"{SCRIPTS}/{made.id}", content)
-    return made.id, key
+    key, content = _content(label, script.outputs.get("nonce", ""), spec, owner)
+    if not script.row.get("assignedMachineIds"):
+        market.api.ensure("PUT", f"{SCRIPTS}/{script.id}", content)
+    return script.id, key
 
 
 def _content(label: str, nonce: str, spec: MachineSpec, owner: Owner) -> tuple[KeyPair, dict[str, Any]]:

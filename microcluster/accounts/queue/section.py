@@ -102,14 +102,16 @@ class Cluster(ClusterSection):
         if queue is None:
             return [f"cluster/queue: {shown(name)} is no queue of {written['site']}; one of {', '.join(queues)}"]
         source = f"of queue {name} ({written['site']}, {AS_OF}); such a job would wait for ever"
-        found = []
+        found_problems = []
         for key, most in (("nodes", queue.nodes), ("processors", queue.processors)):
             asked = written.get(key, 2)
             if isinstance(asked, int) and asked > most:
-                found.append(f"cluster/{key}: {asked} is over the limit of {most} {source}")
+                found_problems.append(f"cluster/{key}: {asked} is over the limit of {most} {source}")
         if WALLTIME.fullmatch(walltime) and seconds_of(walltime) > queue.walltime_s:
-            found.append(f"cluster/walltime: {walltime} is over the limit of {queue.walltime_s // 3600} h {source}")
-        return found
+            found_problems.append(
+                f"cluster/walltime: {walltime} is over the limit of {queue.walltime_s // 3600} h {source}"
+            )
+        return found_problems
 
     @property
     def counted(self) -> str:

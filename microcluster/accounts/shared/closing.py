@@ -41,25 +41,25 @@ class _Closing:
         self.cost = ""
 
     def look(self) -> bool | Pending:
-        found = self._read()
-        if found is None or isinstance(found, Pending):
-            return found or True
-        if not self._is_machine and (found.owner != self._sought.owner or found.is_kept):
+        resource = self._read()
+        if resource is None or isinstance(resource, Pending):
+            return resource or True
+        if not self._is_machine and (resource.owner != self._sought.owner or resource.is_kept):
             return True
-        found.check_ours(self._sought.owner, "cancelling")
-        if not found.is_alive or (self._is_machine and self._is_accepted and not found.is_billed):
+        resource.check_ours(self._sought.owner, "cancelling")
+        if not resource.is_alive or (self._is_machine and self._is_accepted and not resource.is_billed):
             return True
         if self._is_machine:
             self.cost = "It is ordered and not billed yet. "
-        if found.is_billed:
-            self.cost = f"It is still billed at {found.price}. "
-        self._has_work = bool(found.work) and not self._is_accepted
+        if resource.is_billed:
+            self.cost = f"It is still billed at {resource.price}. "
+        self._has_work = bool(resource.work) and not self._is_accepted
         if self._has_work:
             self._refused_since = None
-            return Pending(f"in transaction {found.work}, which has to end first")
+            return Pending(f"in transaction {resource.work}, which has to end first")
         if self._is_accepted:
-            return Pending(f"cancelled, and {f'billed until {found.ends}' if found.ends else 'not closed yet'}")
-        return self._end(found)
+            return Pending(f"cancelled, and {f'billed until {resource.ends}' if resource.ends else 'not closed yet'}")
+        return self._end(resource)
 
     def _read(self) -> Resource | Pending | None:
         account, sought = self._account, self._sought
@@ -73,21 +73,21 @@ class _Closing:
         is_fresh = not self._is_accepted and time.monotonic() < self._fresh_until
         return account.find(sought.kind, sought.id, sought.owner, fresh=is_fresh)
 
-    def _end(self, found: Resource) -> bool | Pending:
+    def _end(self, resource: Resource) -> bool | Pending:
         try:
-            begun = self._account.end(found)
+            pending = self._account.end(resource)
         except CallError as error:
-            if found.ends and not error.is_transient:
+            if resource.ends and not error.is_transient:
                 raise ProviderError(
-                    f"cancelling {found.described}: it was cancelled before, for {found.ends}, and the API does "
+                    f"cancelling {resource.described}: it was cancelled before, for {resource.ends}, and the API does "
                     f"not end it sooner ({error.text}). {self.cost}Ask the vendor's support to end it now."
                 ) from error
             if error.is_forbidden or self._is_final(is_transient=error.is_transient):
-                raise ProviderError(self._refused(found, error)) from error
+                raise ProviderError(self._refused(resource, error)) from error
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
-        if begun is not None:
-            return begun
+        if pending is not None:
+            return pending
         self._is_accepted = True
         return self.look()
 

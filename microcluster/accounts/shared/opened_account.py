@@ -116,12 +116,14 @@ class OpenedAccount:
 
 
 def _unshown(market: Market, owner: Owner, time_scale: float) -> list[str]:
-    said = []
+    sentences = []
     for each in market.journal(owner).unresolved():
         status = order.evidence(market, owner, None, [each])
         if status is not None:
-            said.append(f"{each.name}: {status.described}, and the account shows nothing of it yet")
+            sentences.append(f"{each.name}: {status.described}, and the account shows nothing of it yet")
         elif order.unsettled_s([each], market.settled_s, time_scale) > 0:
-            said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
+            sentences.append(
+                f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up"
+            )
     waiting = [each for each in market.orders(owner) if each.is_waiting and not each.is_shown]
-    return said + [f"{each.described}, and the account shows no {market.machine} of it" for each in waiting[:1]]
+    return sentences + [f"{each.described}, and the account shows no {market.machine} of it" for each in waiting[:1]]

@@ -151,17 +151,17 @@ class Operation:
         """
         began = time.monotonic()
         ends = began + min(self.scaled(within_s), self.left_s)
-        told, told_at = "", 0.0
+        last_detail, last_told_s = "", 0.0
         while True:
-            found = look()
-            if not isinstance(found, Pending):
-                return found
+            result = look()
+            if not isinstance(result, Pending):
+                return result
             waited = time.monotonic() - began
-            usually = "" if found.usual_s is None else f" (this step usually takes {duration(found.usual_s)})"
-            message = f"{found.detail}, {duration(waited)} so far{usually}"
-            if told != found.detail or waited - told_at >= TELL_EVERY_S:
+            usually = "" if result.usual_s is None else f" (this step usually takes {duration(result.usual_s)})"
+            message = f"{result.detail}, {duration(waited)} so far{usually}"
+            if last_detail != result.detail or waited - last_told_s >= TELL_EVERY_S:
                 self.log.progress(message)
-                told, told_at = found.detail, waited
+                last_detail, last_told_s = result.detail, waited
             if self.session.stop.is_set():
                 raise WaitError(f"waiting for {what}: stopped on request ({message}). Run the command again to go on.")
             left_s = ends - time.monotonic()
@@ -233,7 +233,7 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
     attempt = journal.intend(intent).attempt
     try:
         op.before_order(f"{intent.kind} {intent.name}")
-        made = market.order(order)
+        resource_id = market.order(order)
     except OrderWithoutId as error:
         journal.receipt(attempt, error.order_id)
         raise
@@ -246,8 +246,8 @@ def submit(op: Operation, market: Market, request: OrderRequest, order: Any) -> 
     except ProviderError:
         journal.refused(attempt, "engine gone")
         raise
-    journal.ordered(attempt, made)
-    return made
+    journal.ordered(attempt, resource_id)
+    return resource_id
 
 
 def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
@@ -259,7 +259,7 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
     Raises:
         ProviderError: another computer has begun to order for the stack since this one did.
     """
-    asked, owner, ours = time.monotonic(), request.owner, op.journal(request.owner).identity()
+    asked_at, owner, ours = time.monotonic(), request.owner, op.journal(request.owner).identity()
     with op.session.claim_lock:
         claim = market.claim(
             owner, key_ids=request.key_ids, max_age_s=op.scaled(CLAIM_KNOWN_FOR_S)
@@ -270,7 +270,7 @@ def _hold_claim(op: Operation, market: Market, request: OrderRequest) -> bool:
             _name_rental(op, market, claim, owner)
             waited_at = op.session.claimed.setdefault(owner, float("-inf"))
             # Whoever looked at the lists before another thread had waited for them looks again.
-            return waited_at <= asked
+            return waited_at <= asked_at
         if owner in op.session.claimed:
             raise ProviderError(_taken(op, claim))
         _name_rental(op, market, _take_over(op, market, request, claim, ours), owner)
@@ -403,18 +403,18 @@ def look_once(op: Operation, market: Market, request: OrderRequest, max_age_s: f
         is_for_it = intent.hostname == request.hostname if request.hostname else intent.name == op.name
         if is_for_it:
             ids.add(made)
-    found: dict[str, Resource | Pending | None] = {}
+    by_id: dict[str, Resource | Pending | None] = {}
     for each in sorted(ids):
-        found[each] = market.find(request.kind, each, request.owner, fresh=each not in settled)
-        if found[each] is None:
+        by_id[each] = market.find(request.kind, each, request.owner, fresh=each not in settled)
+        if by_id[each] is None:
             journal.closed(request.kind, each)
-    living = [each for each in found.values() if isinstance(each, Resource) and _fits(request, each)]
+    living = [each for each in by_id.values() if isinstance(each, Resource) and _fits(request, each)]
     if len(living) > 1:
         raise ProviderError(
             f"ordering {request.what}: the account has several living ones of this name and mark: "
             f"{', '.join(each.described for each in living)}. Nothing was touched; cancel the ones that are too many."
         )
-    uncertain = [each for each in found.values() if isinstance(each, Pending)]
+    uncertain = [each for each in by_id.values() if isinstance(each, Pending)]
     return next(iter([*living, *uncertain]), None)
 
 

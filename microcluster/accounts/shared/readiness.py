@@ -83,21 +83,21 @@ class Readiness:
         is_overdue = self._since(self._seen_at) > self._market.settled_s
         max_age_s = 0.0 if is_exact or not self.is_machine else self._age_s
         is_fresh = time.monotonic() < self._fresh_until
-        found = self._market.find(self.sought.kind, self.sought.id, self._owner, fresh=is_fresh, max_age_s=max_age_s)
-        if isinstance(found, Resource):
-            found.check_ours(self._owner, "working on")
-            return found
+        resource = self._market.find(self.sought.kind, self.sought.id, self._owner, fresh=is_fresh, max_age_s=max_age_s)
+        if isinstance(resource, Resource):
+            resource.check_ours(self._owner, "working on")
+            return resource
         if self._order is not None and self.seen is not None:
             self._read_order(self.seen)
-        if found is None:
+        if resource is None:
             raise GoneError(f"the account does not know it any more, and nothing is billed for it. {REFRESH}")
         if is_overdue:
             raise ProviderError(
-                f"the account has not shown {self.what} for {self._market.settled_s:.0f} s: {found.detail}. It may be "
+                f"the account has not shown {self.what} for {self._market.settled_s:.0f} s: {resource.detail}. It may be "
                 "billed, so nothing is ordered instead of it. Run the command again; if this stays, ask the vendor what "
                 "became of it."
             )
-        return found
+        return resource
 
     def assess(self, machine: Resource) -> Resource | Pending:
         """Say how far the machine is, as it was read just now."""

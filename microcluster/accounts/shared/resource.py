@@ -126,39 +126,42 @@ class Rented(Managed):
         """Adopt the one that an interrupted run ordered, else order it; return it ready."""
         spec, owner = self.DECLARED.SPEC.model_validate(inputs), self.owner(op, inputs)
         request, market = self.request(op, spec, owner), op.market()
-        made = adopt_or_order(op, market, request)
+        made_or_adopted = adopt_or_order(op, market, request)
         # One that an earlier process has ordered is named by the next refresh: nothing may fail between order and state.
         rental = {RENTAL: op.session.named.get(owner)} if RENTAL in self.DECLARED.output_keys() else {}
-        if isinstance(made, str):
-            return Created(made, self._finished(op, market, spec, made, {**request.outputs, **rental}, is_new=True))
-        lasting = self.lasting(market, owner, made.id, inputs, request.adopted) | rental
-        check_adoptable(made, spec, self.LATER, self.flaws(made, lasting))
-        op.log.info(f"Goes on with {made.described}, whose order was accepted before.")
-        return Created(made.id, self._finished(op, market, spec, made.id, lasting, is_new=True))
+        if isinstance(made_or_adopted, str):
+            return Created(
+                made_or_adopted,
+                self._finished(op, market, spec, made_or_adopted, {**request.outputs, **rental}, is_new=True),
+            )
+        lasting = self.lasting(market, owner, made_or_adopted.id, inputs, request.adopted) | rental
+        check_adoptable(made_or_adopted, spec, self.LATER, self.flaws(made_or_adopted, lasting))
+        op.log.info(f"Goes on with {made_or_adopted.described}, whose order was accepted before.")
+        return Created(made_or_adopted.id, self._finished(op, market, spec, made_or_adopted.id, lasting, is_new=True))
 
     def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
         """Read it once it is certain whether it exists; one that is not ready is a partial failure."""
         _refuse_import(op, resource_id, inputs)
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         try:
-            found = certain(op, market, Resource(self.KIND, resource_id, op.name, owner))
+            live_resource = certain(op, market, Resource(self.KIND, resource_id, op.name, owner))
         except WaitError as error:
             raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
-        if found is None:
+        if live_resource is None:
             op.journal(owner).closed(self.KIND, resource_id)
-        if found is None or not found.is_alive:
+        if live_resource is None or not live_resource.is_alive:
             self.gone(op, market, resource_id, inputs, old)
             return None
-        found.check_ours(owner, "reading")
-        live = {**inputs, **self.drift(found, inputs)}
+        live_resource.check_ours(owner, "reading")
+        live = {**inputs, **self.drift(live_resource, inputs)}
         lasting = self.lasting(market, owner, resource_id, inputs, old) | self._rental(op, market, owner, old)
-        outputs = {**found.outputs, **lasting, "accountId": market.whoami().account_id}
+        outputs = {**live_resource.outputs, **lasting, "accountId": market.whoami().account_id}
         try:
-            state = Readiness(op, market, found).assess(found)
+            state = Readiness(op, market, live_resource).assess(live_resource)
         except ProviderError as error:
             raise PartialFailure(resource_id, outputs, str(error), live) from error
         if isinstance(state, Pending):
-            raise PartialFailure(resource_id, outputs, f"{found.described} is not ready: {state.detail}.", live)
+            raise PartialFailure(resource_id, outputs, f"{live_resource.described} is not ready: {state.detail}.", live)
         return Live(live, outputs)
 
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:

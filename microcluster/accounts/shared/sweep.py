@@ -124,33 +124,34 @@ class _Cleaning:
 
     def _sweep(self) -> list[str]:
         """Cancel and remove, and return what cannot be known yet."""
-        seen, machine = self._seen(), self._market.machine
-        living = [each for each in seen if isinstance(each, Resource) and each.is_alive]
+        machines, machine_kind = self._seen(), self._market.machine
+        living = [each for each in machines if isinstance(each, Resource) and each.is_alive]
         if living:
             names = ", ".join(each.id for each in living)
-            self._op.log.warn(f"Cancels {machine}s that no state file knows: {names}.")
+            self._op.log.warn(f"Cancels {machine_kind}s that no state file knows: {names}.")
         fresh = [
             Resource(kind, each, intent.name, self._owner)
             for kind in self._journal.kinds()
             for each, intent in self._fresh(kind).items()
-            if kind != machine
+            if kind != machine_kind
         ]
         failures = self._end([*living, *fresh])
-        found = self._market.resources()
-        for sentence in of_other_stacks(found, self._owner):
+        all_resources = self._market.resources()
+        for sentence in of_other_stacks(all_resources, self._owner):
             self._warn(f"{sentence}.")
-        ours = [each for each in found if each.owner == self._owner and not each.is_kept]
-        rest = [each for each in ours if each.kind != machine]
-        if rest and not failures:  # The key holds the rental's terms: whatever may still be billed needs them.
+        own_resources = [each for each in all_resources if each.owner == self._owner and not each.is_kept]
+        other_resources = [each for each in own_resources if each.kind != machine_kind]
+        # The key holds the rental's terms: whatever may still be billed needs them.
+        if other_resources and not failures:
             self._market.check_sees_all("removing the stack's keys")
-            failures = self._end(rest)
+            failures = self._end(other_resources)
         if failures:
             raise ProviderError("\n".join(failures))
-        if living or rest:
+        if living or other_resources:
             self._swept_at = time.monotonic()
         for kind in self._journal.kinds():
             self._close_gone(kind)
-        return [each.detail for each in seen if isinstance(each, Pending)]
+        return [each.detail for each in machines if isinstance(each, Pending)]
 
     def _end(self, resources: Iterable[Resource]) -> list[str]:
         return end_all(self._op, self._market, resources)
@@ -173,7 +174,7 @@ class _Cleaning:
         listed = [each.id for each in self._market.resources(self._owner, machine) if each.is_alive]
         accepted = self._journal.accepted(machine)
         settled = set(accepted) - set(self._fresh(machine))
-        seen: list[Resource | Pending] = []
+        machines: list[Resource | Pending] = []
         for each in sorted({*listed, *accepted}):
             # What the journal does not know, another computer may have ordered only now.
             found = self._market.find(machine, each, self._owner, fresh=each not in settled)
@@ -182,8 +183,8 @@ class _Cleaning:
             elif isinstance(found, Resource) and each in settled and found.owner != self._owner:
                 self._warn(f"{found.described} was ordered for this stack and renamed. It is left alone.")
             elif found is not None:
-                seen.append(found)
-        return seen
+                machines.append(found)
+        return machines
 
     def _fresh(self, kind: str) -> dict[str, Intent]:
         return order.within_lag(self._op, self._market, self._journal.accepted(kind))

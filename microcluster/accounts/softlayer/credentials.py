@@ -44,14 +44,14 @@ def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> C
     if config_file:
         path = Home.of().expand(config_file)
         return _checked(_settings_in(path), str(path))
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     paths = [path for path in (Path(each).expanduser() for each in USUAL_FILES) if path.exists()]
     for path in paths:
-        found |= _settings_in(path)
-    found |= written({"username": exported.get("SL_USERNAME"), "api_key": exported.get("SL_API_KEY")})
+        settings |= _settings_in(path)
+    settings |= written({"username": exported.get("SL_USERNAME"), "api_key": exported.get("SL_API_KEY")})
     if exported.get("https_proxy"):
-        found.pop("proxy", None)  # As with the official client, the exported one goes before the file's.
-    return _checked(found, "SL_USERNAME and SL_API_KEY or " + (str(paths[-1]) if paths else "~/.softlayer"))
+        settings.pop("proxy", None)  # As with the official client, the exported one goes before the file's.
+    return _checked(settings, "SL_USERNAME and SL_API_KEY or " + (str(paths[-1]) if paths else "~/.softlayer"))
 
 
 def _settings_in(path: Path) -> dict[str, str]:

@@ -127,17 +127,17 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
         return guest
 
     def look() -> Guest | Pending:
-        found = market.api.read("Virtual_Guest", "getObject", id=int(guest["id"]), mask=GUEST_MASK, expect=dict)
+        current_guest = market.api.read("Virtual_Guest", "getObject", id=int(guest["id"]), mask=GUEST_MASK, expect=dict)
         try:
-            for method, group, component in changes(found, spec):
+            for method, group, component in changes(current_guest, spec):
                 market.api.once("Network_SecurityGroup", method, [int(component)], id=int(group))
         except ApiError as error:
             if not error.is_transient:
                 raise
             return Pending(f"looking which groups are attached, as the answer got lost ({error.text})")
-        return found
+        return current_guest
 
-    found = op.wait_until(f"the security groups of {views.described(guest)}", look)
+    current_guest = op.wait_until(f"the security groups of {views.described(guest)}", look)
     bare = [
         side for side, (_, attribute) in SIDES.items() if getattr(spec, attribute) and not views.groups(guest, side)
     ]
@@ -147,4 +147,4 @@ def attach_groups(op: Operation, market: SoftLayer, guest: Guest, spec: GuestSpe
             f"Restarts {views.described(guest)}: the first security group of an interface works only from then on."
         )
         market.api.ensure("Virtual_Guest", "rebootDefault", id=int(guest["id"]))
-    return found
+    return current_guest

@@ -33,29 +33,29 @@ class Ledgers(resource.Ledger):
 
     def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""
-        known = super().known_outputs(inputs, old)
+        outputs = super().known_outputs(inputs, old)
         is_same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
         if inputs.get("backendRouterId"):
-            known["backendRouterId"] = inputs["backendRouterId"]
+            outputs["backendRouterId"] = inputs["backendRouterId"]
         elif not is_same_vlan or old.get("datacenter") != inputs.get("datacenter"):
-            known.pop("backendRouterId", None)
-        return known
+            outputs.pop("backendRouterId", None)
+        return outputs
 
     def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the account, if there is a key and a prompt answer, else by the catalog."""
-        known = self.known_outputs(inputs, old)
+        outputs = self.known_outputs(inputs, old)
         if problems(LedgerSpec, inputs):
-            return known
+            return outputs
         try:
             spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
             quote = _answered(PREVIEW_LIMIT_S, lambda: billing.quote(op.market(account_id).api, spec))
-            return known | resource.priced(quote)
+            return outputs | resource.priced(quote)
         except CredentialsError:
             why = "there is no key"
         except (ProviderError, ArithmeticError) as error:
             op.log.info(f"The account gave no price: {error}")
             why = "the account gave no price"
-        return {**known, "priceSource": f"{catalog.PRICE_SOURCE}, as {why}"}
+        return {**outputs, "priceSource": f"{catalog.PRICE_SOURCE}, as {why}"}
 
     def checked(self, op: Operation, market: SoftLayer, spec: LedgerSpec, old: Values) -> dict[str, Any]:
         """Check the key, the catalog, the network and the price of the whole cluster."""

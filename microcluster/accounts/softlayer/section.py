@@ -72,25 +72,27 @@ class Cluster(ClusterSection):
     @classmethod
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
-        flavor, place, found = _flavor(written), str(written.get("datacenter")), []
+        flavor, place, found_problems = _flavor(written), str(written.get("datacenter")), []
         if flavor:
-            found += problem_of_place(
+            found_problems += problem_of_place(
                 "datacenter", place, flavor.describe(), flavor.datacenters, catalog.sold_in(place)
             )
         if flavor and not flavor.san:
-            found.append(
+            found_problems.append(
                 f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
             )
         nodes, speed = written.get("nodes", 2), written.get("portSpeedMbps")
         if isinstance(nodes, int) and nodes > 1 and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS:
-            found.append(
+            found_problems.append(
                 f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes every step wait for the network; "
                 f"use {FAST_MBPS}, or nodes: 1"
             )
         for one, other in (("os", "image"), ("router", "privateVlan")):
             if written.get(one) is not None and written.get(other) is not None:
-                found.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
-        return found + problem_of_example(written.get("adminCidrs"), ordering=ordering)
+                found_problems.append(
+                    f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out"
+                )
+        return found_problems + problem_of_example(written.get("adminCidrs"), ordering=ordering)
 
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:

@@ -34,19 +34,19 @@ class Groups(Rented):
         """Set description and rules of the group."""
 
         def look() -> Resource | Pending:
-            found = building.look()
-            if isinstance(found, Pending):
-                return found
+            group = building.look()
+            if isinstance(group, Pending):
+                return group
             head = spec.head(building.sought.owner)
-            if found.row.get("description") != head["description"]:
-                market.api.ensure(SERVICE, "editObject", head, id=int(found.id))
+            if group.row.get("description") != head["description"]:
+                market.api.ensure(SERVICE, "editObject", head, id=int(group.id))
             try:
-                _change_rules(market, spec, found)
+                _change_rules(market, spec, group)
             except ApiError as error:
                 if not error.is_transient:
                     raise
                 return Pending(f"looking which rules it has, as the answer got lost ({error.text})")
-            return found
+            return group
 
         return op.wait_until(f"the rules of {building.what}", look)
 
@@ -80,7 +80,7 @@ def identity(rule: Rule) -> tuple[str, ...]:
 
 def inputs_of(rule: Rule, group_id: int) -> dict[str, Any]:
     """Read back, as inputs, a rule that the API shows."""
-    found = {
+    live_inputs = {
         "direction": rule.get("direction"),
         "protocol": rule.get("protocol") or None,
         "portMin": rule.get("portRangeMin") if rule.get("portRangeMin") != "" else None,
@@ -88,4 +88,4 @@ def inputs_of(rule: Rule, group_id: int) -> dict[str, Any]:
         "remoteCidr": rule.get("remoteIp") or None,
         "remoteSelf": str(rule.get("remoteGroupId")) == str(group_id) or None,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in live_inputs.items() if value is not None}

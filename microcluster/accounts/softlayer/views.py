@@ -75,7 +75,7 @@ def unready(guest: Guest) -> Pending | None:
 
 def live_inputs(guest: Guest) -> dict[str, Any]:
     """Read back what can be read back of a guest's ordered properties; what is not shown (yet) is left out."""
-    found = {
+    inputs = {
         "hostname": guest.get("hostname"),
         "domain": guest.get("domain"),
         "datacenter": at(guest, "datacenter.name"),
@@ -88,7 +88,7 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         "publicSecurityGroupIds": _worn(guest, "primaryNetworkComponent"),
         "privateSecurityGroupIds": _worn(guest, "primaryBackendNetworkComponent"),
     }
-    return {key: value for key, value in found.items() if value not in (None, "")}
+    return {key: value for key, value in inputs.items() if value not in (None, "")}
 
 
 def _worn(guest: Guest, side: str) -> list[str] | None:

@@ -88,16 +88,16 @@ class Training:
         The state of the cells goes from batch to batch, and the losses add up.
         """
         model, rows, length = self._model, self._config.batch_size, self._config.num_steps
-        wanted, taken = [model.loss, model.final_states], batches(text, rows, length)
+        fetches, passed_batches = [model.loss, model.final_states], batches(text, rows, length)
         learning = model.learning_rate in fixed
         if learning:
-            wanted.append(model.update)
-            taken = batches(text, rows, length, share=hvd.rank(), shares=hvd.size())
+            fetches.append(model.update)
+            passed_batches = batches(text, rows, length, share=hvd.rank(), shares=hvd.size())
         last, began = updates(text, rows, length), time.monotonic()
         loss, perplexity, state = 0.0, 0.0, {}
-        for number, (words, next_words) in enumerate(taken, 1):
+        for number, (words, next_words) in enumerate(passed_batches, 1):
             feed = {**fixed, **state, model.words: words, model.next_words: next_words}
-            nats, final, *_ = self._session.run(wanted, feed)
+            nats, final, *_ = self._session.run(fetches, feed)
             state = dict(zip(model.states, final, strict=True))
             loss += float(nats)
             perplexity = math.exp(loss / (number * length))
