@@ -28,11 +28,11 @@ def load_settings(state: Path | None, overrides: Mapping[str, object], vendor: s
     """Read the settings of a vendor's account; ``overrides`` that are None do not count."""
     state = (state or default_state(vendor)).expanduser().resolve()
     path = state / SETTINGS_FILE
-    given = {name: value for name, value in overrides.items() if value is not None}
+    settings = {name: value for name, value in overrides.items() if value is not None}
     try:
         values = tomllib.loads(path.read_text()) if path.exists() else {}
         values.pop("api_key", None)  # An older version took the key from here; now each account makes its own.
-        return VENDORS[vendor].settings(state=state, **values | given)
+        return VENDORS[vendor].settings(state=state, **values | settings)
     except ValidationError as wrong:
         raise UsageError(f"Reading {path} and the command line: {problems_of(wrong)}") from wrong
     except (tomllib.TOMLDecodeError, TypeError) as broken:

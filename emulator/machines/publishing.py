@@ -83,12 +83,12 @@ class Repository:
 
     def _blob(self, file: Path) -> str:
         with file.open("rb") as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()
-        data = self.root / "blobs/sha256" / found[:2] / found / "data"
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        data = self.root / "blobs/sha256" / digest[:2] / digest / "data"
         if not data.exists():
             data.parent.mkdir(parents=True, exist_ok=True)
             _link_or_copy(file.resolve(), data)  # Equal layers are links to one another.
-        return f"sha256:{found}"
+        return f"sha256:{digest}"
 
     def _link(self, folder: str, digest: str) -> None:
         self._write(f"{folder}/{digest.replace(':', '/')}/link", digest)

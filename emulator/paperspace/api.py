@@ -125,12 +125,12 @@ class Paperspace(api.Api):
 
     def carry_out(self, account: Account, call: Call, injected: InjectedFault) -> Any:
         """Call the operation; a list comes in pages, where the fault asks for it each out of another order."""
-        found = call.operation.handler(account, call)
+        result = call.operation.handler(account, call)
         if not call.is_list:
-            return found
+            return result
         reordered = injected.kind == REORDERED
         shuffle = self.account.fault_injector.random_for("order", call.name) if reordered else None
-        return operations.page(found, call, shuffle)
+        return operations.page(result, call, shuffle)
 
     def about(self, call: Call) -> str | None:
         """The name of the object that a call is about, as far as it has one."""
@@ -163,11 +163,11 @@ class Paperspace(api.Api):
 
 def read_call(method: str, path: str, query: dict[str, str], key: str | None, body: dict[str, Any]) -> Call:
     """A call with the form of its operation; raise the refusal of any other one."""
-    found = [(each, match.groupdict()) for each, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
-    for operation, given in found:
+    matches = [(each, match.groupdict()) for each, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
+    for operation, given in matches:
         if operation.method == method:
             return Call(operation, given, operation.read(query, body), key)
-    raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if found else ""))
+    raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if matches else ""))
 
 
 def _read(request: Request, body: bytes) -> Call:
@@ -183,12 +183,12 @@ def _read_body(request: Request, body: bytes) -> dict[str, Any]:
     if JSON not in request.headers.get("content-type", ""):
         return {}
     try:
-        given = json.loads(body)
+        content = json.loads(body)
     except ValueError as wrong:
         raise refused("Failed to parse the request body.") from wrong
-    if not isinstance(given, dict):
+    if not isinstance(content, dict):
         raise refused("The request body is not an object.")
-    return given
+    return content
 
 
 def _write(reply: Reply) -> Response:

@@ -11,10 +11,10 @@ from emulator.paperspace.operations import Call, Operation, View, inputs, listin
 
 def machine_type(account: Account, label: str) -> MachineType:
     """A type that is sold, or the refusal of an unknown one."""
-    found = account.catalog.types.get(label)
-    if found is None:
+    sold_type = account.catalog.types.get(label)
+    if sold_type is None:
         raise refused(f"Machine type {label} does not exist.")
-    return found
+    return sold_type
 
 
 def has_room(account: Account, region: str, wanted: MachineType) -> bool:

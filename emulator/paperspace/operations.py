@@ -149,9 +149,9 @@ def _position(view: View, key: str) -> tuple[str, str]:
 def _behind(cursor: str, positions: list[tuple[str, str]], *, is_descending: bool) -> int:
     """The index at which a page begins: behind the cursor's position, even if its object is gone meanwhile."""
     try:
-        after = POSITION.validate_json(cursor)
+        position = POSITION.validate_json(cursor)
     except ValidationError as wrong:
         raise invalid("after: Invalid cursor") from wrong
-    if after in positions:
-        return positions.index(after) + 1
-    return sum(each > after if is_descending else each < after for each in positions)
+    if position in positions:
+        return positions.index(position) + 1
+    return sum(each > position if is_descending else each < position for each in positions)

@@ -128,16 +128,18 @@ class FaultModel:
     def read_scripted(self, wanted: Mapping[str, Any]) -> ScriptedFault:
         """Read a test's request: ``method`` and ``kind``, and optional members."""
         try:
-            read = WantedFault(**wanted)
+            scripted = WantedFault(**wanted)
         except ValidationError as wrong:
             raise FaultInjectionError(f"Reading the wanted fault: {problems_of(wrong)}.") from wrong
-        if read.kind not in self.kinds:
-            raise FaultInjectionError(f"There is no fault '{read.kind}'; there are {', '.join(self.kinds)}.")
-        ways = self.kinds[read.kind].ways
-        if (read.way or ways[0]) not in ways:
-            raise FaultInjectionError(f"The fault '{read.kind}' comes as {', '.join(ways)}, not as '{read.way}'.")
-        fault = InjectedFault(read.kind, read.way or ways[0], self.kinds[read.kind].when, read.seconds)
-        return ScriptedFault(read.method.removeprefix(self.method_prefix), fault, read.times, read.about)
+        if scripted.kind not in self.kinds:
+            raise FaultInjectionError(f"There is no fault '{scripted.kind}'; there are {', '.join(self.kinds)}.")
+        ways = self.kinds[scripted.kind].ways
+        if (scripted.way or ways[0]) not in ways:
+            raise FaultInjectionError(
+                f"The fault '{scripted.kind}' comes as {', '.join(ways)}, not as '{scripted.way}'."
+            )
+        fault = InjectedFault(scripted.kind, scripted.way or ways[0], self.kinds[scripted.kind].when, scripted.seconds)
+        return ScriptedFault(scripted.method.removeprefix(self.method_prefix), fault, scripted.times, scripted.about)
 
     def draw(self, random: Random, rates: FaultRates, call: Call) -> InjectedFault:
         """Draw what goes wrong with a call."""

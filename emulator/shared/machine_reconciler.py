@@ -116,10 +116,10 @@ class MachineReconciler:
     def _reconcile(self, machine_id: int) -> None:
         """Bring one machine to its target, as the target is when a worker is free."""
         with self._account.lock:
-            target, before = self._source.target(machine_id), self._reached.get(machine_id)
+            target, reached = self._source.target(machine_id), self._reached.get(machine_id)
         error = None
         try:
-            self._reach(machine_id, target, before)
+            self._reach(machine_id, target, reached)
         except MachineError as failed:
             error = str(failed)
         except Exception as failed:  # noqa: BLE001 - a dead worker would leave its machine stuck, unexplained

@@ -98,10 +98,10 @@ def port_owner(port: int, *, everywhere: bool = False) -> str | None:
         with contextlib.suppress(OSError):
             rows = [line.split() for line in Path(table).read_text().splitlines()[1:]]
             inodes |= {row[9] for row in rows if row[3] == TCP_LISTEN and _is_at(row[1], port, everywhere=everywhere)}
-    wanted = {f"socket:[{inode}]" for inode in inodes}
+    sockets = {f"socket:[{inode}]" for inode in inodes}
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if folder.name.isdigit() and wanted & _open_files(folder):
+            if folder.name.isdigit() and sockets & _open_files(folder):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
                 return f"{folder.name} ({command[:80]})"
     return None
@@ -109,11 +109,11 @@ def port_owner(port: int, *, everywhere: bool = False) -> str | None:
 
 def _open_files(process: Path) -> set[str]:
     """The open files of a process, without those that it closes during the look."""
-    found = set()
+    paths = set()
     for each in (process / "fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found.add(os.readlink(each))
-    return found
+            paths.add(os.readlink(each))
+    return paths
 
 
 def _is_at(entry: str, port: int, *, everywhere: bool) -> bool:

@@ -88,11 +88,11 @@ def read_user_data(guest: dict[str, Any]) -> str:
 
 def read_placement(guest: dict[str, Any], component: str) -> Placement:
     """The VLAN, router and security groups that a guest's template wants for one of its interfaces."""
-    wanted = guest.get(component) or {}
-    vlan, router = _below(wanted, "networkVlan", "id"), _below(wanted, "router", "id")
-    if _below(wanted, "networkVlan", "primarySubnet"):
+    interface = guest.get(component) or {}
+    vlan, router = _below(interface, "networkVlan", "id"), _below(interface, "router", "id")
+    if _below(interface, "networkVlan", "primarySubnet"):
         raise lacks("a subnet for a guest")
-    bindings = wanted.get("securityGroupBindings") or []
+    bindings = interface.get("securityGroupBindings") or []
     return Placement(
         vlan_id=number(vlan, "networkVlan.id") if vlan else None,
         router_id=number(router, "router.id") if router else None,

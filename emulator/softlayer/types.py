@@ -39,12 +39,12 @@ def count_of(name: str) -> str:
 
 def result_of(service: str, method: str) -> str | None:
     """The type of a method's answer, or of each row of its list; None if the table lacks it."""
-    own = service.removeprefix(PREFIX)
+    short_name = service.removeprefix(PREFIX)
     if method in OF_THE_SERVICE:
-        return own
+        return short_name
     if method in OF_OTHERS:
         return OF_OTHERS[method]
-    of_service, name = find(own), method.removeprefix("get")
+    of_service, name = find(short_name), method.removeprefix("get")
     return of_service.properties.get(name[:1].lower() + name[1:]) if of_service else None
 
 

@@ -147,10 +147,10 @@ def figures(traffic: Traffic | None, link: Link) -> dict[str, dict[str, Any]]:
         measured["cards"] = {f"{card.node} {card.direction}": round(card.bytes_per_step) for card in traffic.cards}
         for name, whole in (("share_of_port", link.ordered_mbps), ("share_of_preflight", link.probed_mbps)):
             derived[name] = round(usual.mbps / whole, 4) if whole else None
-    found = exposed(traffic, link)
-    if found:
-        derived["exposed_s"] = [round(found.least, 4), round(found.most, 4)]
-        derived["unexplained_s"] = round(found.rest, 4)
+    exposure = exposed(traffic, link)
+    if exposure:
+        derived["exposed_s"] = [round(exposure.least, 4), round(exposure.most, 4)]
+        derived["unexplained_s"] = round(exposure.rest, 4)
     known = {MEASURED: measured, DERIVED: derived, EXPECTED: expected}
     return {source: {key: one for key, one in each.items() if one is not None} for source, each in known.items()}
 
@@ -159,11 +159,11 @@ def rows(traffic: Traffic | None, link: Link) -> list[tuple[str, str, str]]:
     """Return ``(name, value, source)`` of the figures for the page."""
     if link.nodes < 2:
         return []
-    known = figures(traffic, link)
+    known_figures = figures(traffic, link)
     return [
-        (what, show(known[source][key]), f"{source}: {how}")
+        (what, show(known_figures[source][key]), f"{source}: {how}")
         for source, key, what, show, how in SHOWN
-        if key in known[source]
+        if key in known_figures[source]
     ]
 
 

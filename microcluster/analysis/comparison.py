@@ -124,12 +124,12 @@ def better_buy(runs: Sequence[ReportedRun]) -> str:
         return "Which was the better buy is unknown: a run has no price."
     best, *others = sorted(runs, key=lambda one: (one.dollars_to(loss), one.hours_to(loss)))
     beside = " and ".join(f"{_took(one, loss)} with {one.name}" for one in others)
-    said = f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}."
+    sentence = f"The better buy is {best.name}: to a validation loss of {loss:.4g} it took {_took(best, loss)} from the order on, instead of {beside}."
     if any(one.trains != best.trains for one in others):
-        said += " They train different things, so compare losses with care."
+        sentence += " They train different things, so compare losses with care."
     if any(one.emulated for one in runs):
-        said += " The figures are those of emulated machines."
-    return said
+        sentence += " The figures are those of emulated machines."
+    return sentence
 
 
 def _took(one: ReportedRun, loss: float) -> str:

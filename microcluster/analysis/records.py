@@ -160,12 +160,12 @@ def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequ
     for event in events:
         reader.take(event)
     reader.end()
-    found = reader.found
+    curves_read = reader.found
     for metric in metrics:
-        scores = [(one["step"], one[metric.name]) for one in found.evaluations if metric.name in one]
+        scores = [(one["step"], one[metric.name]) for one in curves_read.evaluations if metric.name in one]
         if scores:
-            found.metrics.setdefault(metric.name, []).extend(scores)
-    return found
+            curves_read.metrics.setdefault(metric.name, []).extend(scores)
+    return curves_read
 
 
 class _Reader:
@@ -261,9 +261,9 @@ class _Reader:
 
 def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
     """Drop the points that a later attempt repeated: it begins where the steps go back."""
-    kept: list[Point] = []
+    kept_points: list[Point] = []
     for point in points:
-        while kept and kept[-1][0] >= point[0]:
-            kept.pop()
-        kept.append(point)
-    return tuple(kept)
+        while kept_points and kept_points[-1][0] >= point[0]:
+            kept_points.pop()
+        kept_points.append(point)
+    return tuple(kept_points)

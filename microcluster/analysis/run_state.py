@@ -224,24 +224,24 @@ def _activity(seen: Mapping[str, Any]) -> dict[str, Any]:
     """
     if seen["alive"] and seen["phase"] != "training":
         return {"idle_s": 0.0}
-    found = seen["activity"]
-    if not found or abs(found["age_s"]) > SAMPLED_LATELY_S:
+    activity = seen["activity"]
+    if not activity or abs(activity["age_s"]) > SAMPLED_LATELY_S:
         return {}
-    return {"idle_s": found["idle_s"], "armed": found["armed"]}
+    return {"idle_s": activity["idle_s"], "armed": activity["armed"]}
 
 
 def _alarms(events: Sequence[Event]) -> list[Event]:
     """Return the alarms of this attempt that were not cleared."""
-    found: dict[str, Event] = {}
+    open_alarms: dict[str, Event] = {}
     for event in events:
         match event["event"]:
             case "phase":
-                found.clear()
+                open_alarms.clear()
             case "alarm":
-                found[event["cause"]] = event
+                open_alarms[event["cause"]] = event
             case "cleared":
-                found.pop(event["cause"], None)
-    return list(found.values())
+                open_alarms.pop(event["cause"], None)
+    return list(open_alarms.values())
 
 
 def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -30,11 +30,11 @@ class Attempt:
 
     def counted(self) -> dict[str, list[Event]]:
         """Return the samples with counters of a network card, by node."""
-        found: dict[str, list[Event]] = {}
+        by_node: dict[str, list[Event]] = {}
         for sample in self.samples:
             if all(counter in sample for counter in COUNTERS.values()):
-                found.setdefault(sample["node"], []).append(sample)
-        return found
+                by_node.setdefault(sample["node"], []).append(sample)
+        return by_node
 
 
 def gpu_use(events: Sequence[Event]) -> dict[str, list[Point]]:

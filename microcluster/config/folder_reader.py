@@ -113,16 +113,17 @@ def _of_git(folder: Path, git: Path) -> Iterator[str]:
 
 def _list(git: Path, top: Path, folder: Path, options: Sequence[str]) -> set[str]:
     """Return what git lists by settings of ours: the folder's own may start programs."""
-    own = _git_folder(top)
-    exclude = own / "info" / "exclude"
+    git_folder = _git_folder(top)
+    exclude = git_folder / "info" / "exclude"
     more = ("--exclude-from", str(exclude)) if exclude.is_file() and "-ci" not in options else ()
     argv = ("git", "-c", "core.fsmonitor=false", "ls-files", "-z", *options, *more)
     places = {"GIT_DIR": str(git), "GIT_WORK_TREE": str(top)}
-    for index in (str(own / "index"), str(git / "index")):  # One that needs more of its repository cannot be read.
-        done = _git(argv, folder, places | {"GIT_INDEX_FILE": index})
-        if not done.returncode:
-            return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
-    raise FolderError(f"git cannot list {folder}: {printable(done.stderr.decode(errors='replace').strip(), 300)}")
+    # One that needs more of its repository cannot be read.
+    for index in (str(git_folder / "index"), str(git / "index")):
+        listing = _git(argv, folder, places | {"GIT_INDEX_FILE": index})
+        if not listing.returncode:
+            return {os.fsdecode(name) for name in listing.stdout.split(b"\0") if name}
+    raise FolderError(f"git cannot list {folder}: {printable(listing.stderr.decode(errors='replace').strip(), 300)}")
 
 
 def _git(argv: Sequence[str], folder: Path, places: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:

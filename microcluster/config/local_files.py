@@ -116,10 +116,10 @@ def _once(path: Path, cache: Path, name: str, find: Callable[[Path], Any]) -> An
 
 def _read(cache: Path) -> dict[str, Any]:
     try:
-        found = json.loads(cache.read_text())
+        content = json.loads(cache.read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _version(path: Path) -> list[int]:

@@ -28,11 +28,11 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that takes the place of ``folder`` when the block succeeds."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        made = Path(scratch) / "made"
-        made.mkdir()
-        yield made
+        new_folder = Path(scratch) / "made"
+        new_folder.mkdir()
+        yield new_folder
         shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
+        new_folder.rename(folder)
 
 
 @contextmanager

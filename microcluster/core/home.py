@@ -79,10 +79,12 @@ class Home:
 
         Its name is the stack's label, which all that the stack rents bears: Pulumi may give the stack another name.
         """
-        given = (path.parent for path in sorted(self.keys.glob(f"*/{STACK_FILE}")) if stack_of(path.parent) == stack)
+        candidates = (
+            path.parent for path in sorted(self.keys.glob(f"*/{STACK_FILE}")) if stack_of(path.parent) == stack
+        )
         labels = chain([stack], (f"{stack}-{number}" for number in count(2)))
         free = (self.keys / label for label in labels if not _is_taken(self.keys / label, stack))
-        return next(chain(given, free))
+        return next(chain(candidates, free))
 
     def label_of(self, stack: str) -> str:
         """Return the label of a stack."""

@@ -39,12 +39,12 @@ def settings_in(path: Path, section: str, write_anew: str, *, key_alone: bool = 
     except (configparser.Error, ValueError):
         # The parser's own text quotes the line, which may hold the key.
         raise KeyFileError(f"not a [{section}] file. {write_anew}") from None
-    found = written(parser[section]) if parser.has_section(section) else {}
-    if SETTING in found and mode & 0o077:
+    settings = written(parser[section]) if parser.has_section(section) else {}
+    if SETTING in settings and mode & 0o077:
         raise KeyFileError(f"others on this computer may read it. Run 'chmod 600 {path}'.")
-    if not KEY.fullmatch(found.get(SETTING, "none")):
+    if not KEY.fullmatch(settings.get(SETTING, "none")):
         raise KeyFileError(f"its key has characters that no key has. {write_anew}")
-    return found
+    return settings
 
 
 def written(settings: Mapping[str, str | None]) -> dict[str, str]:

@@ -77,9 +77,9 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def duration(seconds: float) -> str:
     """Return 8 s, 3 min 5 s, 23 h 48 min or 3 days 4 h."""
-    whole = round(seconds)
+    whole_seconds = round(seconds)
     for from_s, unit_s, unit, smaller_s, smaller in UNITS:
-        if whole >= from_s:
-            rest = whole % unit_s // smaller_s
-            return f"{whole // unit_s} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
+        if whole_seconds >= from_s:
+            rest = whole_seconds % unit_s // smaller_s
+            return f"{whole_seconds // unit_s} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole_seconds} s"

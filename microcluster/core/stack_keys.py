@@ -78,11 +78,11 @@ def _replace(private: Path, content: bytes, stack: str) -> None:
 
 
 def _ensure_pair(private: Path, stack: str) -> bool:
-    new = not private.exists() and _publish(private, KeyPair.fresh().private.encode(), 0o600)
+    is_new = not private.exists() and _publish(private, KeyPair.fresh().private.encode(), 0o600)
     public = Path(f"{private}.pub")
     if not public.exists():
         _publish(public, f"{_public_line(private)} microcluster-{stack}\n".encode(), 0o644)
-    return new
+    return is_new
 
 
 def _public_line(private: Path) -> str:

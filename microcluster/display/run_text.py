@@ -112,11 +112,11 @@ def outlook(outcome: Outcome, cost: Cost) -> str | None:
         return f"pace: {takes}; {rest}"
     causes = ", ".join(f"{name} {now:.3f} s of {before:.3f}" for name, (before, now) in outcome.causes.items())
     by_cause = f" ({causes})" if causes else ""
-    said = f"{takes}, {_against_prediction(outcome)} than the {predicted:.3f} s predicted{by_cause}; {rest}"
+    sentence = f"{takes}, {_against_prediction(outcome)} than the {predicted:.3f} s predicted{by_cause}; {rest}"
     if measured / predicted - 1 < MUCH_SLOWER:
-        return f"pace: {said}"
+        return f"pace: {sentence}"
     longer = _time_and_cost(left_s * (1 - predicted / measured), cost)
-    return f"warning: {said}, of which {longer} more than predicted"
+    return f"warning: {sentence}, of which {longer} more than predicted"
 
 
 def _time_and_cost(seconds: float, cost: Cost) -> str:
@@ -129,12 +129,12 @@ def _time_and_cost(seconds: float, cost: Cost) -> str:
 
 def copy(outcome: Outcome) -> str | None:
     """Return what of the run is copied to another machine, or to the drive."""
-    found = outcome.copied
-    if not found:
+    replica = outcome.copied
+    if not replica:
         return None
-    best = len(found["best"])
+    best = len(replica["best"])
     models = f" and {count(best, 'best model')}" if best else ""
-    return f"copied to {found['to']}: {outcome.unit} {found['step']}{models}, {duration(found['lag_s'])} after it was written"
+    return f"copied to {replica['to']}: {outcome.unit} {replica['step']}{models}, {duration(replica['lag_s'])} after it was written"
 
 
 def remark(outcome: Outcome, stack: str) -> str | None:
@@ -230,9 +230,9 @@ def _planned(cluster: ClusterFacts) -> str | None:
 
 def _evaluated(plan: Plan, outcome: Outcome) -> str | None:
     """Return the metrics of the last evaluations."""
-    said = []
+    texts = []
     for metric in plan.metrics:
         values = [one[metric.name] for one in outcome.evaluations if metric.name in one]
         if values:
-            said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))
-    return ", ".join([count(len(outcome.evaluations), "evaluation"), *said]) if said else None
+            texts.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))
+    return ", ".join([count(len(outcome.evaluations), "evaluation"), *texts]) if texts else None

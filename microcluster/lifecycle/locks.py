@@ -108,11 +108,11 @@ def _path(stack: str, home: Home) -> Path:
 def _busy(stack: str, command: str, holder: str) -> str:
     try:
         of = json.loads(holder)
-        who = f"process {of['pid']} is doing `{of['command']}` on it in {of['folder']} since {of['since']}"
+        sentence = f"process {of['pid']} is doing `{of['command']}` on it in {of['folder']} since {of['since']}"
         way_out = f"Wait for it, or stop it with `kill -INT {of['pid']}`"
     except (ValueError, KeyError):
-        who, way_out = "another command works on it", "Wait for it"
-    return f"{command}: stack {stack} is busy: {who}. {way_out}, then repeat."
+        sentence, way_out = "another command works on it", "Wait for it"
+    return f"{command}: stack {stack} is busy: {sentence}. {way_out}, then repeat."
 
 
 def pulumi_locks(stack: str, home: Home) -> tuple[PulumiLock, ...]:

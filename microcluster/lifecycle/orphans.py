@@ -113,13 +113,13 @@ def _engine_address(argv: tuple[str, ...]) -> str | None:
 
 
 def _has_engine(process: Process, by_pid: Mapping[int, Process]) -> bool:
-    seen = set()
-    above = by_pid.get(process.parent)
-    while above and above.pid not in seen:
-        if above.name == ENGINE:
+    visited = set()
+    ancestor = by_pid.get(process.parent)
+    while ancestor and ancestor.pid not in visited:
+        if ancestor.name == ENGINE:
             return True
-        seen.add(above.pid)
-        above = by_pid.get(above.parent)
+        visited.add(ancestor.pid)
+        ancestor = by_pid.get(ancestor.parent)
     return False
 
 

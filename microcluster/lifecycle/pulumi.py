@@ -65,11 +65,11 @@ def answer(
     Raises:
         CommandFailed: it is missing, or gave no answer within the limit.
     """
-    done = asked((str(PULUMI), *words, "--non-interactive"), limit_s, environment or with_account(home))
-    if done.returncode in (MISSING, STOPPED_BY_LIMIT):
-        way = "Run: make setup, then" if done.returncode == MISSING else "Run"
-        raise CommandFailed(f"`pulumi {' '.join(words)}`: {done.stderr}. {way} the same command again.")
-    return done
+    completed = asked((str(PULUMI), *words, "--non-interactive"), limit_s, environment or with_account(home))
+    if completed.returncode in (MISSING, STOPPED_BY_LIMIT):
+        way = "Run: make setup, then" if completed.returncode == MISSING else "Run"
+        raise CommandFailed(f"`pulumi {' '.join(words)}`: {completed.stderr}. {way} the same command again.")
+    return completed
 
 
 def reason(done: subprocess.CompletedProcess[str]) -> str:

@@ -73,10 +73,10 @@ def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     home.make()
     new_stacks = tuple(name for name in names if not path_of(name, home).exists())
     for name in new_stacks:
-        done = pulumi.answer(home, "stack", "init", name, "--no-select", limit_s=QUICK_S)
-        if done.returncode:
+        completed = pulumi.answer(home, "stack", "init", name, "--no-select", limit_s=QUICK_S)
+        if completed.returncode:
             raise CommandFailed(
-                f"Creating the state of stack {name}: {pulumi.reason(done)}. "
+                f"Creating the state of stack {name}: {pulumi.reason(completed)}. "
                 f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
             )
     return new_stacks
@@ -143,11 +143,11 @@ def is_in(home: Home) -> bool:
 
 def all_owners(home: Home) -> dict[str, Owner]:
     """Return the owner of every stack whose state here holds something and can be read."""
-    found = {}
+    owners = {}
     for path in sorted(_folder("stacks", home).glob("*.json")):
         with suppress(OSError, BrokenStateError):
-            found[path.stem] = parse(path.read_bytes()).owner
-    return {name: owner for name, owner in found.items() if owner}
+            owners[path.stem] = parse(path.read_bytes()).owner
+    return {name: owner for name, owner in owners.items() if owner}
 
 
 def parse(content: bytes) -> Snapshot:
@@ -164,8 +164,8 @@ def parse(content: bytes) -> Snapshot:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenStateError(f"it is no Pulumi state ({type(error).__name__}: {error})") from error
     known = {each.name for each in held_resources}
-    new = [each for each in pending if each.name not in known]
-    of_account = tuple(each for each in (*held_resources, *new) if each.kind.startswith(ACCOUNT_TYPES))
+    pending_alone = [each for each in pending if each.name not in known]
+    of_account = tuple(each for each in (*held_resources, *pending_alone) if each.kind.startswith(ACCOUNT_TYPES))
     account_id = next((str(each["accountId"]) for each in ledgers if each.get("accountId")), None)
     owner = next(filter(None, (owner_in(each.get("inputs") or {}) for each in resources)), None)
     return Snapshot(len(resources), of_account, len(pending), outputs, owner, account_id)

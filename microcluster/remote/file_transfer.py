@@ -271,10 +271,10 @@ def send(launcher: Host, local: Path, file: SentFile | RemoteFile, path: str) ->
 
 def _extend(launcher: Host, local: Path, file: SentFile | RemoteFile, part: str) -> None:
     began = reported = time.monotonic()
-    for there in launcher.extend(local, part):
+    for size_there in launcher.extend(local, part):
         if time.monotonic() - reported >= SAY_EVERY_S:
             reported = time.monotonic()
-            so_far = f"{there // MB} of {file.size // MB} MB, {reported - began:.0f} s so far"
+            so_far = f"{size_there // MB} of {file.size // MB} MB, {reported - began:.0f} s so far"
             note(f"{launcher.facts.name}: sending {local.name}: {so_far}")
 
 

@@ -69,17 +69,17 @@ def ensure_requirements(host: Host) -> None:
 
 def lacks(provided: Provided) -> list[str]:
     """Return what is missing or too old and cannot be installed."""
-    found = []
+    lacking = []
     if provided.python and _version(provided.python) < _version(OLDEST_PYTHON):
-        found.append(f"Python {provided.python} instead of {OLDEST_PYTHON} or newer")
+        lacking.append(f"Python {provided.python} instead of {OLDEST_PYTHON} or newer")
     absent = provided.absent.split()
     if absent and not provided.apt:
         packages = sorted({COMMANDS[each] for each in absent})
-        found.append(f"no {', '.join(absent)} (of {', '.join(packages)}), and no apt-get to install them")
+        lacking.append(f"no {', '.join(absent)} (of {', '.join(packages)}), and no apt-get to install them")
     if provided.docker and _version(provided.docker) < _version(OLDEST_DOCKER):
-        found.append(f"{provided.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
+        lacking.append(f"{provided.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
     if _is_installable(provided):
-        return found
+        return lacking
     missing = []
     if not provided.docker:
         missing.append("no Docker")
@@ -88,10 +88,10 @@ def lacks(provided: Provided) -> list[str]:
     if not provided.driver:
         missing.append("no NVIDIA driver that works")
     if missing:
-        found.append(
+        lacking.append(
             f"{' and '.join(missing)}, which we can install on Ubuntu {INSTALLABLE[1]} only, not on {provided.system}"
         )
-    return found
+    return lacking
 
 
 def provided(host: Host) -> Provided:
@@ -151,12 +151,12 @@ def keep_loaded(root: Host) -> None:
 
 def count_gpus(host: Host, slots: int) -> None:
     """Raise unless the machine shows ``slots`` GPUs; changes nothing."""
-    asked = host.run(GPU_ARGV, accept=range(256))
-    seen = read_gpus(asked.exit_code, asked.stdout + asked.stderr)
-    if len(seen["gpus"]) < slots:
-        said = f"; it says: {seen['gpu_words']} (exit code {asked.exit_code})" if seen["gpu_words"] else ""
+    completed = host.run(GPU_ARGV, accept=range(256))
+    gpus = read_gpus(completed.exit_code, completed.stdout + completed.stderr)
+    if len(gpus["gpus"]) < slots:
+        said = f"; it says: {gpus['gpu_words']} (exit code {completed.exit_code})" if gpus["gpu_words"] else ""
         raise RemoteError(
-            f"counting the GPUs of {host}: nvidia-smi shows {len(seen['gpus'])}, the flavor has {slots}{said}. Cancel this "
+            f"counting the GPUs of {host}: nvidia-smi shows {len(gpus['gpus'])}, the flavor has {slots}{said}. Cancel this "
             "machine: make down, then make up orders another one."
         )
 
@@ -167,10 +167,10 @@ def _install_docker(host: Host, toolkit: str) -> None:
         apt_get(host, *INSTALL, *FOR_SOURCES)
         # Not on standard input, which the programs in the script may read.
         script = render("docker_sources.sh.j2", **APT_KEYS, refused=KEY_REFUSED)
-        done = host.run(("bash", "-c", script), accept=(0, KEY_REFUSED))
-        if done.exit_code == KEY_REFUSED:
+        completed = host.run(("bash", "-c", script), accept=(0, KEY_REFUSED))
+        if completed.exit_code == KEY_REFUSED:
             raise RemoteError(
-                f"checking the apt keys of Docker and NVIDIA on {host}: {' '.join(done.stderr.strip().splitlines()[-1:])}. No "
+                f"checking the apt keys of Docker and NVIDIA on {host}: {' '.join(completed.stderr.strip().splitlines()[-1:])}. No "
                 "repository was added and nothing installed. Choose a cluster.image that has Docker and its nvidia runtime."
             )
         apt_get(host, "update")

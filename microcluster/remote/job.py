@@ -272,12 +272,12 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
     """Return the run's state; a lost connection is opened again once."""
     look = queue.look if cluster.queue else _look
     try:
-        found = look(launcher, cluster)
+        snapshot = look(launcher, cluster)
     except UnreachableError:
-        found = look(launcher, cluster)
+        snapshot = look(launcher, cluster)
     doing = f"looking at run {cluster.run} on {launcher}"
     try:
-        return OUTCOME.validate_python(vars(judge(found)))
+        return OUTCOME.validate_python(vars(judge(snapshot)))
     except spec.SpecError as error:
         raise RemoteError(f"{doing}: {str(error)[:1000]}. Look at the machine, or run `make down`.") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as odd:
@@ -360,10 +360,10 @@ def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> s
     argv = ("python3", "-", f"{cluster.mount_point}/runs", mode, cluster.run or "", container, role)
     try:
         done = host.run(argv, stdin=(AGENT / "kill_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
-        found = read_answer(KILLED, done.stdout, f"ending run {cluster.run} on {host}")
+        killed = read_answer(KILLED, done.stdout, f"ending run {cluster.run} on {host}")
     except RemoteError as error:
         return str(error)
-    if found["ended"]:
-        note(f"{host}: {count(found['ended'], 'process', 'processes')} ended")
-    unclear = "; ".join(filter(None, (still_there(found["left"]), found["unseen"])))
+    if killed["ended"]:
+        note(f"{host}: {count(killed['ended'], 'process', 'processes')} ended")
+    unclear = "; ".join(filter(None, (still_there(killed["left"]), killed["unseen"])))
     return f"{host}: {unclear}" if unclear else ""

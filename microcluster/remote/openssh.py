@@ -79,11 +79,11 @@ class NamedHost(Host):
 
     def connect(self) -> None:
         """Connect and log in, unless this process has a connection to the host."""
-        made = _master((*self.argv, self.facts.name))
-        with made.lock:
-            if not made.is_connected:
-                self._ask((*MASTER, made.path), LOGIN_TIMEOUT_S, UnreachableError)
-        self._connection = made
+        master = _master((*self.argv, self.facts.name))
+        with master.lock:
+            if not master.is_connected:
+                self._ask((*MASTER, master.path), LOGIN_TIMEOUT_S, UnreachableError)
+        self._connection = master
 
     def close(self) -> None:
         """Leave the connection to whoever asks next; it ends with this process, or after a minute without commands."""

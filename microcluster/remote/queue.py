@@ -124,11 +124,11 @@ def make_environment(host: Host, folder: RunFolder) -> None:
         return
     doing = f"bringing the repository and the packages of run {folder.facts.run} on {host.facts.name}"
     note(f"{doing} ...")
-    done = inside(host, folder.plan.make_environment, timeout_s=MAKE_LIMIT_S, accept=range(256))
-    if done.exit_code:
-        said = "; ".join((done.stdout + done.stderr).strip().splitlines()[-MOST_SAID:])
+    completed = inside(host, folder.plan.make_environment, timeout_s=MAKE_LIMIT_S, accept=range(256))
+    if completed.exit_code:
+        said = "; ".join((completed.stdout + completed.stderr).strip().splitlines()[-MOST_SAID:])
         raise RemoteError(
-            f"{doing}: {said or f'exit code {done.exit_code}'}. Nothing was submitted. Change job.source, job.commit, job.requirements or "
+            f"{doing}: {said or f'exit code {completed.exit_code}'}. Nothing was submitted. Change job.source, job.commit, job.requirements or "
             "job.python. Where the login host itself reaches no such place, clone the repository here and name that folder as job.source."
         )
 
@@ -203,13 +203,13 @@ def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def records(host: Host) -> list[dict[str, Any]]:
     """Return what was asked for this person's runs, and, with "started", every start of a job of theirs, as it wrote it down."""
-    found = []
+    all_records = []
     for line in filter(None, host.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()):
         try:
-            found.append(STARTED_OR_ASKED.validate_json(line))
+            all_records.append(STARTED_OR_ASKED.validate_json(line))
         except ValidationError as odd:  # A program is its user there, and may write anything beside our records.
             note(f"a record in {FOLDER} of {host.facts.name} is left out ({reason_of(odd)})")
-    return found
+    return all_records
 
 
 def clock(host: Host) -> int:
@@ -228,10 +228,10 @@ def cluster_name(host: Host) -> str:
 def rental_of(host: Host, owner: str) -> Rental | None:
     """Return the stack's rental, unless it has ended; one that an older version began is known by what its jobs wrote down."""
     try:
-        found = RENTAL.validate_json(host.run(("cat", _rental_path(owner)), accept=(0, 1)).stdout)
+        rental = RENTAL.validate_json(host.run(("cat", _rental_path(owner)), accept=(0, 1)).stdout)
     except ValidationError:
         return _older(host, owner, 0.0)
-    return _older(host, owner, found["ended"]) if "ended" in found else found
+    return _older(host, owner, rental["ended"]) if "ended" in rental else rental
 
 
 def keep_rental(host: Host, owner: str, rental: Rental) -> None:
@@ -286,10 +286,12 @@ def _agent(host: Host, verb: str, request: Mapping[str, Any], timeout_s: float) 
     words = ("python3", f"{request['folder']}/agent", "batch.login", verb, json.dumps(request))
     done = inside(host, words, timeout_s=timeout_s)
     last = done.stdout.strip().rpartition("\n")[2]  # A login shell may greet before.
-    found = read_answer(OBJECT, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
-    if "failed" in found:
-        raise RemoteError(f"asking the queue on {host.facts.name} for run {request['run']} ({verb}): {found['failed']}")
-    return found
+    answer = read_answer(OBJECT, last, f"asking the queue on {host.facts.name} for run {request['run']} ({verb})")
+    if "failed" in answer:
+        raise RemoteError(
+            f"asking the queue on {host.facts.name} for run {request['run']} ({verb}): {answer['failed']}"
+        )
+    return answer
 
 
 def _refuse(asked: str, reasons: Iterable[str], advice: str) -> None:

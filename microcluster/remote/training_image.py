@@ -121,12 +121,12 @@ def last_line(text: str) -> str:
 
 def inspected(host: Host, argv: Sequence[str]) -> str | None:
     """Return Docker's output about an object, or None if it does not exist; raise if Docker does not answer."""
-    done = host.run(argv, accept=(0, 1))
-    if done.exit_code == 0:
-        return done.stdout.strip()
-    if any(message in done.stderr.lower() for message in ABSENT):
+    completed = host.run(argv, accept=(0, 1))
+    if completed.exit_code == 0:
+        return completed.stdout.strip()
+    if any(message in completed.stderr.lower() for message in ABSENT):
         return None
-    said = last_line(done.stderr) or "no output"
+    said = last_line(completed.stderr) or "no output"
     raise RemoteError(
         f"asking Docker on {host} for {argv[-1]}: no answer ({said}). Check `fab ssh {host.facts.name} -- docker info`, "
         "then run the same command again."
@@ -195,11 +195,11 @@ def _build(launcher: Host, tag: str, text: str, recipe: str) -> None:
     options = ("--network=host", "--force-rm", "--label", f"{image.RECIPE_LABEL}={recipe}", "--tag", tag)
     given = [word for name in PIP_VARIABLES for word in ("--build-arg", name)]
     argv = ("env", "DOCKER_BUILDKIT=0", "docker", "build", *options, *given, "-")
-    done = launcher.run(argv, stdin=text, timeout_s=BUILD_TIMEOUT_S, accept=range(256))
-    if done.exit_code:
-        output = done.stdout + done.stderr
+    completed = launcher.run(argv, stdin=text, timeout_s=BUILD_TIMEOUT_S, accept=range(256))
+    if completed.exit_code:
+        output = completed.stdout + completed.stderr
         raise RemoteError(
-            f"building the training image {tag} on {launcher}: exit code {done.exit_code}.\n{image.why_it_failed(output)}\n"
+            f"building the training image {tag} on {launcher}: exit code {completed.exit_code}.\n{image.why_it_failed(output)}\n"
             f"No partial image is used.{room_hint(output, launcher)} Fix the reason (the Dockerfile of the job's kind is in templates/), "
             "then run the same command again; finished steps are kept."
         )

@@ -87,12 +87,12 @@ def translate(
 
 def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
     argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
-    found = _in_container(launcher, cluster, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
-    if len(found) != len(lines):
+    pieces = _in_container(launcher, cluster, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
+    if len(pieces) != len(lines):
         raise RemoteError(
-            f"{direction[:-1]}ing {count(len(lines), 'line')} on {launcher}: {len(found)} came back. Run the same command again."
+            f"{direction[:-1]}ing {count(len(lines), 'line')} on {launcher}: {len(pieces)} came back. Run the same command again."
         )
-    return found
+    return pieces
 
 
 def _in_container(launcher: Host, cluster: ClusterFacts, argv: Sequence[str], stdin: str = "") -> str:

@@ -86,12 +86,12 @@ def _command_line(home: Home) -> Path:
     folder = _place("cli", "host", home=home)
     if not folder.exists():
         say(f"    Pulumi {VERSION} into {folder}")
-        with whole_folder(folder) as made:
+        with whole_folder(folder) as new_folder:
             try:
-                _official(made, home)
+                _official(new_folder, home)
             except CommandFailed as failed:
                 say(f"    the official download fails ({failed}); building it from Go modules instead")
-                _build(made / "bin", "cli", "host", usual="5 min", home=home)
+                _build(new_folder / "bin", "cli", "host", usual="5 min", home=home)
     return folder / "bin" / "pulumi"
 
 

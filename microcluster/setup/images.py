@@ -50,10 +50,10 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
     with locked(home.locks / "images.lock", lambda _: say(busy)):
         needed_images = ancestry(names)
         sources = _sources(home) if TRAINING in needed_images else []
-        made: dict[str, Image] = {}
+        images: dict[str, Image] = {}
         for name, parents in needed_images.items():
             added = inputs(sources) if name == TRAINING else {}
-            image = made[name] = Image(name, tuple(made[parent] for parent in parents), added)
+            image = images[name] = Image(name, tuple(images[parent] for parent in parents), added)
             if client.images.list(name=image.tag):
                 say(f"    image {image.name} is there")
             else:
@@ -65,11 +65,11 @@ def ensure(names: tuple[str, ...], home: Home) -> None:
 
 def ancestry(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Return the images ``names`` and all below them, each after its parents, with its parents."""
-    found: dict[str, tuple[str, ...]] = {}
+    ancestors: dict[str, tuple[str, ...]] = {}
     for name in names:
         parents = PARENTS.get(name, (BASE,))
-        found |= ancestry(parents) | {name: parents}
-    return found
+        ancestors |= ancestry(parents) | {name: parents}
+    return ancestors
 
 
 def _sources(home: Home) -> list[Source]:

@@ -22,7 +22,7 @@ Entry = tuple[list[str], list[str], list[str]]
 
 def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
     """Return the host's source lines for Debian's ``suite`` and its updates; empty for another suite."""
-    wanted = {suite, f"{suite}-updates", f"{suite}-security"}
+    wanted_suites = {suite, f"{suite}-updates", f"{suite}-security"}
     entries: list[Entry] = []
     for path in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]:
         if path.suffix == ".sources":
@@ -34,7 +34,7 @@ def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
         for addresses, suites, components in entries
         for address in addresses
         for suite in suites
-        if "main" in components and suite in wanted
+        if "main" in components and suite in wanted_suites
     ]
     return _without_passwords(dict.fromkeys(lines), "apt source")
 
@@ -66,19 +66,19 @@ def ca_bundle(environment: Mapping[str, str]) -> Path | None:
 def pip_configuration(listing: str) -> str:
     """Return a pip.conf with the host's index settings, from ``pip config list``."""
     entries = re.findall(r"^(:env:|global|install)\.([a-z-]+)='(.*)'$", listing, flags=re.MULTILINE)
-    found = {
+    configuration = {
         name: value for _, name, value in sorted(entries, reverse=True)
     }  # ":env:" sorts first, so it is last here.
-    settings = [f"{name} = {found[name]}" for name in PIP_SETTINGS if name in found]
+    settings = [f"{name} = {configuration[name]}" for name in PIP_SETTINGS if name in configuration]
     return "\n".join(["[global]", *_without_passwords(settings, "pip setting"), ""])
 
 
 def tool_output(command: Sequence[str], limit_s: float = TOOL_LIMIT_S) -> str:
     """Return the output of a package tool; an empty text if it is not installed."""
-    done = asked(command, limit_s)
-    if done.returncode == STOPPED_BY_LIMIT:
-        raise CommandFailed(f"`{' '.join(command)}` gave {done.stderr}; run it by hand, then repeat")
-    return done.stdout
+    completed = asked(command, limit_s)
+    if completed.returncode == STOPPED_BY_LIMIT:
+        raise CommandFailed(f"`{' '.join(command)}` gave {completed.stderr}; run it by hand, then repeat")
+    return completed.stdout
 
 
 def _without_passwords(lines: Iterable[str], kind: str) -> tuple[str, ...]:

@@ -162,11 +162,11 @@ class _Forwarder:
 @contextmanager
 def _forwarding() -> Iterator[_Forwarder]:
     forwarder = _Forwarder()
-    before = {number: signal.signal(number, forwarder) for number in FORWARDED}
+    handlers_before = {number: signal.signal(number, forwarder) for number in FORWARDED}
     try:
         yield forwarder
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers_before.items():
             signal.signal(number, handler)
     if forwarder.asked:
         raise KeyboardInterrupt

@@ -53,10 +53,10 @@ def ensure(home: Home) -> None:
 
 def _is_there() -> bool:
     try:
-        found = json.loads((VENV / STAMP).read_text())
+        stamp = json.loads((VENV / STAMP).read_text())
     except (OSError, ValueError):
         return False
-    return (VENV / "bin" / "python").exists() and fits(found, wanted(VENV))
+    return (VENV / "bin" / "python").exists() and fits(stamp, wanted(VENV))
 
 
 def _make(home: Home) -> None:
@@ -64,11 +64,11 @@ def _make(home: Home) -> None:
     if importlib.util.find_spec("ensurepip") is None:
         packages.install(("python3-venv",), "Python's venv module is missing", home)
     _remove_unused()
-    made = Path(tempfile.mkdtemp(prefix=f"{VENV.name}-", dir=VENV.parent))
-    made.chmod(0o755)
-    install(made, home)
-    (made / STAMP).write_text(json.dumps(wanted(made)))
-    _swap(made)
+    new_folder = Path(tempfile.mkdtemp(prefix=f"{VENV.name}-", dir=VENV.parent))
+    new_folder.chmod(0o755)
+    install(new_folder, home)
+    (new_folder / STAMP).write_text(json.dumps(wanted(new_folder)))
+    _swap(new_folder)
 
 
 def install(folder: Path, home: Home, python: str = sys.executable) -> None:

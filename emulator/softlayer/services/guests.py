@@ -83,10 +83,10 @@ def verify(account: Account, call: Call) -> dict[str, Any]:
 
 def place(account: Account, call: Call) -> dict[str, Any]:
     """Accept an order; the receipt names the guests it makes."""
-    wanted = read_container(account, call.argument)
-    order, guests = life.place(account, wanted, call.credentials.username)
+    container = read_container(account, call.argument)
+    order, guests = life.place(account, container, call.credentials.username)
     made = [owned.guest(account, each).local for each in guests]
-    details = write_verified(account, call.argument, wanted) | {"virtualGuests": made}
+    details = write_verified(account, call.argument, container) | {"virtualGuests": made}
     return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details}
 
 

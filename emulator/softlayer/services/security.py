@@ -65,12 +65,12 @@ def fingerprint(key: str) -> str:
 
 def create_group(account: Account, call: Call) -> View:
     """Make a group; without rules it closes an interface in both directions."""
-    wanted = call.argument
-    if not wanted.get("name"):
+    fields = call.argument
+    if not fields.get("name"):
         raise missing("name")
     if len(account.store.security_groups) >= GROUPS_PER_ACCOUNT:
         raise public(f"The account may have {GROUPS_PER_ACCOUNT} security groups.")
-    record = SecurityGroup(account.next_id(), wanted["name"], wanted.get("description") or "", account.now)
+    record = SecurityGroup(account.next_id(), fields["name"], fields.get("description") or "", account.now)
     account.store.security_groups[record.id] = record
     return owned.group(account, record)
 
@@ -100,10 +100,10 @@ def add_rules(account: Account, call: Call) -> dict[str, Any]:
 
 def remove_rules(account: Account, call: Call) -> dict[str, Any]:
     """Remove rules from a group."""
-    record, gone = find(account.store.security_groups, call), call.argument
-    for missing_id in set(gone) - {rule.id for rule in record.rules}:
+    record, rule_ids = find(account.store.security_groups, call), call.argument
+    for missing_id in set(rule_ids) - {rule.id for rule in record.rules}:
         raise not_found(missing_id)
-    record.rules = [rule for rule in record.rules if rule.id not in gone]
+    record.rules = [rule for rule in record.rules if rule.id not in rule_ids]
     return _request(account)
 
 
@@ -135,11 +135,11 @@ def _request(account: Account, **more: Any) -> dict[str, Any]:
 
 def _components(account: Account, call: Call) -> list[Component]:
     known = {each.id: each for guest in account.store.guests.values() for each in guest.components}
-    wanted = [number(each, "networkComponentIds") for each in call.argument]
-    for component_id in wanted:
+    component_ids = [number(each, "networkComponentIds") for each in call.argument]
+    for component_id in component_ids:
         if component_id not in known:
             raise not_found(component_id)
-    return [known[component_id] for component_id in wanted]
+    return [known[component_id] for component_id in component_ids]
 
 
 def _read_rule(account: Account, wanted: dict[str, Any]) -> GroupRule:

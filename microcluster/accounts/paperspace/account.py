@@ -229,12 +229,12 @@ class Paperspace(Market):
         """Go on with the end of what stands in a network that goes and bears its mark: its order's answer got lost."""
         for kind in (MACHINE, DRIVE):
             for row in self.under(kind, network.owner):
-                found = self.find(kind, str(row["id"]), network.owner, fresh=False)
-                is_stray = isinstance(found, Resource) and found.inputs["networkId"] == network.id and not found.work
-                if is_stray and found.owner == network.owner and not found.is_kept:
-                    self.journal(network.owner).found(kind, found.called, found.id)
+                stray = self.find(kind, str(row["id"]), network.owner, fresh=False)
+                is_stray = isinstance(stray, Resource) and stray.inputs["networkId"] == network.id and not stray.work
+                if is_stray and stray.owner == network.owner and not stray.is_kept:
+                    self.journal(network.owner).found(kind, stray.called, stray.id)
                     with suppress(ApiError):  # The next look at the network tries again.
-                        self.end(found)
+                        self.end(stray)
 
     def _listed(self, owner: Owner | None, kind: str) -> list[Resource]:
         rows = self.under(kind, owner) if owner else self.api.list(PATHS[kind])

@@ -168,12 +168,12 @@ class Api(Wire):
         is_error = isinstance(content, dict) and {"code", "message"} <= content.keys() <= ERROR_KEYS
         if answer.status_code == 200 and not is_error:
             return content
-        code, said = f"HTTP {answer.status_code}", ""
+        code, message = f"HTTP {answer.status_code}", ""
         if is_error:
             issues = content.get("issues") if isinstance(content.get("issues"), list) else []
             details = [str(each.get("message")) for each in issues if isinstance(each, dict)]
-            code, said = str(content["code"]), "; ".join([str(content["message"]), *details])
-        raise self.error(call, code, said or "no text", answer.status_code)
+            code, message = str(content["code"]), "; ".join([str(content["message"]), *details])
+        raise self.error(call, code, message or "no text", answer.status_code)
 
 
 def _read_pages(read: ReadPage, path: str, order_by: str) -> tuple[list[Row], int]:

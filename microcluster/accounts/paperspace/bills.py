@@ -26,12 +26,12 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
     living = [views.VIEWS[kind](row) for kind in (DRIVE, NETWORK) for row in market.under(kind, owner)]
     listed = {str(row["id"]) for row in market.under(MACHINE, owner)}
     rows = [market.api.find("/machines", each) for each in sorted({*listed, *known})]
-    living += [found for row in rows if row and (found := views.machine(row)).owner == owner]
+    living += [machine for row in rows if row and (machine := views.machine(row)).owner == owner]
     now = datetime.now(UTC) - timedelta(seconds=market.clock_ahead_s)
-    found = [each for resource in living for each in charges_of(resource, None, now)]
+    all_charges = [each for resource in living for each in charges_of(resource, None, now)]
     for ended, closed in _ended(market, owner, {each.id for each in living}):
-        found += charges_of(ended, closed, now)
-    return tuple(sorted(found, key=lambda each: (each.opened, each.host, each.id)))
+        all_charges += charges_of(ended, closed, now)
+    return tuple(sorted(all_charges, key=lambda each: (each.opened, each.host, each.id)))
 
 
 def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resource, datetime | None]]:

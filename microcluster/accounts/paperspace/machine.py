@@ -121,11 +121,11 @@ class Machines(Rented):
                 _try(market, "PATCH", f"{path}/start", {})
             return state
 
-        found = op.wait_until(f"{building.what} ready", look)
-        on = {switch: False for switch in SWITCHES if found.row.get(switch)}
+        machine = op.wait_until(f"{building.what} ready", look)
+        on = {switch: False for switch in SWITCHES if machine.row.get(switch)}
         if on:
             market.api.ensure("PUT", path, on)
-        return found
+        return machine
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Delete the machine, its static address and its script, and return when the account shows none of them."""

@@ -39,11 +39,11 @@ class _Named(Rented):
 
     def finish(self, op: Operation, market: Paperspace, spec: Any, building: Readiness, *, is_new: bool) -> Resource:
         """Rename the resource where its name does not say whether it is kept."""
-        found = building.wait()
-        if found.is_kept != spec.keep:
-            name = full_name(found.called, found.owner, keep=spec.keep)
-            market.api.ensure("PUT", f"{self.PATH}/{found.id}", {"name": name})
-        return found
+        resource = building.wait()
+        if resource.is_kept != spec.keep:
+            name = full_name(resource.called, resource.owner, keep=spec.keep)
+            market.api.ensure("PUT", f"{self.PATH}/{resource.id}", {"name": name})
+        return resource
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Delete it once nothing uses it, or leave it if it is kept."""

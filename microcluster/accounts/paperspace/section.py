@@ -63,12 +63,12 @@ class Cluster(ClusterSection):
     @classmethod
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
-        kind, region, found = _kind(written), str(written.get("region")), []
+        kind, region, found_problems = _kind(written), str(written.get("region")), []
         if kind:
-            found += problem_of_place("region", region, kind.describe(), kind.regions, catalog.sold_in(region))
+            found_problems += problem_of_place("region", region, kind.describe(), kind.regions, catalog.sold_in(region))
         if written.get("keepDrive") is True and written.get("driveGb") == 0:
-            found.append("cluster/keepDrive: there is no drive to keep; leave it out, or set driveGb")
-        return found + problem_of_example(written.get("adminCidrs"), ordering=ordering)
+            found_problems.append("cluster/keepDrive: there is no drive to keep; leave it out, or set driveGb")
+        return found_problems + problem_of_example(written.get("adminCidrs"), ordering=ordering)
 
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:

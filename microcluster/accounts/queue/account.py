@@ -61,12 +61,12 @@ class Queue(Account):
     @_doing("reading the queue")
     def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
         """List the living jobs of a stack, or of every stack of this person's."""
-        found = []
+        jobs = []
         for job, record in queue.jobs_of(self.login, str(owner or "")):
             whose, is_billed = Owner(record["stack"], record["mark"]), job.state not in commands.WAITING
             since = datetime.fromtimestamp(record["submitted"], UTC)
-            found.append(Resource(JOB, job.number, job.name, whose, is_billed=is_billed, since=since, row=record))
-        return found
+            jobs.append(Resource(JOB, job.number, job.name, whose, is_billed=is_billed, since=since, row=record))
+        return jobs
 
     @_doing("reading the bill")
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> list[Charge]:

@@ -51,10 +51,10 @@ _of_thread = threading.local()
 
 def at(row: Mapping[str, Any] | None, path: str) -> Any:
     """Read what stands deep in an answer, for example ``billingItem.order.id``; None where a part of the way is not there."""
-    found: Any = row
+    value: Any = row
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def text_at(row: Mapping[str, Any] | None, path: str) -> str:

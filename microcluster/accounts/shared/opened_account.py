@@ -77,12 +77,12 @@ class OpenedAccount:
         """
         machine = self.account.machine
         waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == machine]
-        said = [f"{each} is ordered and not billed yet: the order waits" for each in waiting]
+        sentences = [f"{each} is ordered and not billed yet: the order waits" for each in waiting]
         with self._reading("the orders"):
             if isinstance(self.account, Market):
-                said += _unshown(self.account, owner, time_scale)
+                sentences += _unshown(self.account, owner, time_scale)
             hidden = self.account.hidden()
-        return said + ([hidden] if hidden else [])
+        return sentences + ([hidden] if hidden else [])
 
     def cancel_all(self, owner: Owner, time_scale: float, tell: Callable[[str], None]) -> Receipt:
         """Cancel and remove whatever bears the mark, wait for what may still turn up, and return the receipt."""

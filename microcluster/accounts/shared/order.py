@@ -323,10 +323,10 @@ def _take_over(op: Operation, market: Market, request: OrderRequest, claim: Clai
         return (since(began) or 0.0) > settle_s or Pending(f"the first order waits {settle_s:.0f} s for the lists")
 
     op.wait_until("the account's lists", look)
-    after = market.claim(request.owner, key_ids=[claim.object_id])
-    if after is None or after.journal != ours:
-        raise ProviderError(_taken(op, after or claim))
-    return after
+    claim_after = market.claim(request.owner, key_ids=[claim.object_id])
+    if claim_after is None or claim_after.journal != ours:
+        raise ProviderError(_taken(op, claim_after or claim))
+    return claim_after
 
 
 def _taken(op: Operation, claim: Claim) -> str:

@@ -144,21 +144,23 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Check(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Judge the inputs; they are stored as they came."""
         resource, news = self._resource(request), to_python(request.news)
-        found = resource.check(news, to_python(request.olds))
+        found_problems = resource.check(news, to_python(request.olds))
         if self._session:
             resource.heed(self._session, news)
-        failures = [provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in found]
+        failures = [
+            provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in found_problems
+        ]
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
     @truthful
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Compare old inputs with new ones."""
         resource = self._resource(request)
-        found = changed(to_python(request.old_inputs), to_python(request.news))
+        changed_keys = changed(to_python(request.old_inputs), to_python(request.news))
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE,
-            diffs=found,
-            replaces=[key for key in found if key in resource.REPLACE_ON],
+            changes=provider_pb2.DiffResponse.DIFF_SOME if changed_keys else provider_pb2.DiffResponse.DIFF_NONE,
+            diffs=changed_keys,
+            replaces=[key for key in changed_keys if key in resource.REPLACE_ON],
             deleteBeforeReplace=True,
         )
 

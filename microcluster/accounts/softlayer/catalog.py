@@ -107,8 +107,8 @@ _PORT_PER_HOUR = {10: Decimal("0"), 100: Decimal("0"), 1000: Decimal("0.04")}  #
 
 def price_per_hour(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int) -> Decimal | None:
     """Return the estimated US dollars an hour for one guest, or ``None`` for what the catalog does not know."""
-    known = FLAVORS.get(flavor)
-    if known is None or port_speed_mbps not in _PORT_PER_HOUR:
+    size = FLAVORS.get(flavor)
+    if size is None or port_speed_mbps not in _PORT_PER_HOUR:
         return None
     node = _GPU_NODE_PER_HOUR[known.gpu] * known.gpus
     return (node + sum(map(disk_per_hour, disks_gb)) + _PORT_PER_HOUR[port_speed_mbps]).quantize(Decimal("0.001"))

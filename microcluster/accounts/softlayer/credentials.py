@@ -85,7 +85,7 @@ def _checked(settings: Mapping[str, str], source: str) -> Credentials:
 
 def _timeout(text: str | None) -> float:
     try:
-        wanted = float(text or 0)
+        seconds = float(text or 0)
     except ValueError:
-        wanted = 0
-    return min(wanted, CALL_TIMEOUT_S) if wanted > 0 else CALL_TIMEOUT_S
+        seconds = 0
+    return min(seconds, CALL_TIMEOUT_S) if seconds > 0 else CALL_TIMEOUT_S

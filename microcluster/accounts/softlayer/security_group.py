@@ -62,10 +62,10 @@ class Groups(Rented):
 def _change_rules(market: SoftLayer, spec: GroupSpec, group: Resource) -> None:
     """Add what is missing before removing what is too many, so that nobody is cut off in between."""
     group_id = int(group.id)
-    wanted = {identity(template): template for template in (rule.template(group_id) for rule in spec.rules)}
+    wanted_rules = {identity(template): template for template in (rule.template(group_id) for rule in spec.rules)}
     present = {identity(rule): int(rule["id"]) for rule in group.row.get("rules") or []}
-    missing = [template for key, template in wanted.items() if key not in present]
-    surplus = [rule_id for key, rule_id in present.items() if key not in wanted]
+    missing = [template for key, template in wanted_rules.items() if key not in present]
+    surplus = [rule_id for key, rule_id in present.items() if key not in wanted_rules]
     if missing:
         market.api.once(SERVICE, "addRules", missing, id=group_id)
     if surplus:

@@ -101,12 +101,12 @@ class LedgerSpec(Hardware, Limited):
 
     def planned(self, router: str | None, count: int) -> list[GuestSpec]:
         """Describe nodes to come, as far as their order can be verified before keys and groups exist."""
-        asked = self.model_dump(include=set(Hardware.model_fields))
+        hardware = self.model_dump(include=set(Hardware.model_fields))
         # What is verified is a stock system in the image's place.
-        asked |= {"backend_router_id": router, "image_id": None}
+        hardware |= {"backend_router_id": router, "image_id": None}
         domain = Owner(self.stack, self.mark).domain
         return [
-            GuestSpec.model_construct(hostname=f"planned-{each}", mark=self.mark, domain=domain, **asked)
+            GuestSpec.model_construct(hostname=f"planned-{each}", mark=self.mark, domain=domain, **hardware)
             for each in range(count)
         ]
 

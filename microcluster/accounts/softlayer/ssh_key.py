@@ -39,10 +39,10 @@ class Keys(Rented):
         """Set the label of an adopted key; a new one has it, and need not be shown yet."""
         if is_new:
             return building.sought
-        found = building.wait()
-        if found.name != spec.label:
-            market.api.ensure("Security_Ssh_Key", "editObject", {"label": spec.label}, id=int(found.id))
-        return found
+        key = building.wait()
+        if key.name != spec.label:
+            market.api.ensure("Security_Ssh_Key", "editObject", {"label": spec.label}, id=int(key.id))
+        return key
 
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
         """Compare keys by what makes them this key, without their comments."""

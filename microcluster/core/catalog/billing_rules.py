@@ -100,11 +100,11 @@ class Prices:
             alike.setdefault((part.what, part.rate), []).append(part.of)
         limit = f"parts with a limit cost at most ${plain(self.per_month)} a month together"
         monthly = limit if self.per_month else "nothing by the month"
-        shown = []
+        texts = []
         for (what, rate), of in alike.items():
             names = ", ".join(of) if len(of) <= 2 else f"{of[0]} to {of[-1]}"
-            shown.append(f"{names}: {_said(rate, len(of))}: {what}")
-        return [*shown, f"together: {dollars(self.per_hour)} an hour, {monthly}", f"source: {self.source}"]
+            texts.append(f"{names}: {_said(rate, len(of))}: {what}")
+        return [*texts, f"together: {dollars(self.per_hour)} an hour, {monthly}", f"source: {self.source}"]
 
 
 def dollars(amount: Decimal) -> str:

@@ -58,11 +58,11 @@ class ParallelText:
 
     def _numbers(self, file: str) -> list[list[int]]:
         number_of = {piece: number for number, piece in enumerate(self._pieces)}
-        longest, found = self._layer["max_length"] - MARKERS, []
+        longest, rows = self._layer["max_length"] - MARKERS, []
         for line in Path(self._layer[file]).read_text(encoding="utf-8").splitlines():
             numbers = [number_of.get(piece, UNKNOWN) for piece in line.split(" ")[:longest]]
-            found.append([START, *numbers, END])
-        return found
+            rows.append([START, *numbers, END])
+        return rows
 
 
 def until_end(row: Sequence[int]) -> list[int]:

@@ -24,10 +24,10 @@ def train(params: Params, eval_params: Params, checkpoint: str | None) -> None:
     prepare()
     hvd.init()
     _say_once(note("Using horovod"))
-    found = "Starting training from scratch"
+    message = "Starting training from scratch"
     if checkpoint:
-        found = f"Restored checkpoint from {checkpoint}. Resuming training"
-    _say_once(note(found))
+        message = f"Restored checkpoint from {checkpoint}. Resuming training"
+    _say_once(note(message))
     Training(params, eval_params).run(checkpoint)
 
 

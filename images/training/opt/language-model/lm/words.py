@@ -46,10 +46,10 @@ def batches(text: numpy.ndarray, rows: int, length: int, *, share: int = 0, shar
 
 def updates(text: numpy.ndarray, rows: int, length: int) -> int:
     """Return how many batches a pass over the text has."""
-    found = (len(text) // rows - 1) // length
-    if found < 1:
+    count = (len(text) // rows - 1) // length
+    if count < 1:
         raise ValueError(f"a text of {len(text)} words is too short for {rows} rows of {length} words")
-    return found
+    return count
 
 
 def _words(path: Path) -> list[str]:
