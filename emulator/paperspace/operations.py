@@ -108,7 +108,7 @@ class Things:
         return account.find(self.table, call.path["id"])
 
     def get(self, account: "Account", call: Call) -> View:
-        """Show one."""
+        """Answer with one object by its id."""
         return self.view(account, self.one(account, call))
 
     def list(self, account: "Account", call: Call) -> list[View]:

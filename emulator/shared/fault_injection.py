@@ -108,7 +108,7 @@ class ScriptedFault:
     about: str | None = None
 
     def hits(self, method: str, key: str) -> bool:
-        """Whether it hits this call."""
+        """Whether the scripted fault hits a call."""
         return self.times > 0 and self.method in ("*", method) and self.about in (None, key)
 
 

@@ -31,7 +31,7 @@ class Change:
 
 
 class Table(MutableMapping[int, Record]):
-    """Records of one kind by id; those that were handed out are dirty, because only they can have changed."""
+    """Records of one kind by id; records that were handed out are dirty: only they can have changed."""
 
     def __init__(self) -> None:
         self._records: dict[int, Record] = {}
@@ -154,7 +154,7 @@ class Store:
         return self._adapters[kind].validate_json(body)
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Write the unsaved changes and close the file."""
         self.flush()
         self._database.close()
 

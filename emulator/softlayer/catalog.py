@@ -46,7 +46,7 @@ class Router:
 
     @property
     def private(self) -> bool:
-        """Whether it is a backend router."""
+        """Whether the router leads to the private network."""
         return self.hostname.startswith("bcr")
 
 

@@ -21,7 +21,7 @@ def with_gpus(config: dict) -> dict:
 
 
 def with_possible_limits(process: dict) -> dict:
-    """Return what runs in a container with limits that this host can give."""
+    """Return a container's configuration with its limits lowered to those that this host can give."""
     limits = []
     for one in process.get("rlimits") or []:
         hard = possible(one["type"], one["hard"])

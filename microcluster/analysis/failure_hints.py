@@ -67,5 +67,5 @@ def next_step(outcome: Outcome, stack: str) -> str:
 
 
 def next_for(cause: str, stack: str) -> str:
-    """Return what to do about an alarm."""
+    """Return the next step after an alarm."""
     return next_step(Outcome("running", cause=cause), stack) + "."

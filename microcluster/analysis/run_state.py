@@ -218,7 +218,7 @@ def _living_state(seen: Mapping[str, Any], events: Sequence[Event]) -> tuple[Sta
 
 
 def _activity(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the newest samples of the machines say, also after the run, nothing where they are old.
+    """Return the activity of the machines by their newest samples, also after the run; nothing where these are old.
 
     A preparation is never idle: its supervisor ends it when nothing moves.
     """

@@ -112,7 +112,7 @@ def _of_git(folder: Path, git: Path) -> Iterator[str]:
 
 
 def _list(git: Path, top: Path, folder: Path, options: Sequence[str]) -> set[str]:
-    """Return what git lists by settings of ours: the folder's own may start programs."""
+    """Return the names that git lists, with our settings: the folder's own may start programs."""
     git_folder = _git_folder(top)
     exclude = git_folder / "info" / "exclude"
     more = ("--exclude-from", str(exclude)) if exclude.is_file() and "-ci" not in options else ()
@@ -233,7 +233,7 @@ def _entry(folder: Path, name: str, before: Entry | None) -> Entry:
 
 
 def _left(folder: Path, taken: set[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield what stays behind: a name, its number of files and their bytes; a folder of which nothing travels is one."""
+    """Yield left-out entries: a name, its number of files and their bytes; a folder of which nothing travels is one."""
     parents = {parent for name in taken for parent in _parents(name)}
     for where, folders, files in os.walk(folder):
         folders[:] = [one for one in folders if one != ".git"]

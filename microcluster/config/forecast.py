@@ -42,11 +42,11 @@ class Forecast:
         return rental_hours(exactly(self.max_steps), step_s or self.prediction.span, self.preparation)
 
     def dollars(self, step_s: Span | None = None) -> Span:
-        """Return what the started hours cost, by default over all links."""
+        """Return the price of the started hours, by default over all links."""
         return started_hours_cost(self.hours(step_s), self.per_hour)
 
     def risk(self, steps: int | None = None) -> Bill:
-        """Return what a crash just before a checkpoint may cost, by default with the stack's own interval; the last step always saves."""
+        """Return the loss of a crash just before a checkpoint, by default with the stack's own interval; the last step always saves."""
         lost = min(steps or self.checkpoint_steps, self.max_steps)
         return Bill(lost * self.prediction.seconds, self.per_hour)
 

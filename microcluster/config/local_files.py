@@ -123,6 +123,6 @@ def _read(cache: Path) -> dict[str, Any]:
 
 
 def _version(path: Path) -> list[int]:
-    """Return what changes whenever the file is written."""
+    """Return facts of a file that change with every write."""
     facts = path.stat()
     return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]

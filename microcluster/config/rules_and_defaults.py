@@ -57,7 +57,7 @@ def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tup
 
 
 def _hardware(cluster: Any, local_programs: tuple[str, ...] = ()) -> Hardware:
-    """Return what a kind may know of the machines: the fastest precision of their GPUs, and how many there are."""
+    """Return the machine facts for a job kind: the fastest precision of the GPUs, and their number."""
     named = name_in(cluster)
     written = cluster.get("nodes", USUAL_NODES) if isinstance(cluster, dict) else None
     nodes = written if isinstance(written, int) else None

@@ -206,7 +206,7 @@ def read_values(path: Path) -> dict[str, Any]:
 
 
 def environment_of(stack: str) -> str | None:
-    """Return what a readable stack file says of Pulumi's own environments, or None where it names none."""
+    """Return Pulumi environments that a readable stack file names; None where it names none."""
     found = (read(path_of(stack).read_bytes()) or {}).get("environment")
     return None if found is None else json.dumps(found)
 

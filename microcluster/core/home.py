@@ -97,7 +97,7 @@ class Home:
         return Owner((same[0] if len(same) == 1 else folder).name, mark)
 
     def make(self) -> None:
-        """Create its folders, readable by the owner only."""
+        """Create the home's folders, readable by the owner only."""
         for folder in (self.root, self.state, self.keys, self.locks, self.root / "pulumi", self.cache, self.logs):
             folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
         self.root.chmod(PRIVATE_DIR)

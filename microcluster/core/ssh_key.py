@@ -15,7 +15,7 @@ class KeyPair:
 
     @classmethod
     def fresh(cls) -> "KeyPair":
-        """Make one."""
+        """Make a new key pair."""
         return cls.of(Ed25519PrivateKey.generate())
 
     @classmethod

@@ -120,7 +120,7 @@ def outlook(outcome: Outcome, cost: Cost) -> str | None:
 
 
 def _time_and_cost(seconds: float, cost: Cost) -> str:
-    """Say what the machines cost for so long; a started hour is not rounded up, for it may be under way."""
+    """Return so much time with its price; a started hour is not rounded up, for it may be under way."""
     if cost.per_hour is None:
         return duration(seconds)
     amount = (cost.per_hour * Decimal(str(seconds)) / HOUR_S).quantize(CENT)
@@ -128,7 +128,7 @@ def _time_and_cost(seconds: float, cost: Cost) -> str:
 
 
 def copy(outcome: Outcome) -> str | None:
-    """Return what of the run is copied to another machine, or to the drive."""
+    """Return the run's replica on another machine or on the drive, in words."""
     replica = outcome.copied
     if not replica:
         return None
@@ -138,12 +138,12 @@ def copy(outcome: Outcome) -> str | None:
 
 
 def remark(outcome: Outcome, stack: str) -> str | None:
-    """Return what a person has to know before the machines go, with the next command."""
+    """Return a warning for a person before the machines go, with the next command."""
     return outcome.remark and f"{outcome.remark}. Fetch all that it has saved: fab fetch --everything --stack {stack}"
 
 
 def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
-    """Return what is known of a run, by name."""
+    """Return the known facts of a run by name."""
     plan = RunFolder(cluster).plan
     reason = f" ({outcome.reason})" if outcome.reason else ""
     losses = [_loss(one["loss"]) for one in outcome.evaluations]

@@ -42,7 +42,7 @@ def find(stack: str, home: Home) -> tuple[Process, ...]:
 
 
 def orphans(processes: Iterable[Process], stack: str, backend: str) -> tuple[Process, ...]:
-    """Return those that are parts of an engine without a living engine above them."""
+    """Return processes of an engine that have no living engine above them."""
     by_pid = {process.pid: process for process in processes}
     parts = [each for each in by_pid.values() if each.backend == backend and _part(each.argv)]
     others = {_engine_address(each.argv) for each in parts if _stack_of(each.argv) not in (None, stack)}
@@ -54,7 +54,7 @@ def orphans(processes: Iterable[Process], stack: str, backend: str) -> tuple[Pro
 
 
 def end(found: Sequence[Process]) -> tuple[Process, ...]:
-    """Terminate them, then kill the rest; return those that were killed.
+    """Terminate processes, then kill the rest; return the killed ones.
 
     Raises:
         NotReadyError: one of them still runs.

@@ -91,7 +91,7 @@ class View:
     _summary: Mapping[str, Any] | None = None
 
     def lines(self, line: str) -> list[str]:
-        """Return what is shown of a line that Pulumi printed; one that is no event as we know them stays as it is."""
+        """Return the lines to show for a line of Pulumi; a line that is no known event stays as it is."""
         readers = {
             "resourcePreEvent": self._begin,
             "resOutputsEvent": self._done,
@@ -106,7 +106,7 @@ class View:
             return [line.rstrip()]
 
     def end(self) -> list[str]:
-        """Return what is shown last: the reasons of failures, the outputs of a preview, and counts of resources."""
+        """Return the last lines: reasons of failures, outputs of a preview, and counts of resources."""
         lines = ["Diagnostics:"] if any(self._reasons.values()) else []
         for of, reasons in self._reasons.items():
             lines += [f"  {of}:", *(f"    {line}" for line in reasons), ""] if reasons else []

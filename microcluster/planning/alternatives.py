@@ -111,7 +111,7 @@ class Alternative:
         return replace(self, pace=replace(self.pace, seconds=self.pace.links[link]))
 
     def by_price(self) -> tuple[bool, float, float]:
-        """Return what puts the cheaper one first, of equal ones the faster, and last of all what has a lower limit only."""
+        """Return a sort key: the cheaper first, of equal ones the faster, and those without an upper limit last."""
         return math.isinf(self.hours.high), self.dollars.usual, self.hours.usual
 
     @property

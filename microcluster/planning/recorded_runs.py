@@ -55,7 +55,7 @@ class LinkKind:
 
 @cache
 def document() -> Mapping[str, Any]:
-    """Return what `recorded_runs.toml` holds."""
+    """Return the content of `recorded_runs.toml`."""
     return tomllib.loads(RUNS.read_text())
 
 

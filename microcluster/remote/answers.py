@@ -18,7 +18,7 @@ LONE_SURROGATE = re.compile(
 
 
 def read_answer(kind: TypeAdapter[T], text: str | bytes, doing: str) -> T:
-    """Return what a machine has answered, as ``kind``.
+    """Return a machine's answer, checked as ``kind``.
 
     Args:
         doing: what was done, for the sentence.

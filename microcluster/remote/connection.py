@@ -72,7 +72,7 @@ def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:
 
 
 def _within_window(feed: Callable[[paramiko.Channel, paramiko.Message], None]) -> Callable[..., None]:
-    """Return what takes a channel's data, and ends the connection of a peer that sends far more than anybody reads."""
+    """Return a function that takes a channel's data, and ends the connection of a peer that sends far more than is read."""
 
     def take(channel: paramiko.Channel, message: paramiko.Message) -> None:
         if len(channel.in_buffer) + len(channel.in_stderr_buffer) > MOST_UNREAD_BYTES:

@@ -68,7 +68,7 @@ def ensure_requirements(host: Host) -> None:
 
 
 def lacks(provided: Provided) -> list[str]:
-    """Return what is missing or too old and cannot be installed."""
+    """Return parts that are missing or too old and cannot be installed."""
     lacking = []
     if provided.python and _version(provided.python) < _version(OLDEST_PYTHON):
         lacking.append(f"Python {provided.python} instead of {OLDEST_PYTHON} or newer")
@@ -95,7 +95,7 @@ def lacks(provided: Provided) -> list[str]:
 
 
 def provided(host: Host) -> Provided:
-    """Return what a machine has."""
+    """Return the parts that a machine has."""
     lines = host.run(("sh", "-c", FACTS, "provided", *COMMANDS)).stdout.splitlines()
     found = {name: value.strip() for name, _, value in (line.partition("=") for line in lines)}
     return Provided(**{each.name: found.get(each.name, "") for each in fields(Provided)})

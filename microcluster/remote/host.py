@@ -209,7 +209,7 @@ class Host:
     def output(
         self, argv: Sequence[str], doing: str, silent_s: float | None = None, stdin: bytes = b""
     ) -> Iterator[bytes]:
-        """Yield what ``argv`` prints, in pieces of any size, as it comes; whoever has enough stops asking.
+        """Yield the output of ``argv`` in pieces of any size as it comes; the caller may stop early.
 
         Args:
             silent_s: for how long it may print nothing; REQUEST_TIMEOUT_S where none is given.
@@ -232,7 +232,7 @@ class Host:
 
     @contextlib.contextmanager
     def talk(self, argv: Sequence[str], doing: str) -> Iterator[tuple[Callable[[bytes], None], Callable[[int], bytes]]]:
-        """Yield what sends to ``argv`` and what receives of it, in turn; at the end of the block it has to end well.
+        """Yield a sender to ``argv`` and a receiver from it; at the end of the block the command has to succeed.
 
         Raises:
             RemoteError: it failed.

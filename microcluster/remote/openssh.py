@@ -108,7 +108,7 @@ class NamedHost(Host):
         return shlex.join((*self.argv, self.facts.name))
 
     def _ask(self, words: Sequence[str], limit_s: float, otherwise: type[RemoteError]) -> str:
-        """Return what ssh prints with these options; it asks no question, a jump host's neither."""
+        """Return the output of ssh with these options; it asks no question, nor does a jump host's."""
         options = {"start_new_session": True, "env": {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}}
         # Some releases keep it open as long as the connection.
         with tempfile.TemporaryFile("w+", errors="replace") as out:

@@ -95,7 +95,7 @@ def inside(host: Host, argv: Sequence[str], timeout_s: float = ASK_LIMIT_S, acce
 
 
 def listing(host: Host, argv: Sequence[str]) -> str:
-    """Return what a command of the queue prints."""
+    """Return the output of a command of the queue."""
     return inside(host, argv, accept=commands.ANSWERS).stdout
 
 
@@ -141,7 +141,7 @@ def jobs_of(host: Host, owner: str = "") -> list[tuple[commands.Job, dict[str, A
 
 
 def request_of(cluster: ClusterFacts) -> dict[str, Any]:
-    """Return what is asked of the queue for a run, as the agent reads it."""
+    """Return the request to the queue for a run, as the agent reads it."""
     queue, folder = cluster.queue, RunFolder(cluster).path
     # Stacks with one key have one mark, and may carry out one run in two folders. Torque cuts a name after 15 characters.
     digits = sha256(folder.encode()).hexdigest()[:5]
@@ -202,7 +202,7 @@ def leave(host: Host, requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def records(host: Host) -> list[dict[str, Any]]:
-    """Return what was asked for this person's runs, and, with "started", every start of a job of theirs, as it wrote it down."""
+    """Return the requests for this person's runs, and, with "started", every start of their jobs."""
     all_records = []
     for line in filter(None, host.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()):
         try:
@@ -235,7 +235,7 @@ def rental_of(host: Host, owner: str) -> Rental | None:
 
 
 def keep_rental(host: Host, owner: str, rental: Rental) -> None:
-    """Write it down beside the records of the jobs."""
+    """Write the rental beside the records of the jobs."""
     path = _rental_path(owner)
     host.run(("mkdir", "-p", path.rpartition("/")[0]))
     host.put(path, json.dumps(rental) + "\n", "0600")
@@ -318,7 +318,7 @@ def _reasons(host: Host, queue: Queue) -> Iterator[str]:
 
 
 def _lacks(host: Host, job: OwnProgram) -> Iterator[str]:
-    """Yield what the interpreters cannot do."""
+    """Yield shortcomings of the interpreters."""
 
     def ended(program: str, code: str) -> int:
         return inside(host, (program, "-c", code), accept=range(256)).exit_code

@@ -90,7 +90,7 @@ def _login_hint(said: str, container: Container) -> str:
 
 
 def room_hint(said: str, host: Host) -> str:
-    """Return what to do if the disk was full, else an empty text."""
+    """Return advice if the disk was full, else an empty text."""
     if DISK_FULL not in said:
         return ""
     name = host.facts.name

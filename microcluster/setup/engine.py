@@ -114,7 +114,7 @@ def _official(root: Path, home: Home) -> None:
 
 
 def _download(url: str, file: Path) -> str:
-    """Write what ``url`` answers, up to a limit, into ``file``; return its SHA-256."""
+    """Write the answer of ``url``, up to a limit, into ``file``; return its SHA-256."""
     digest, until = hashlib.sha256(), time.monotonic() + DOWNLOAD_LIMIT_S
     try:
         with urllib.request.urlopen(url, timeout=ANSWER_S) as answer, file.open("wb") as archive:

@@ -41,7 +41,7 @@ def use_own_backend(home: Home) -> None:
 
 
 def with_account(home: Home) -> dict[str, str]:
-    """Return it with the account's variables, which only `pulumi` and `fab` need."""
+    """Return the environment with the account's variables, which only `pulumi` and `fab` need."""
     return child_environment(home) | kept()
 
 

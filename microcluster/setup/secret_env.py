@@ -20,7 +20,7 @@ def withhold() -> None:
 
 
 def kept() -> dict[str, str]:
-    """Return what was withheld, for a child that needs the account, and for reading the account ourselves."""
+    """Return the withheld variables, for a child that needs the account, and for reading the account ourselves."""
     return dict(_KEPT)
 
 

@@ -80,7 +80,7 @@ def find(
 
 
 def inputs(sources: Sequence[Source]) -> dict[str, bytes]:
-    """Return what the training image's build context gets: the files, and the names of what they are."""
+    """Return additions to the training image's build context: the trainers' files, and the file with their names."""
     names = [source.name for source in sources] or [NOWHERE]
     added = {f"{CONTEXT}/TRAINER": "".join(f"{name}\n" for name in names).encode()}
     for source in sources:

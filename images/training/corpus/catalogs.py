@@ -19,7 +19,7 @@ class NoLicenceError(Exception):
 
 
 def read_package(deb: Path) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return what LICENSES.json says about ``deb``, and its messages in a stable order."""
+    """Return the entry of LICENSES.json for ``deb``, and the messages of its catalogs in a stable order."""
     messages: set[tuple[str, str]] = set()
     notice: tuple[str, str] | None = None
     with tarfile.open(fileobj=io.BytesIO(_dpkg("--fsys-tarfile", deb))) as archive:

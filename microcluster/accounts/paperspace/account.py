@@ -77,14 +77,14 @@ class Paperspace(Market):
         return None
 
     def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
-        """List what bears stack and mark, or any mark. A static address has no name: it goes with its machine."""
+        """List resources with stack and mark, or with any mark. A static address has no name: it goes with its machine."""
         self.check_sees_all("listing what bears a mark")
         kinds = [kind] if kind else [MACHINE, DRIVE, NETWORK, SCRIPT]
         found = [each for listed in at_once(partial(self._listed, owner), kinds) for each in listed]
         return [each for each in found if each.owner is not None and kind in (None, each.kind)]
 
     def under(self, kind: str, owner: Owner, max_age_s: float = 0.0) -> list[Row]:
-        """List what bears exactly this stack and mark in its name."""
+        """List the rows whose names carry exactly this stack and mark."""
         return self._lists[PATHS[kind]].under(owner, max_age_s)
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
@@ -109,7 +109,7 @@ class Paperspace(Market):
         return [each for each in listed if each.get("machineId") == machine_id]
 
     def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
-        """Price it by the vendor's list: the API shows no price."""
+        """Price machines by the vendor's list: the API shows no price."""
         prices = LedgerSpec(mark=UNOWNED, stack=stack, nodes=nodes, **order).prices()
         return Quote(prices.per_hour, prices.source)
 
@@ -145,7 +145,7 @@ class Paperspace(Market):
         return claim and replace(claim, terms=next(filter(None, map(views.terms_of, oldest_first)), None))
 
     def write_claim(self, claim: Claim, owner: Owner) -> None:
-        """Write it into the names of its scripts; one that says it already is left as it is, as its list may lag."""
+        """Write the claim into the names of its scripts; a name that says it already stays, as its list may lag."""
         listed = self.under(SCRIPT, owner)
         names = {claim.object_id: full_name(views.claim_label(claim), owner)}
         if claim.terms:
@@ -160,7 +160,7 @@ class Paperspace(Market):
                 self.api.ensure("PUT", f"{SCRIPTS}/{script_id}", {"name": name})
 
     def make_claim(self, op: Operation, owner: Owner) -> Claim:
-        """Make it, and return once the list shows one."""
+        """Make the claim, and return once the list shows one."""
         name = full_name(views.claim_label(Claim("", op.journal(owner).identity())), owner)
         # Whatever is ordered first makes it: in the journal it has a name of its own.
         of_stack = replace(op, urn=f"{op.urn.rsplit('::', 1)[0]}::{CLAIM}")
@@ -184,7 +184,7 @@ class Paperspace(Market):
             raise
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
-        """List what was and is billed."""
+        """List past and running charges."""
         return bills.charges(self, owner, known)
 
     def end(self, resource: Resource) -> Pending | None:

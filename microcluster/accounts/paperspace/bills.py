@@ -17,7 +17,7 @@ from microcluster.core.home import Owner
 
 
 def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charge, ...]:
-    """List what was and is billed under this stack and mark, oldest first.
+    """List past and running charges of this stack and mark, oldest first.
 
     Args:
         market: a ``Paperspace``.
@@ -35,7 +35,7 @@ def charges(market: Any, owner: Owner, known: Iterable[str] = ()) -> tuple[Charg
 
 
 def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resource, datetime | None]]:
-    """Yield what the journal knows to have been ordered and has ended, and when: another computer may have ended a machine."""
+    """Yield ended resources that the journal has ordered, each with its end: another computer may have ended a machine."""
     journal = market.journal(owner)
     dates = {each["id"]: views.moment(each.get("at")) for each in journal.events() if each["event"] == "closed"}
     for kind in (MACHINE, DRIVE, NETWORK):
@@ -54,7 +54,7 @@ def _ended(market: Any, owner: Owner, living: set[str]) -> Iterator[tuple[Resour
 
 
 def _sold(kind: str, text: str) -> Mapping[str, Any]:
-    """Read what was ordered; of an order of an older version the journal holds bare words."""
+    """Read the ordered inputs from the journal; an older version wrote bare words."""
     if text.startswith("{"):
         return json.loads(text)
     if kind == DRIVE:
@@ -64,7 +64,7 @@ def _sold(kind: str, text: str) -> Mapping[str, Any]:
 
 
 def charges_of(resource: Resource, closed: datetime | None, now: datetime) -> list[Charge]:
-    """Charge for each part of it from its beginning on."""
+    """Return a charge for each billed part of a resource, from the resource's beginning on."""
     opened, part_charges = resource.since or now, []
     for category, part in views.parts_of(resource).items():
         is_part, rate = category != resource.kind, part.rate

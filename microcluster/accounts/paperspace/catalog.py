@@ -110,7 +110,7 @@ def sold_in(region: str) -> list[str]:
 
 
 def machine_parts(of: str, machine_type: str, disk_gb: int, public_ip_type: str) -> dict[str, Part]:
-    """Return by its category what is billed for one machine; what the price list does not know costs nothing by it."""
+    """Return the billed parts of one machine by category; a part that is not on the price list costs nothing."""
     kind = MACHINE_TYPES.get(machine_type)
     parts = {"machine": Part(of, kind.describe(), kind.rate) if kind else Part(of, machine_type, FREE)}
     if disk_gb in DISKS:
@@ -123,7 +123,7 @@ def machine_parts(of: str, machine_type: str, disk_gb: int, public_ip_type: str)
 def prices(
     machine_type: str, nodes: int, disk_gb: int, public_ip_type: str, drive_gb: int | None, *, keeps_drive: bool = False
 ) -> Prices:
-    """Return what is billed for machines with their network and drive, all of them on the price list."""
+    """Return the prices of machines with their network and drive, all of which the price list has."""
     kept = ", stays after make down" if keeps_drive else ""
     parts: list[Part] = []
     for rank in range(nodes):

@@ -90,13 +90,13 @@ class Machines(Rented):
         return {"hostKey": old.get("hostKey")}
 
     def gone(self, op: Operation, market: Paperspace, resource_id: str, inputs: Values, old: Values) -> None:
-        """Release its static address."""
+        """Release the static address of a machine that is gone."""
         if inputs.get("publicIpType") == STATIC:
             # A person who deletes a machine in the console leaves its address behind, which nobody would see in our state.
             market.release_address(resource_id, old.get("publicIp"))
 
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
-        """Return what somebody changed."""
+        """Return the inputs that somebody changed in the account."""
         on = {switch: True for switch in SWITCHES if found.row.get(switch)}
         # The switches are no inputs of ours: one that turns up in the state shows as a change, which the next update takes back.
         return {**super().drift(found, inputs), **on}

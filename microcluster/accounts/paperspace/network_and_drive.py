@@ -22,7 +22,7 @@ class _Named(Rented):
     LATER = ("keep",)
 
     def body(self, spec: Any) -> dict[str, Any]:
-        """Write what the order says besides the name."""
+        """Return the fields of the order besides the name."""
         return {"region": spec.region}
 
     def request(self, op: Operation, spec: Any, owner: Owner) -> OrderRequest:
@@ -46,7 +46,7 @@ class _Named(Rented):
         return resource
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
-        """Delete it once nothing uses it, or leave it if it is kept."""
+        """Delete the resource once nothing uses it, or leave it if it is kept."""
         if inputs.get("keep"):
             op.log.info(f"Keeps {self.KIND} {resource_id}, which is billed until it is deleted.")
             return
@@ -67,5 +67,5 @@ class Drives(_Named):
     REPLACE_ON = frozenset({"mark", "name", "region", "sizeGb", "networkId"})
 
     def body(self, spec: DriveSpec) -> dict[str, Any]:
-        """Write its size and its network as well."""
+        """Return the fields of the order, with the drive's size and network."""
         return {"size": spec.size_gb, "region": spec.region, "networkId": spec.network_id}

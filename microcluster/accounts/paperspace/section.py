@@ -102,7 +102,7 @@ class Cluster(ClusterSection):
         }
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what steps and verbs need to know of such machines."""
+        """Return the facts of these machines for steps and commands."""
         return {
             "user": USER,
             "admin_cidrs": tuple(self.admin_cidrs),

@@ -47,7 +47,7 @@ class LedgerSpec(InRegion, Limited):
     """The size of the shared drive; None without one."""
 
     def prices(self) -> Prices:
-        """Price it by the list, which has every size that a stack file may name."""
+        """Price the cluster by the list, which has every size that a stack file may name."""
         return catalog.prices(self.machine_type, self.nodes, self.disk_gb, self.public_ip_type, self.drive_gb)
 
 

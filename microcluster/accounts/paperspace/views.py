@@ -96,7 +96,7 @@ VIEWS: Mapping[str, Callable[[Row], Resource]] = {
 
 
 def parts_of(found: Resource) -> Mapping[str, Part]:
-    """Return by its category what is billed for a thing, by its inputs; what the price list does not know is free by it."""
+    """Return the billed parts of a resource by category; a part that is not on the price list is free."""
     shown, name = found.inputs, found.called
     if found.kind == MACHINE:
         return catalog.machine_parts(name, shown["machineType"], shown["diskGb"], shown["publicIpType"])
@@ -120,7 +120,7 @@ def _named_inputs(row: Row) -> dict[str, Any]:
 
 
 def _resource(kind: str, row: Row, **more: Any) -> Resource:
-    """Read what everything in the account has."""
+    """Read the fields that every resource of the account has."""
     named = read_name(row.get("name"))
     owned = {"owner": named.owner, "short_name": named.label, "is_kept": named.is_kept} if named else {"owner": None}
     shown = {"since": moment(row.get("dtCreated")), "row": row, **owned, **more}
@@ -159,7 +159,7 @@ def claim_of(row: Row) -> Claim | None:
 
 
 def claim_label(claim: Claim) -> str:
-    """Write it as a label."""
+    """Write a claim as a label."""
     return f"claim-{claim.journal}" + (f"-{claim.extended}" if claim.extended else "")
 
 

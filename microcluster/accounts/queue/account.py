@@ -81,7 +81,7 @@ class Queue(Account):
 
     @_doing("reading or writing how far the lease was extended")
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it beside the stack's rental, or write it there; versions before read and write it in the records of its jobs."""
+        """Read or write the extension, beside the stack's rental; older versions keep it in the records of its jobs."""
         rental = queue.rental_of(self.login, str(owner))
         records = [record for _, record in queue.jobs_of(self.login, str(owner))]
         if new is None:
@@ -95,7 +95,7 @@ class Queue(Account):
 
     @_doing("reading or writing when the rental began")
     def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
-        """Read them beside the records of the stack's jobs, or write them there; nobody pays in dollars."""
+        """Read or write the rental's terms, beside the records of the stack's jobs; nobody pays in dollars."""
         rental = queue.rental_of(self.login, str(owner))
         if new is not None:
             self._keep(owner, rental, first_order=new.first_order, lease_minutes=new.lease_minutes)

@@ -120,7 +120,7 @@ class Cluster(ClusterSection):
         return f"a queue sells nothing; the receipt counts node hours, {most}"
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what is asked of the queue, and where the run lies."""
+        """Return the request to the queue, and the run's folder, as facts for the steps."""
         walltime_s, modules = seconds_of(self.walltime), tuple(self.modules)
         queue = Queue(self.queue, self.nodes, self.processors, walltime_s, modules)
         return {"mount_point": self.folder, "interface": self.interface, "queue": queue}

@@ -112,17 +112,17 @@ class Resource:
 
     @property
     def label(self) -> str:
-        """Name it as a person types it; the numbers of two kinds may be the same."""
+        """Name the resource as a person types it; two kinds may have the same number."""
         return f"{self.kind}/{self.id}"
 
     @property
     def described(self) -> str:
-        """Name it in a sentence."""
+        """Name the resource in a sentence."""
         return f"{self.what or self.kind} {self.id} ({self.name})"
 
     @property
     def called(self) -> str:
-        """Name it among the stack's own things of its kind."""
+        """Name the resource among the stack's own of its kind."""
         return self.short_name or self.name
 
     def check_ours(self, owner: Owner, doing: str) -> None:
@@ -140,7 +140,7 @@ class Resource:
             )
 
     def __str__(self) -> str:
-        """Name it for a person."""
+        """Name the resource for a person, with its number."""
         return f"{self.label} ({self.name})"
 
 
@@ -179,7 +179,7 @@ class OrderRequest:
 
     @property
     def what(self) -> str:
-        """Name it in a sentence, for example ``guest gpu-0 of v100-1f3a9c42``."""
+        """Name the requested resource in a sentence, for example ``guest gpu-0 of v100-1f3a9c42``."""
         return f"{self.kind} {self.name} of {self.owner}"
 
 
@@ -198,13 +198,13 @@ class Extension:
         return Extension(self.hours + other.hours, self.dollars + other.dollars)
 
     def __str__(self) -> str:
-        """Write it for a person."""
+        """Write the extension for a person."""
         parts = [f"+{self.hours.normalize():f} h"] if self.hours else []
         return ", ".join(parts + ([f"+${self.dollars:.2f}"] if self.dollars else []))
 
     @property
     def word(self) -> str:
-        """Write it as letters, digits and dashes, which every account keeps."""
+        """Write the extension as letters, digits and dashes, which every account keeps."""
         return f"{round(self.hours * 60)}m-{round(self.dollars * 100)}c"
 
     @classmethod
@@ -234,7 +234,7 @@ class Terms:
 
     @property
     def word(self) -> str:
-        """Write it as letters, digits and dashes, which every account keeps."""
+        """Write the terms as letters, digits and dashes, which every account keeps."""
         lease, budget = ("no" if each is None else each for each in (self.lease_minutes, self.budget_cents))
         return f"{self.first_order}s-{lease}m-{budget}c"
 
@@ -276,7 +276,7 @@ class Account(ABC):
     def resources(
         self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0
     ) -> Sequence[Resource]:
-        """List what bears the mark, or any mark of microcluster; cancelled things included.
+        """List resources with the mark, or with any mark of microcluster; cancelled ones included.
 
         Args:
             max_age_s: how old the list of one stack's machines may be.
@@ -284,7 +284,7 @@ class Account(ABC):
 
     @abstractmethod
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> Sequence[Charge]:
-        """List what was and is billed, oldest first.
+        """List past and running charges, oldest first.
 
         Args:
             known: ids of machines that the lists may not show yet.
@@ -380,7 +380,7 @@ class Market(Account):
 
     @abstractmethod
     def quote(self, stack: str, nodes: int, order: Mapping[str, Any]) -> Quote:
-        """Say what machines would cost, and order nothing.
+        """Return the price of machines, and order nothing.
 
         Args:
             order: the other fields of the ledger that say what is rented.
@@ -428,7 +428,7 @@ class Market(Account):
         return None
 
     def extension(self, owner: Owner, new: Extension | None = None) -> Extension:
-        """Read it in the stack's claim, or write it there."""
+        """Read the extension in the stack's claim, or write it there."""
         claim = self.claim(owner)
         if new is not None:
             claim = replace(_writable(claim, owner), extended=new.word)
@@ -436,7 +436,7 @@ class Market(Account):
         return Extension.read(claim.extended if claim else "")
 
     def terms(self, owner: Owner, new: Terms | None = None) -> Terms | None:
-        """Read them in the stack's claim, or write them there."""
+        """Read the rental's terms in the stack's claim, or write them there."""
         claim = self.claim(owner)
         if new is not None:
             claim = replace(_writable(claim, owner), terms=new)

@@ -50,7 +50,7 @@ _of_thread = threading.local()
 
 
 def at(row: Mapping[str, Any] | None, path: str) -> Any:
-    """Read what stands deep in an answer, for example ``billingItem.order.id``; None where a part of the way is not there."""
+    """Read a nested value by its path, for example ``billingItem.order.id``; None where a part of the path is missing."""
     value: Any = row
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -183,7 +183,7 @@ class Wire(ABC):
         raise self.fault(call, "truncated list", f"{why}, {READINGS} times")
 
     def error(self, call: str, code: str, text: str, status: int = 0) -> CallError:
-        """Say what went wrong without the key; after too many calls everybody pauses."""
+        """Make the error of a failed call, without the key; after too many calls all callers pause."""
         said = [redacted(each, self.credentials.api_key) for each in (call, code, text)]
         error = self.fault(said[0], said[1], said[2], status)
         if error.is_rate_limit:
@@ -251,7 +251,7 @@ class SharedList:
         self._read: dict[Hashable, tuple[float, list[Row]]] = {}
 
     def under(self, owner: Hashable, max_age_s: float = 0.0) -> list[Row]:
-        """List what carries exactly this stack and mark, cancelled things included."""
+        """List rows with exactly this stack and mark, cancelled ones included."""
         not_before = time.monotonic() - max_age_s
         with self._lock:
             began, rows = self._read.get(owner, (float("-inf"), []))

@@ -48,13 +48,13 @@ class ClusterSection(BaseModel, ABC):
 
     @classmethod
     def defaults(cls, written: Mapping[str, Any]) -> Mapping[str, Origin]:
-        """Return what follows for keys such as "cluster.os" that the stack file leaves out."""
+        """Return values for keys that the stack file leaves out, such as "cluster.os"."""
         return {}
 
     @classmethod
     @abstractmethod
     def problems(cls, written: Mapping[str, Any], *, ordering: bool) -> list[str]:
-        """Say what the section's types cannot: what contradicts other keys."""
+        """Return problems that types cannot find: keys that contradict each other."""
 
     @classmethod
     def size_of(cls, written: Mapping[str, Any]) -> Hardware | None:
@@ -102,7 +102,7 @@ class ClusterSection(BaseModel, ABC):
         return ()
 
     def order(self) -> Mapping[str, Any]:
-        """Return what an account that sells is asked for: the fields of its ledger, without the number of machines."""
+        """Return the ledger's fields for an account that sells, without the number of machines."""
         return {}
 
     @abstractmethod

@@ -32,7 +32,7 @@ class Declared(pulumi.CustomResource):
 
     @classmethod
     def output_keys(cls) -> tuple[str, ...]:
-        """Name them as on the wire."""
+        """Name the outputs as on the wire."""
         return tuple(to_camel(name) for name in cls.outputs())
 
     def translate_output_property(self, prop: str) -> str:

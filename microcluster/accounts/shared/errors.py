@@ -75,7 +75,7 @@ class CallError(ProviderError):
 
     @property
     def next_step(self) -> str:
-        """Say what a person does about it."""
+        """Say what a person does after this error."""
         return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
 
     @property

@@ -173,7 +173,7 @@ class Journal:
         return [event for line in text.splitlines() if (event := _event(line))]
 
     def intents(self, kind: str | None = None) -> list[Intent]:
-        """List what was to be ordered in the account, oldest first: a key and a guest may have the same number."""
+        """List the intents to order in the account, oldest first: a key and a guest may have the same number."""
         found = intents(self.events())
         return [each for each in found if each.account == self.account_id and kind in (None, each.kind)]
 
@@ -183,7 +183,7 @@ class Journal:
         return [each for each in found if each.event in OPEN and name in (None, each.name)]
 
     def accepted(self, kind: str) -> dict[str, Intent]:
-        """Return what was ordered and not closed since, by the id of what was made."""
+        """Return ordered resources that were not closed since, by id."""
         found = self.intents(kind)
         closed = {each.id for each in found if each.event == "closed"}
         return {each.id: each for each in found if each.id and each.id not in closed}

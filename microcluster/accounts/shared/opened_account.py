@@ -22,7 +22,7 @@ class OpenedAccount:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether its machines are emulated and nobody pays."""
+        """Whether the account's machines are emulated, so that nobody pays."""
         return self.identity().is_emulated
 
     def identity(self) -> Identity:
@@ -30,7 +30,7 @@ class OpenedAccount:
         return self.account.whoami()
 
     def charges(self, owner: Owner, known_machines: Iterable[str] = ()) -> tuple[Charge, ...]:
-        """List what was and is billed, oldest first, as it is now.
+        """List past and running charges as they are now, oldest first.
 
         Args:
             known_machines: ids that a state knows; the lists may not show them yet.
@@ -65,12 +65,12 @@ class OpenedAccount:
             self.account.check_sees_all(doing)
 
     def everything(self) -> tuple[Resource, ...]:
-        """List what bears any mark of microcluster."""
+        """List resources with any mark of microcluster."""
         with self._reading("what bears a mark"):
             return tuple(self.account.resources())
 
     def to_come(self, owner: Owner, found: Iterable[Resource], time_scale: float) -> list[str]:
-        """Say what is not billed yet and may be, or will be: nothing may be called the end before it is.
+        """Describe orders that are not billed yet but may be or will be: the rental does not end before them.
 
         Args:
             found: what bears the mark.

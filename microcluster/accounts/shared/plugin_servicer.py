@@ -64,7 +64,7 @@ class EngineLog:
             return  # The engine is gone or busy; the operation's own result matters more than its progress.
 
     def of(self, urn: str) -> Log:
-        """Return what an operation on one resource logs to."""
+        """Return the log of an operation on one resource."""
         warn = functools.partial(self.say, urn, severity=engine_pb2.WARNING)
         return Log(functools.partial(self.say, urn), functools.partial(self.say, urn, passing=True), warn)
 

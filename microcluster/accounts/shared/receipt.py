@@ -40,7 +40,7 @@ class Charge:
 
     @property
     def price(self) -> Rate:
-        """Price of its started hours."""
+        """Price of the charge's started hours."""
         return Rate(self.per_hour, None if self.hourly else self.per_month, self.by_month)
 
     @property

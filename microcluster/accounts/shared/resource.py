@@ -53,7 +53,7 @@ class Managed(ABC):
     TIMEOUT_S: ClassVar[float] = 90 * 60.0
 
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
-        """Say what is wrong with the inputs."""
+        """Return problems of the inputs."""
         return problems(self.DECLARED.SPEC, inputs)
 
     def heed(self, session: Session, inputs: Values) -> None:  # noqa: B027 - most have nothing to tell
@@ -73,15 +73,15 @@ class Managed(ABC):
 
     @abstractmethod
     def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
-        """Read it; None when it is gone."""
+        """Read a resource; None when it is gone."""
 
     @abstractmethod
     def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
-        """Finish it, or change it in place, and return all outputs; ``old`` are the recorded outputs."""
+        """Finish a resource, or change it in place, and return all outputs; ``old`` are the recorded outputs."""
 
     @abstractmethod
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
-        """Cancel it and return when that is proven."""
+        """Cancel a resource and return when that is proven."""
 
 
 class Rented(Managed):
@@ -115,7 +115,7 @@ class Rented(Managed):
         """Clean up after a resource that is gone."""
 
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
-        """Say what is wrong with the inputs."""
+        """Return problems of the inputs."""
         return other_key(inputs, old_inputs) or super().check(inputs, old_inputs)
 
     def owner(self, op: Operation, inputs: Values) -> Owner:
@@ -140,7 +140,7 @@ class Rented(Managed):
         return Created(made_or_adopted.id, self._finished(op, market, spec, made_or_adopted.id, lasting, is_new=True))
 
     def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
-        """Read it once it is certain whether it exists; one that is not ready is a partial failure."""
+        """Read a resource once it is certain whether it exists; one that is not ready is a partial failure."""
         _refuse_import(op, resource_id, inputs)
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         try:
@@ -172,7 +172,7 @@ class Rented(Managed):
         return self._finished(op, market, spec, resource_id, lasting, is_new=False)
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
-        """Cancel it and return when the account shows that it is billed no more."""
+        """Cancel a resource and return when the account shows that it is billed no more."""
         market, owner = op.market(old.get("accountId")), self.owner(op, inputs)
         sought = Resource(self.KIND, resource_id, op.name, owner)
         close(op, market, sought, fresh_until=fresh_until(op, market, sought))
@@ -216,7 +216,7 @@ class Ledger(Managed):
         """Check the account for all that is to come, order nothing, and return the outputs."""
 
     def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
-        """Say what is wrong with the inputs."""
+        """Return problems of the inputs."""
         return other_mark(inputs, old_inputs) or problems(self.DECLARED.SPEC, inputs)
 
     def create(self, op: Operation, inputs: Values) -> Created:
@@ -325,7 +325,7 @@ def recorded(op: Operation, building: Readiness, known: Mapping[str, Any]) -> It
 
 
 def _sentence(op: Operation, error: Exception) -> str:
-    """Say what went wrong; what nobody foresaw may quote a key."""
+    """Return an error as a sentence; an unforeseen one may quote a key."""
     if isinstance(error, ProviderError):
         return str(error)
     return f"{redacted(f'{type(error).__name__}: {error}', *op.session.secrets)}. This is a bug."

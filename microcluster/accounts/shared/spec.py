@@ -54,7 +54,7 @@ class Limited(Spec):
 
 
 def problems(spec: type[Spec], inputs: Values) -> list[Problem]:
-    """Say what is wrong with ``inputs``; what a preview cannot know yet is never judged."""
+    """Return problems of ``inputs``; a value that a preview cannot know yet has none."""
     try:
         spec.model_validate(inputs)
     except pydantic.ValidationError as error:

@@ -58,7 +58,7 @@ def end_all(op: Operation, account: Account, resources: Iterable[Resource]) -> l
 
 
 def of_other_stacks(found: Iterable[Resource], owner: Owner) -> list[str]:
-    """Say what carries the same mark for another stack: a copied folder of keys does that."""
+    """Name resources of other stacks with the same mark: a copied folder of keys causes them."""
     return [
         f"{each} bears mark {owner.mark} too and is of stack {each.owner.stack}: a copied folder of keys. It is left alone; "
         "give one of the stacks keys of its own"
@@ -169,7 +169,7 @@ class _Cleaning:
         self._warned.add(sentence)
 
     def _seen(self) -> list[Resource | Pending]:
-        """Read what may be alive: by the list, which may lag, and by the journal, which may be lost."""
+        """Read machines that may be alive: from the list, which may lag, and from the journal, which may be lost."""
         machine = self._market.machine
         listed = [each.id for each in self._market.resources(self._owner, machine) if each.is_alive]
         accepted = self._journal.accepted(machine)
@@ -213,7 +213,7 @@ class _Cleaning:
         return passed_s > self._market.settled_s
 
     def _without_charge(self, found: Receipt) -> list[str]:
-        """Return what was ordered only now under a name for which there are fewer charges than orders."""
+        """Return new orders under a name that has fewer charges than orders."""
         charged = Counter(row.host for row in found.rows if not row.is_part)
         made = self._journal.made(self._market.machine)
         ordered = Counter(str(intent.hostname) for intent in made.values())

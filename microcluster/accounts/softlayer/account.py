@@ -76,7 +76,7 @@ class SoftLayer(Market):
         return f"machines that this user does not see may run and be billed, as {lacking}" if lacking else None
 
     def resources(self, owner: Owner | None = None, kind: str | None = None, max_age_s: float = 0.0) -> list[Resource]:
-        """List what bears stack and mark, or any mark; what is somebody else's is never in it, whatever a filter let through."""
+        """List resources with stack and mark, or with any mark; never somebody else's, whatever a filter let through."""
         if owner is not None and kind == GUEST:
             return self._believed([views.resource(row) for row in self.guest_list.under(owner, max_age_s)])
         kinds = [kind] if kind else [*LISTS, views.ITEM]
@@ -174,12 +174,12 @@ class SoftLayer(Market):
         return _claim_of(min(found, key=lambda each: int(each["id"]))) if found else None
 
     def write_claim(self, claim: Claim, owner: Owner) -> None:
-        """Write it into the notes of the stack's ssh key."""
+        """Write the claim into the notes of the stack's ssh key."""
         notes = claim_notes(owner, str(claim.journal), claim.extended, claim.terms)
         self.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
     def charges(self, owner: Owner, known: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
-        """List what was and is billed."""
+        """List past and running charges."""
         return billing.charges(self, owner, known, exact=exact)
 
     def end(self, resource: Resource) -> Pending | None:
@@ -250,7 +250,7 @@ class SoftLayer(Market):
         return [found] if found else []
 
     def _of_stack(self, method: str, mask: str, domain: str, is_ours: Callable[[Row, Owner], bool]) -> SharedList:
-        """List what carries stack and mark in its domain, closed billing items included.
+        """List rows with stack and mark in their domain, closed billing items included.
 
         Args:
             domain: where that stands, for the filter.
@@ -310,7 +310,7 @@ def _claim_of(key: Row) -> Claim:
 
 
 def _cancel_guest(api: Api, guest: Resource) -> None:
-    """Cancel it at once; it keeps its groups, which are its firewall if this is refused, until a group's own deletion."""
+    """Cancel a guest at once. Its groups, which are its firewall if this is refused, stay until a group is deleted."""
     number, item = int(guest.id), guest.row.get("billingItem")
     if guest.row.get("hourlyBillingFlag") is False and item:
         # A monthly one would otherwise run on to its anniversary.

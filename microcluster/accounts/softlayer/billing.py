@@ -85,7 +85,7 @@ def quote(api: Any, spec: LedgerSpec, router: str | None = None, count: int = 1)
 
 
 def charges(account: Any, owner: Owner, known_guests: Iterable[str] = (), *, exact: bool = True) -> tuple[Charge, ...]:
-    """List what was and is billed under this stack and mark, oldest first.
+    """List past and running charges of this stack and mark, oldest first.
 
     Args:
         known_guests: ids that the journal or a state knows; the lists may not show them yet.
@@ -126,7 +126,7 @@ def as_resource(row: Row) -> Resource:
 
 
 def _guests_now(account: Any, owner: Owner, known: Iterable[str]) -> list[dict[str, Any]]:
-    """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
+    """Read each guest that may be billed by its id, and keep only this stack's."""
     listed = {str(each["id"]) for each in account.guest_list.under(owner) if each.get("billingItem")}
 
     def read(guest_id: str) -> Row | None:
@@ -227,7 +227,7 @@ def dated(text: Any) -> datetime | None:
 
 
 def _described(row: Row) -> str:
-    """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
+    """Describe a billing item: a guest's bears the name of its cores and hides that it stands for the GPUs as well."""
     flavor = at(row, "orderItem.preset.keyName")
     return f"{flavor}, disks and port" if flavor else text_at(row, "description")
 

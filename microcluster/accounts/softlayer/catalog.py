@@ -120,7 +120,7 @@ def disk_per_hour(size_gb: int) -> Decimal:
 
 
 def prices(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int, nodes: int) -> Prices | None:
-    """Return what is billed for equal guests, each by the hour with its disks and its port; None as for one of them."""
+    """Return the prices of equal guests, each by the hour with disks and port; None if they have no price."""
     each = price_per_hour(flavor, disks_gb, port_speed_mbps)
     if each is None:
         return None

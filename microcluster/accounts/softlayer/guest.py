@@ -65,7 +65,7 @@ class Guests(Rented):
         return views.resource(attach_groups(op, market, guest, spec))
 
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
-        """Return what somebody changed; the order of tags and groups means nothing."""
+        """Return the inputs that somebody changed in the account; the order of tags and groups means nothing."""
         live = dict(super().drift(found, inputs))
         for key in self.LATER:
             if set(live.get(key) or ()) == set(inputs.get(key) or ()):

@@ -51,7 +51,7 @@ class Groups(Rented):
         return op.wait_until(f"the rules of {building.what}", look)
 
     def drift(self, found: Resource, inputs: Values) -> dict[str, Any]:
-        """Return what somebody changed; rules that mean the same are the same."""
+        """Return the inputs that somebody changed in the account; rules that mean the same are the same."""
         rules, group_id = found.row.get("rules") or [], int(found.id)
         wanted = {identity(rule.template(group_id)) for rule in GroupSpec.model_validate(inputs).rules}
         if wanted == {identity(rule) for rule in rules}:

@@ -96,7 +96,7 @@ class LedgerSpec(Hardware, Limited):
     nodes: int = pydantic.Field(ge=1, le=64)
 
     def prices(self) -> Prices | None:
-        """Price it by the catalog."""
+        """Price the cluster by the catalog."""
         return catalog.prices(self.flavor, self.data_disks_gb, self.port_speed_mbps, self.nodes)
 
     def planned(self, router: str | None, count: int) -> list[GuestSpec]:
@@ -170,7 +170,7 @@ class GroupSpec(Spec):
 
 
 def key_material(line: str) -> bytes | None:
-    """Read what makes a public key this key; None where a line is none."""
+    """Return the material of a public key; None where a line is no key."""
     fields = line.split()
     try:
         return base64.b64decode(fields[1], validate=True) if len(fields) >= 2 else None

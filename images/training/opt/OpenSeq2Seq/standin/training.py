@@ -132,7 +132,7 @@ class Training:
             self._saved_step = step
 
     def _is_due(self, period: str, step: int) -> bool:
-        """Whether it is the first step or some of these periods after it; after a resume they begin with the restored step."""
+        """Whether a periodic action is due: at the first step, and every ``period`` steps after it or after the restored step."""
         return (step - self._first_step) % self._params[period] == 0
 
 

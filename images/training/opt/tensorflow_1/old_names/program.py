@@ -15,7 +15,7 @@ TENSORFLOW_SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"
 
 
 def become(program, script, *libraries):
-    """Say what trains, supply the missing names, and run the script.
+    """Print the trainer's name, supply the missing names, and run the script.
 
     Args:
         script, libraries: a file, and further folders of modules, both below this folder.
