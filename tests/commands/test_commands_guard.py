@@ -33,7 +33,7 @@ def limit(clone: RentedProject, section: str) -> None:
     stack.write_text("\n".join([*kept[:at], f"  microcluster:guard: {section}", *kept[at:]]) + "\n")
 
 
-def test_an_extension_stands_in_the_account_where_the_guard_and_the_receipt_read_it(clone, account):
+def test_guard_and_receipt_read_an_extension_in_the_account(clone, account):
     limit(clone, "{lease: 1000}")
     assert clone.run(*UP).returncode == 0
     extended = clone.run("fab", "extend", "--hours", "6")
@@ -66,7 +66,7 @@ def test_the_line_of_cron_is_proved_and_is_seen_to_look(clone: RentedProject, tm
     assert "every minute: nothing on this computer" in with_cron.run("fab", "guard", "--status").stdout
 
 
-def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_has_ended(clone):
+def test_another_flavor_replaces_each_machine_after_its_bill_has_ended(clone):
     stack = clone.folder / LOCAL
     stack.write_text(stack.read_text().replace("AC1_16X120X100", "AC1_8X60X100"))
     done = clone.run(*UP)
@@ -77,7 +77,7 @@ def test_another_flavor_replaces_each_machine_once_the_bill_of_the_one_before_ha
         assert first["closed"] <= second["opened"]
 
 
-def test_the_limits_with_which_it_was_rented_hold_though_the_stack_file_has_lost_them(clone):
+def test_limits_of_the_rental_hold_after_the_stack_file_lost_them(clone):
     stack = clone.folder / LOCAL
     before = stack.read_text()
     stack.write_text("\n".join(line for line in before.splitlines() if "microcluster:guard" not in line) + "\n")
@@ -87,7 +87,7 @@ def test_the_limits_with_which_it_was_rented_hold_though_the_stack_file_has_lost
     stack.write_text(before)
 
 
-def test_a_stack_file_that_is_gone_or_wrong_keeps_nobody_from_the_limits(clone):
+def test_a_missing_or_wrong_stack_file_lifts_no_limit(clone):
     """Finding A8: it was exit code 2 with nothing recorded, and a typo in `cluster.account` kept everything from being cancelled."""
     stack = clone.folder / LOCAL
     before = stack.read_text()
@@ -100,7 +100,7 @@ def test_a_stack_file_that_is_gone_or_wrong_keeps_nobody_from_the_limits(clone):
     stack.write_text(before)
 
 
-def test_an_account_that_cannot_be_read_is_exit_code_3_with_the_next_command(clone, account):
+def test_an_unreadable_account_is_exit_code_3_with_the_next_command(clone, account):
     account.stop()
     said = clone.run("fab", "guard")
     account.start()
@@ -108,7 +108,7 @@ def test_an_account_that_cannot_be_read_is_exit_code_3_with_the_next_command(clo
     assert "the account cannot be read" in said.stdout and "check the account's key" in said.stdout
 
 
-def test_at_the_end_of_a_budget_everything_is_cancelled_but_for_a_bystanders_machine(clone, account):
+def test_a_budgets_end_cancels_everything_but_a_strangers_machine(clone, account):
     bystander = Onlooker(account.config_file).order("gpu-0", domain="local-0badcafe.microcluster")
     limit(clone, "{budget: 15.5, whenDone: keep}")
     assert "within its limits" in clone.run("fab", "guard").stdout, "a changed stack file counts from the next up on"

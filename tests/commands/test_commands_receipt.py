@@ -43,9 +43,7 @@ def test_an_account_that_does_not_answer_is_a_sentence(home, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_marked_billing_item_makes_the_receipt_fail_and_is_named_with_the_command_that_cancels_it(
-    home, account_emulator, onlooker
-):
+def test_a_marked_billing_item_fails_the_receipt_with_the_command_to_cancel(home, account_emulator, onlooker):
     volume = account_emulator.order_in_portal("volume", notes=f"microcluster local-{MARK} [/data] of run 7")
     open_one = fab(home, "receipt", "--stack", "local")
     assert open_one.returncode == 1
@@ -66,7 +64,7 @@ def journalled(home: Path, onlooker, order_id: str) -> None:
     path.write_text(f"{json.dumps(intent | more)}\n{json.dumps(receipt)}\n")
 
 
-def test_an_order_that_stands_makes_the_receipt_fail_and_is_named_however_old_it_is(home, onlooker):
+def test_a_standing_order_of_any_age_fails_the_receipt_and_is_named(home, onlooker):
     onlooker.order("strangers")
     order = max(each["id"] for each in onlooker.client.call("Account", "getOrders", mask="mask[id]"))
     journalled(home, onlooker, str(order))

@@ -74,7 +74,7 @@ def risk(project: RentedProject) -> str:
     return asked.stdout.strip()
 
 
-def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(killed, account):
+def test_a_make_up_after_a_killed_one_adopts_its_orders_unasked(killed, account):
     refused = killed.make("up")  # This clone has no images, so it ends after the repair.
     assert "proved: no process, no lock" in refused.stdout, refused.stdout + refused.stderr
     assert not orphans.find("local", killed.home) and not locks.pulumi_locks("local", killed.home)
@@ -82,7 +82,7 @@ def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(ki
     assert (up.returncode, billed(account)) == (0, ["gpu-0", "gpu-1"]), up.stdout + up.stderr
 
 
-def test_a_renamed_guest_is_at_risk_and_without_an_answer_of_the_account_the_risk_is_unknown(rented, account):
+def test_a_renamed_guest_is_at_risk_and_a_silent_account_leaves_it_unknown(rented, account):
     assert risk(rented) == "None", "nothing has changed"
     onlooker = Onlooker(account.config_file)
     guest = next(each for each in onlooker.billed() if each["hostname"] == "gpu-1")
@@ -113,7 +113,7 @@ def test_a_make_down_ends_with_nothing_billed_whatever_became_of_the_state(rente
     assert (down.returncode, counts[-1:]) == (0, ["0"]), down.stdout + down.stderr
 
 
-def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_question(killed, account):
+def test_recover_after_a_killed_up_leaves_no_process_lock_or_question(killed, account):
     assert orphans.find("local", killed.home) and locks.stale_lock("local", killed.home)
     asked = killed.run("fab", "recover")
     assert asked.returncode == 1 and "Nothing was changed" in asked.stderr

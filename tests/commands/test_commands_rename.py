@@ -43,7 +43,7 @@ def pulumi(clone: RentedProject, *words: str, stack: str) -> str:
     return done.stdout
 
 
-def test_the_guard_of_the_old_name_goes_on_with_the_renamed_stack_and_says_so(clone, rented):
+def test_the_old_names_guard_goes_on_with_the_renamed_stack(clone, rented):
     said = clone.run("fab", "guard", "--stack", "local")
     assert "Stack local is called big now; it goes on with its keys" in said.stderr
     assert "guard of stack big: within its limits" in said.stdout, said.stdout + said.stderr

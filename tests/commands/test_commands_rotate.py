@@ -71,7 +71,7 @@ def recorded(project: RentedProject) -> dict[str, str]:
     return {each["urn"]: each["id"] for each in resources if each["type"].startswith("softlayer:")}
 
 
-def test_a_rental_goes_on_with_its_key_and_its_end_brings_the_new_one(clone):
+def test_a_rental_keeps_its_key_and_its_end_brings_the_new(clone):
     folder = clone.home.keys / "local"
     up = clone.run(*UP)
     assert up.returncode == 0, up.stdout + up.stderr

@@ -152,7 +152,7 @@ def test_the_sampler_sees_an_environment(project) -> None:
     assert {name for name, _ in sampler.found} == {"environ"}
 
 
-def test_a_key_in_a_stack_file_is_refused_by_a_plain_preview_and_not_quoted(project) -> None:
+def test_a_plain_preview_refuses_a_key_in_a_stack_file_unquoted(project) -> None:
     (project.folder / "__main__.py").write_bytes((ROOT / "__main__.py").read_bytes())
     stack = project.folder / LOCAL
     stack.write_text(stack.read_text().replace("config:\n", "config:\n  softlayer:apiKey: c0ffee-a-key\n", 1))

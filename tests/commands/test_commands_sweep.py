@@ -11,7 +11,7 @@ def sweep(home: Path, *words: str, answer: str = "") -> subprocess.CompletedProc
     return fab(home, "sweep", *words, answer=answer)
 
 
-def test_the_sweep_lists_what_belongs_to_no_stack_and_cancels_only_what_is_named(home, onlooker) -> None:
+def test_the_sweep_lists_resources_without_a_stack_and_cancels_only_named_ones(home, onlooker) -> None:
     mine = onlooker.order("gpu-0", "v100-0badcafe.microcluster")
     onlooker.order("gpu-0", "example.com")
     onlooker.order("gpu-0", "v100-0badcafe.microcluster.example.com")
@@ -35,7 +35,7 @@ def test_the_sweep_lists_what_belongs_to_no_stack_and_cancels_only_what_is_named
     assert sweep(home).returncode == 0
 
 
-def test_the_sweep_names_the_command_for_a_marked_billing_item_and_cancels_none(home, onlooker, account_emulator):
+def test_the_sweep_names_the_command_to_cancel_a_marked_billing_item(home, onlooker, account_emulator):
     vlan = account_emulator.order_in_portal("vlan", notes="microcluster v100-0badcafe", datacenter="lon06")
     command = f"slcli call-api Billing_Item cancelService --id {vlan['billing_item']}"
     assert command in sweep(home).stdout

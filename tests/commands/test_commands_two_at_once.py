@@ -34,7 +34,7 @@ def billed(account: AccountEmulator) -> int:
     return len(Onlooker(account.config_file).billed())
 
 
-def test_a_second_clone_with_the_same_home_is_refused_with_the_holders_name(clone, account, tmp_path) -> None:
+def test_a_second_clone_with_the_same_home_is_refused_naming_the_holder(clone, account, tmp_path) -> None:
     second = install(tmp_path, account, clone.home)
     with alone_on("local", "make up", clone.home):
         began = time.monotonic()

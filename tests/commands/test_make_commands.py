@@ -116,7 +116,7 @@ def test_down_without_a_key_that_removes_pulumis_own_resources_says_that_the_acc
     assert "the account was not read" in done.stdout and "rents it again" not in done.stdout
 
 
-def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_nothing_behind(home: Home) -> None:
+def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds(home: Home) -> None:
     refused = run(home, "up", "p100")
     assert refused.returncode == 2
     assert refused.stdout == "" and refused.stderr.count("nothing was ordered") == 1

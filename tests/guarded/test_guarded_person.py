@@ -90,7 +90,7 @@ def test_a_lease_is_kept_whatever_happens_to_the_computer(rental, kind):
 
 
 @pytest.mark.parametrize("kind", [each for each in BLOCKING if each != "sleep"])
-def test_an_account_that_is_not_seen_whole_is_unknown_and_ends_once_it_is_seen(rental, kind):
+def test_a_partly_visible_account_is_unknown_and_ends_once_visible(rental, kind):
     """Findings A3 and A5: "nothing is rented" or "within its limits", exit code 0, and the timer was removed."""
     undo = BLOCKING[kind](rental.laptop)
     found = [rental.laptop.look().code, rental.laptop.receipt().code]
@@ -168,7 +168,7 @@ def test_a_guard_acts_while_recover_asks_its_question(rental, monkeypatch):
 
 @pytest.mark.parametrize("command", ["guard", "down"])
 @pytest.mark.parametrize("engine", ["works", "missing"])
-def test_a_laptop_that_sleeps_while_it_cancels_leaves_alone_what_is_rented_elsewhere(rental, command, engine):
+def test_a_laptop_asleep_while_cancelling_spares_what_was_rented_elsewhere(rental, command, engine):
     account, laptop = rental.account, rental.laptop
 
     def sleep() -> None:
@@ -188,7 +188,7 @@ def test_a_laptop_that_sleeps_while_it_cancels_leaves_alone_what_is_rented_elsew
 
 
 @pytest.mark.parametrize("has_keys", [True, False])
-def test_a_second_computer_without_limits_keeps_the_lease_while_the_first_one_sleeps(rental, has_keys):
+def test_a_second_computer_without_limits_keeps_the_lease_of_a_sleeping_one(rental, has_keys):
     desk = rental.another() if has_keys else Computer("desk", rental.place / "desk", rental.account, Machines())
     assert (desk.look() if has_keys else desk.take_up(rental.account.key_file())).code == 0
     rental.wait_until(14 * MINUTE_S)

@@ -67,7 +67,7 @@ def test_a_finished_run_whose_newest_checkpoint_is_torn_says_so_at_once(tmp_path
     assert said.endswith("fab fetch --everything --stack saved")
 
 
-def test_a_program_finds_the_state_before_a_torn_one_under_its_own_name(tmp_path, monkeypatch):
+def test_a_program_finds_the_state_before_a_torn_one(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", Forked)
     machines = Machines(tmp_path / "machines", 2, shared=False, pattern=r"ckpt\.npz", keep=())
     run = machines.opened()
@@ -132,7 +132,7 @@ def test_a_run_goes_on_with_fewer_nodes_and_with_more_again(tmp_path, monkeypatc
     assert {path.name for path in machines.logdir(2).glob("step-*/*")} == {f"rank_{rank}.pt" for rank in range(4)}
 
 
-def test_a_node_that_goes_away_with_parts_that_nobody_can_read_is_not_left(tmp_path):
+def test_parts_that_nobody_can_read_stop_the_removal_of_their_node(tmp_path):
     machines = Machines(tmp_path / "machines", 2, shared=False, pattern=FORMS["ranks"], keep=(), resume_on="any")
     shutil.rmtree(machines.disks[1])
     (machines.disks[1]).write_text("no folder")
