@@ -82,7 +82,7 @@ def test_a_make_up_after_a_killed_one_adopts_its_orders_unasked(killed, account)
     assert (up.returncode, billed(account)) == (0, ["gpu-0", "gpu-1"]), up.stdout + up.stderr
 
 
-def test_a_renamed_guest_is_at_risk_and_a_silent_account_leaves_it_unknown(rented, account):
+def test_a_renamed_guest_is_at_risk_or_unknown_without_the_accounts_answer(rented, account):
     assert risk(rented) == "None", "nothing has changed"
     onlooker = Onlooker(account.config_file)
     guest = next(each for each in onlooker.billed() if each["hostname"] == "gpu-1")
