@@ -80,7 +80,7 @@ def fetch_files(
     Raises:
         NotReadyError: the other one was not over in TURN_S.
     """
-    done, silent, spent_s = Fetched(), dict[str, str](), Counter[str]()
+    fetched, silent, spent_s = Fetched(), dict[str, str](), Counter[str]()
     lock = folder.with_name(f".{folder.name}.lock")
 
     def wait(holder: str) -> None:
@@ -91,15 +91,15 @@ def fetch_files(
     with locked(lock, wait) as holder:
         holder.write(f"process {os.getpid()} since {datetime.now(UTC):%H:%M:%S} UTC")
         holder.flush()
-        wanted = sorted(files, key=by_want)
+        by_priority = sorted(files, key=by_want)
         for name, host in hosts.items():
             try:
-                _bring_small(host, [each for each in wanted if each.node == name], folder)
+                _bring_small(host, [each for each in by_priority if each.node == name], folder)
             except TooSlowError as error:
                 silent[name] = str(error)
             except (RemoteError, OSError):
                 continue  # Whatever went wrong with a file, `download` finds and mends.
-        for file in wanted:
+        for file in by_priority:
             began = time.monotonic()
             try:
                 if file.node in silent:
@@ -108,18 +108,18 @@ def fetch_files(
                     raise RemoteError(TOO_MANY)
                 arrived, is_new = download(hosts[file.node], file, folder, report)
             except UnreachableError as error:
-                silent[file.node] = done.failed[file.path] = str(error)
+                silent[file.node] = fetched.failed[file.path] = str(error)
             except (RemoteError, OSError) as error:
-                done.failed[file.path] = str(error) if isinstance(error, RemoteError) else f"{reason(error)}."
+                fetched.failed[file.path] = str(error) if isinstance(error, RemoteError) else f"{reason(error)}."
             else:
-                done.files.append(arrived)
-                done.new += [file.path] if is_new else []
+                fetched.files.append(arrived)
+                fetched.new += [file.path] if is_new else []
             if file.size <= TOGETHER_BYTES:
                 spent_s[file.node] += time.monotonic() - began
-        if not done.failed:
+        if not fetched.failed:
             shutil.rmtree(_partials(folder), ignore_errors=True)
-    done.files.sort(key=lambda each: each.path)
-    return done
+    fetched.files.sort(key=lambda each: each.path)
+    return fetched
 
 
 def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
@@ -129,16 +129,16 @@ def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
     for at in range(0, len(small), TOGETHER):
         if shutil.disk_usage(folder).free < SPARE_BYTES:
             return
-        batch, rest, is_true = small[at : at + TOGETHER], bytearray(), False
+        batch, unread, is_true = small[at : at + TOGETHER], bytearray(), False
         names = b"\0".join(os.fsencode(f"{file.size}:{file.source}") for file in batch)
         for piece in host.output(("python3", "-c", BRING), f"reading {len(batch)} files of {host}", stdin=names):
-            rest += piece
-            while batch and len(rest) >= batch[0].size:
+            unread += piece
+            while batch and len(unread) >= batch[0].size:
                 file = batch.pop(0)
-                content = bytes(rest[: file.size])
+                content = bytes(unread[: file.size])
                 is_true |= hashlib.sha256(content).hexdigest() == file.sha256
                 _partial(folder, file).write_bytes(content)
-                del rest[: file.size]
+                del unread[: file.size]
             if not batch:
                 break
         if not is_true:  # The list is of before, or a lie.
@@ -194,17 +194,17 @@ def _complete(host: Host, file: RemoteFile, partial: Path, report: Callable[[int
     with partial.open("ab") as sink:
         if sink.tell() > file.size:
             sink.truncate(0)
-        here = sink.tell()
+        size_here = sink.tell()
         free = shutil.disk_usage(partial.parent).free - SPARE_BYTES
-        if file.size - here > free:
+        if file.size - size_here > free:
             raise RemoteError(
-                f"downloading {printable(file.source)} of {host}: it needs {(file.size - here) // MB:,} MB more, and {max(free, 0) // MB:,} MB "
+                f"downloading {printable(file.source)} of {host}: it needs {(file.size - size_here) // MB:,} MB more, and {max(free, 0) // MB:,} MB "
                 f"are free in {partial.parent} beside {SPARE_BYTES // MB:,} MB that stay free. Make room there, then fetch again."
             )
-        report(here)
-        if here == file.size:
+        report(size_here)
+        if size_here == file.size:
             return
-        for piece in host.pieces(file.source, here, file.size):
+        for piece in host.pieces(file.source, size_here, file.size):
             sink.write(piece)
             report(len(piece))
 

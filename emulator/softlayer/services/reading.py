@@ -10,7 +10,7 @@ from emulator.softlayer.queries import Listing, View
 
 
 def every(rows: Callable[[Account], list[View]], account: Account, call: Call) -> Listing:
-    """A listing of all rows."""
+    """All objects of this kind."""
     return Listing(rows(account))
 
 
