@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import SoftLayer
 
-from emulator import cli, process
+from emulator import cli
+from emulator.shared import process
 from emulator.softlayer.account import Account
 from emulator.softlayer.settings import Settings
 from tests.integration.emulator_commands import Commands

@@ -448,7 +448,7 @@ def test_a_file_that_is_rewritten_meanwhile_comes_as_it_is_now(tmp_path: Path) -
     assert is_new and (arrived.size, (tmp_path / FILE.path).read_bytes()) == (350, source.there)
 
 
-def test_small_files_that_come_too_slowly_one_by_one_keep_no_large_one_back(tmp_path, monkeypatch) -> None:
+def test_small_files_that_come_too_slowly_hold_no_large_one_back(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(file_transfer, "ONE_BY_ONE_S", 0)
     monkeypatch.setattr(file_transfer, "TOGETHER_BYTES", len(CONTENT))
     more = CONTENT + b"1"
