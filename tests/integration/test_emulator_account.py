@@ -160,7 +160,7 @@ def test_guests_bills_and_unfinished_transactions_survive_a_restart(emulator_wit
     after = client.call("Virtual_Guest", "getObject", id=guest_id)
     assert after | {"provisionDate": None} == before
     ready(client, guest_id)
-    assert emulator.shared.status()["open_billing_items"] == 1
+    assert emulator.status()["open_billing_items"] == 1
 
 
 @pytest.mark.parametrize(

@@ -60,14 +60,14 @@ def test_a_slow_answer_arrives(emulator, protocol):
 
 
 def test_the_status_counts_injected_faults_and_the_methods_that_are_not_emulated(emulator):
-    before = emulator.shared.status()
+    before = emulator.status()
     emulator.script("Account::getObject", "error", times=2)
     for _ in range(2):
         with pytest.raises(SoftLayer.SoftLayerError):
             client_of(emulator).call("Account", "getObject")
     with pytest.raises(SoftLayer.MethodNotFound):
         client_of(emulator).call("Account", "levitate")
-    after = emulator.shared.status()
+    after = emulator.status()
     assert after["injected_faults"]["error"] - before["injected_faults"].get("error", 0) == 2
     assert after["not_emulated"]["Account::levitate"] == 1
 
@@ -90,11 +90,11 @@ def test_calls_above_the_accounts_rate_are_refused_and_later_ones_pass(emulator_
 def test_a_person_approves_or_refuses_a_waiting_order_on_the_command_line(emulator_with, word, left, capsys):
     emulator = emulator_with(approval="pending")
     order(client_of(emulator), "waiting")
-    waiting = emulator.shared.status()["waiting"]
+    waiting = emulator.status()["waiting"]
     assert waiting[0]["names"] == ["waiting.test-1f3a9c42.microcluster"]
     decide = [word, str(waiting[0]["id"]), "--state", str(emulator.state)]
     assert main(decide) == 0
-    assert emulator.shared.status()["open_billing_items"] == left
+    assert emulator.status()["open_billing_items"] == left
     assert main(decide) == 1
     assert "does not wait for approval" in capsys.readouterr().err
 

@@ -144,9 +144,9 @@ def test_what_is_not_emulated_is_refused_by_its_name(answers, command, method):
 
 
 def test_a_guest_is_tested_ordered_renamed_restarted_and_cancelled_by_name(slcli, emulator, answers):
-    before = emulator.shared.status()["open_billing_items"]
+    before = emulator.status()["open_billing_items"]
     assert "hourly cost" in slcli.text(*CREATE.split(), "--test")
-    assert emulator.shared.status()["open_billing_items"] == before
+    assert emulator.status()["open_billing_items"] == before
     slcli.text(*CREATE.split(), "--tag", "one,two")
     client = client_of(emulator)
     (guest_id,) = SoftLayer.VSManager(client).resolve_ids("typed")
@@ -154,17 +154,17 @@ def test_a_guest_is_tested_ordered_renamed_restarted_and_cancelled_by_name(slcli
     slcli.text("vs", "edit", guest_id, "--domain", "cli-00000000.microcluster")
     slcli.text("vs", "reboot", "typed")
     slcli.text("vs", "cancel", "typed")
-    assert emulator.shared.status()["open_billing_items"] == before
+    assert emulator.status()["open_billing_items"] == before
     (listed,) = json.loads(slcli.text("vs", "list", "-H", "typed", "--columns", "domain,tags,action"))
     assert listed == {"domain": "cli-00000000.microcluster", "tags": ["one", "two"], "action": listed["action"]}
     assert listed["action"]  # It is being reclaimed.
 
 
 def test_a_billing_item_is_cancelled_as_our_messages_say(slcli, emulator):
-    before = emulator.shared.status()["open_billing_items"]
+    before = emulator.status()["open_billing_items"]
     made = emulator.order_in_portal("volume")
     slcli.text("call-api", "Billing_Item", "cancelService", "--id", made["billing_item"])
-    assert emulator.shared.status()["open_billing_items"] == before
+    assert emulator.status()["open_billing_items"] == before
 
 
 def test_a_key_is_added_edited_and_removed(slcli, emulator):

@@ -113,7 +113,7 @@ def test_an_order_that_waits_for_approval_is_kept_reported_adopted_and_continued
     with pytest.raises(Failed, match="PENDING_APPROVAL") as again:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
     assert again.value.unfinished.id == known.id
-    (order,) = emulator.shared.status()["waiting"]
+    (order,) = emulator.status()["waiting"]
     assert "PENDING_APPROVAL" in driver.said()
     emulator._admin(f"orders/{order['id']}/approve", b"")
     made = driver.update(known, guest("gpu-0"))
@@ -124,5 +124,5 @@ def test_an_order_that_waits_for_approval_is_kept_reported_adopted_and_continued
 def test_an_order_that_waits_for_a_person_is_cancelled_by_a_delete(waiting):
     emulator, driver, known = waiting
     driver.delete(known)
-    assert emulator.shared.status()["waiting"] == []
+    assert emulator.status()["waiting"] == []
     assert Onlooker(emulator.config_file).open_count() == 0
