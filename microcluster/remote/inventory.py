@@ -170,7 +170,7 @@ def inventory(
     hashed: bool = True,
     everything: bool = False,
 ) -> Inventory | None:
-    """Return what the nodes have of a run, by default the stack's own; None if it never started.
+    """Return the files of a run on the nodes, by default the stack's own run; None if it never started.
 
     Args:
         hashed: whether to read every file; without it the hashes are empty.
@@ -226,14 +226,14 @@ def _asked(host: Host, folder: str, request: Mapping[str, Any], most_rows: int) 
 
 def _lines(pieces: Iterator[bytes], doing: str) -> Iterator[bytes]:
     """Yield the lines of a stream; one that has no end ends the answer."""
-    rest = b""
+    partial_line = b""
     for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
+        *whole, partial_line = (partial_line + piece).split(b"\n")
         yield from whole
-        if len(rest) > 3 * ROW_BYTES:
+        if len(partial_line) > 3 * ROW_BYTES:
             raise RemoteError(f"{doing}: a line of the answer has no end. Look at the machine: fab status")
-    if rest:
-        yield rest
+    if partial_line:
+        yield partial_line
 
 
 def _judge(line: bytes, answer: _Answer, node: str) -> None:
@@ -244,13 +244,13 @@ def _judge(line: bytes, answer: _Answer, node: str) -> None:
         if isinstance(row, Link):
             answer.links[path] = _decoded(row.target)
             return
-        here = local_name(path)
+        local_path = local_name(path)
     except ValidationError as error:
         answer.odd.append(reason_of(error))
     except ValueError:
         answer.odd.append(f"{path[:100]!r} is outside the run's folder")
     else:
-        facts = (row.size, row.sha256, intern(row.what), {node: row.written}, here if here != path else "")
+        facts = (row.size, row.sha256, intern(row.what), {node: row.written}, local_path if local_path != path else "")
         rows = answer.files if row.list == "files" else answer.left
         rows.append(RemoteFile(_decoded(row.source), path, *facts, row.suspicion))
 
@@ -277,23 +277,23 @@ def _union(files: Mapping[str, Sequence[RemoteFile]]) -> tuple[RemoteFile, ...]:
     union: dict[str, RemoteFile] = {}
     for node, listed in files.items():
         for file in listed:
-            one = file
-            while (known := union.get(one.path)) and (known.size, known.sha256) != (one.size, one.sha256):
+            entry = file
+            while (twin := union.get(entry.path)) and (twin.size, twin.sha256) != (entry.size, entry.sha256):
                 below = f"nodes/{node}/"
-                one = replace(one, path=below + one.path, here=below + one.here if one.here else "")
-            if known:
-                known.there.update(one.there)
+                entry = replace(entry, path=below + entry.path, here=below + entry.here if entry.here else "")
+            if twin:
+                twin.there.update(entry.there)
             else:
-                union[one.path] = one
+                union[entry.path] = entry
     return tuple(sorted(union.values(), key=attrgetter("path")))
 
 
 def results(found: Inventory) -> list[RemoteFile]:
-    """Return what would be missed, the most wanted first: not the records and curves of how it went, and not the data that it learned from."""
+    """Return files of value, the most wanted first: without records and curves of the run, and without its training data."""
     missed = [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
     return sorted(missed, key=by_want)
 
 
 def by_want(file: RemoteFile) -> tuple[int, str]:
-    """Return what sorts files by how much they are wanted."""
+    """Return a sort key, the most wanted file first."""
     return RANK.index(file.what), file.path

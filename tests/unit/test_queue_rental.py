@@ -109,7 +109,7 @@ def test_the_script_and_the_words_of_a_submission_are_frozen(site):
     )
 
 
-def test_a_rental_goes_on_with_the_next_submission_and_with_the_limits_of_that_time(site):
+def test_a_rental_goes_on_with_the_next_submission_and_its_limits(site):
     before = int(time.time())
     record = site.submit()
     terms = site.account.terms(OWNER)
@@ -122,7 +122,7 @@ def test_a_rental_goes_on_with_the_next_submission_and_with_the_limits_of_that_t
     assert site.account.terms(OWNER) == Terms(before - 500_000, 3600)
 
 
-def test_the_end_of_everything_ends_the_rental_and_the_next_submission_begins_another(site):
+def test_the_end_of_everything_ends_the_rental_and_another_may_begin(site):
     site.submit(lease_minutes=60)
     first = site.account.terms(OWNER)
     site.account.terms(OWNER, replace(first, first_order=first.first_order - 100))
@@ -138,7 +138,7 @@ def test_the_end_of_everything_ends_the_rental_and_the_next_submission_begins_an
     assert second.rental_id("me@seawulf", OWNER) == f"me@seawulf-1f3a9c42-{second.first_order}"
 
 
-def test_the_last_job_that_a_command_ends_without_its_stack_ends_the_rental(site):
+def test_the_last_job_ended_without_its_stack_ends_the_rental(site):
     site.submit()
     site.submit(run="ffee11aabbcc")
     ours = site.account.resources(OWNER)
@@ -148,7 +148,7 @@ def test_the_last_job_that_a_command_ends_without_its_stack_ends_the_rental(site
     assert site.account.terms(OWNER) is None
 
 
-def test_a_rental_of_an_older_version_began_with_the_oldest_start_that_no_day_parts_from_it(site):
+def test_an_older_rental_began_with_the_oldest_start_without_a_days_gap(site):
     now = time.time()
     site.submit_by_older_version(now - 200 * HOUR_S, 5, started=now - 199 * HOUR_S, ended=now - 190 * HOUR_S)
     site.submit_by_older_version(now - 60 * HOUR_S, 6, started=now - 50 * HOUR_S, ended=now - 42 * HOUR_S)
@@ -173,7 +173,7 @@ def test_an_older_version_that_submits_after_the_end_has_begun_a_rental(site):
     assert site.account.terms(OWNER) == Terms(int(later))
 
 
-def test_an_extension_stays_with_the_rental_and_an_older_version_reads_it_in_the_record_of_its_job(site):
+def test_an_extension_stays_with_the_rental_and_older_versions_read_it(site):
     site.submit()
     assert site.account.extension(OWNER) == Extension()
     site.account.extension(OWNER, Extension(Decimal(6)))
@@ -229,7 +229,7 @@ def test_an_account_whose_queue_does_not_answer_has_no_name_by_chance(site):
         "\x00\x00",
     ],
 )
-def test_a_torn_record_takes_no_other_one_with_it_and_keeps_nobody_from_receipt_and_end(site, torn):
+def test_a_torn_record_spoils_no_other_and_stops_neither_receipt_nor_end(site, torn):
     record = site.submit(at=time.time() - 100)
     for name in ("mc1f3a9c4200000", "7.5-1"):  # Before and after the whole one.
         (site.records / f"{name}.json").write_text(torn)
