@@ -29,7 +29,7 @@ STACKS = ("p100", "v100", "local")
 SEEDS, INTERVALS, CRASHES = 20, 5, 500
 JITTER = 0.05
 COPY_SHARE = 0.5
-"""Of the port as it is called: the ranks send over it at the same time."""
+"""Share of a port's nominal speed that a copy has: the ranks send over it at the same time."""
 LOCAL_STEP_S, LOCAL_WRITE_S = 0.27, 0.3
 """As measured on two cores; nothing predicts them."""
 KEPT = 5
@@ -57,7 +57,7 @@ class Life:
         self.now = 0.0
         self.spec = SimpleNamespace(addresses=["a", "b"], watch_every_s=WATCH_EVERY_S, shared=None)
         self.reached: dict[int, float] = {}
-        """When the training was at a step that has a checkpoint."""
+        """Moments at which the training was at a step with a checkpoint."""
         self.whole: list[tuple[float, int]] = []
         self.copied: list[tuple[float, int]] = []
         self.due = self._writes()

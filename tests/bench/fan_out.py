@@ -32,7 +32,7 @@ PROBE_PORT = "4443"
 
 @dataclass(frozen=True)
 class Thing:
-    """What is brought to machines: its bytes, how it is brought to all of them, and how a machine gets rid of it again."""
+    """A payload for the machines: its bytes, its way to all of them, and its removal from one."""
 
     name: str
     size: int

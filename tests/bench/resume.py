@@ -43,7 +43,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Records:
-    """What the launcher knows of a run."""
+    """The launcher's state of a run."""
 
     launcher: Host
     known: cluster_facts.ClusterFacts

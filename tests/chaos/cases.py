@@ -21,19 +21,19 @@ from tests.chaos.workers import WORKERS, Theatre
 
 TLS_EVERY, BROKEN_SHARE = 5, 0.05
 SOFTER = tuple(blow for blow in Blow if blow is not Blow.KILL)
-"""After these a provider may still write its state."""
+"""Blows other than KILL, after which a provider may still write its state."""
 BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")
 LONGEST_STORM = 3
 """Commands while faults are injected, before they end."""
 SIZES = {"command line": 5, "queue": 8, "guard": 12, "kill": 110, "loss": 16, "faults": 40, "paperspace": 24}
-"""How many cases of each sweep a sample has; of the kills at least as many as it takes to strike everything once. Those that wait longest come first."""
+"""Number of cases of each sweep in a sample, with kills enough to strike everything once. Those that wait longest come first."""
 OF_A_SEED = 100_000
 MANY = 200
 """More calls than any command makes: a case keeps its number however many there are."""
 
 
 class Place(enum.StrEnum):
-    """Where commands are run: under the model of the engine at one of the vendors, or by the command line."""
+    """Driver of the commands: the model of the engine at one of the vendors, or the command line."""
 
     SOFTLAYER = "softlayer"
     PAPERSPACE = "paperspace"

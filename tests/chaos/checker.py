@@ -34,7 +34,7 @@ class Billed:
 
     @property
     def dollars(self) -> Decimal:
-        """What it was charged for the hours begun; one that is still open has begun its first."""
+        """Charges of the hours begun; an open charge has begun its first hour."""
         lived_s = (self.closed or self.opened) - self.opened
         return self.per_hour * max(1, math.ceil(lived_s / HOUR_S))
 
@@ -44,13 +44,13 @@ class Verdict:
     """Every breach as a sentence."""
 
     orphans: list[str] = field(default_factory=list)
-    """What is billed or left and not wanted, what is wanted and missing, what is another's and was touched."""
+    """Resources that are billed or left unwanted, wanted ones that are missing, and touched ones of others."""
     duplicates: list[str] = field(default_factory=list)
     wrong_dollars: list[str] = field(default_factory=list)
     wrong_hours: list[str] = field(default_factory=list)
     """Node hours of a queue, where nothing is sold."""
     prompts: list[str] = field(default_factory=list)
-    """Where a person was needed: a question, a command that never ends, or one that does not go on by itself."""
+    """Needs for a person: a question, a command that never ends, or one that does not go on by itself."""
 
     @property
     def breaches(self) -> list[str]:

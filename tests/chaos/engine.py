@@ -32,7 +32,7 @@ class Dropped(Exception):
 
 
 class State:
-    """What the engine knows, on disk as one file that is written after each step; beside it lies the write before."""
+    """State of the engine, on disk as one file that is written after each step, beside the write before."""
 
     def __init__(self, path: Path) -> None:
         """Read the file; one that was never written is an empty state, a torn one is refused."""
@@ -64,7 +64,7 @@ def backup_of(state: Path) -> Path:
 
 @dataclass
 class Outcome:
-    """How a command ended."""
+    """Result of a command."""
 
     exit_code: int = 0
     changed: list[str] = field(default_factory=list)

@@ -37,7 +37,7 @@ COMMANDS = "tests.chaos.guard"
 MARKETS = {each.vendor: each for each in (SOFTLAYER, PAPERSPACE)}
 MOST_CALLS, STORMS, TLS_EVERY = 200, 30, 5
 DUE_H, BILLED_H = LEASE_H - 0.2, (LEASE_H, LEASE_H + 3)
-"""When guards look, and how many hours are billed: a busy computer loses some."""
+"""Times of the guards' looks, and number of billed hours: a busy computer loses some."""
 LIMIT_S = 180.0
 OVER, NOTHING_TO_TAKE_UP = 0, 2
 ENDED = (OVER, NOTHING_TO_TAKE_UP)
@@ -66,7 +66,7 @@ class Case:
 
     vendor: str
     number: int
-    """Of the call that is struck; 0 where faults are injected."""
+    """Number of the call that is struck; 0 where faults are injected."""
     moment: Moment
     blow: Blow
     elsewhere: bool

@@ -1,4 +1,4 @@
-"""What differs between the accounts that the chaos test plays on."""
+"""Differences between the accounts of the chaos test."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ def main(verb, folder):
     write_whole(os.path.join(folder, "phase"), "training")
     time.sleep(600)
 """
-"""What stands for a training: it goes on until it is ended."""
+"""A stand-in for a training: it goes on until it is ended."""
 
 
 class Login:
@@ -76,7 +76,7 @@ class Login:
         return "login"
 
     def connect(self) -> None:
-        """There is nothing to connect."""
+        """Do nothing: there is no connection."""
 
     def run(
         self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = LIMIT_S, accept: Sequence[int] = (0,)

@@ -1,4 +1,4 @@
-"""What one run plays on: an account, a state and a home of its own, and commands that come, are struck and go."""
+"""Stage of one chaos run: its account, state and home, and commands that come, are struck and go."""
 
 import enum
 import signal
@@ -23,7 +23,7 @@ LONGEST_LIFE_S = 60.0
 
 
 class Target(enum.StrEnum):
-    """Who is struck."""
+    """Process that is struck."""
 
     PROVIDER = "provider"
     TREE = "tree"
@@ -31,7 +31,7 @@ class Target(enum.StrEnum):
 
 
 class Damage(enum.StrEnum):
-    """What can become of a state file."""
+    """Damage to a state file."""
 
     TRUNCATED = "truncated"
     EMPTIED = "emptied"

@@ -28,7 +28,7 @@ class Moment(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Strike:
-    """What happens at which moment of which call."""
+    """An event at a moment of a call."""
 
     number: int
     moment: Moment

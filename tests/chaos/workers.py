@@ -24,7 +24,7 @@ LIMIT_S = 58 * 60.0
 
 
 class Theatre:
-    """What one worker process keeps for all its runs: the account's ports, and a copy of the project."""
+    """Equipment of one worker process for all its runs: the account's ports, and a copy of the project."""
 
     def __init__(self) -> None:
         self.server = AccountServer()
@@ -56,7 +56,7 @@ class Case(Protocol):
 
 @dataclass(frozen=True)
 class Played:
-    """What became of one run."""
+    """Result of one run."""
 
     number: int
     case: Case

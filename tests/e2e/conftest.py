@@ -67,7 +67,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachi
 
 
 class Results:
-    """What each file of tests did, for the table of systems; see docs/tools/pages.py."""
+    """Results of each test file, for the table of systems; see docs/tools/pages.py."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, Any]] = {}

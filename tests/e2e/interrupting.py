@@ -15,12 +15,12 @@ PLUGINS_LIMIT_S = 20
 AS_IN_A_TERMINAL = "env --default-signal=INT"
 """A shell in the background lets its children ignore Ctrl-C; a terminal does not."""
 OURS = ("/fab", "pulumi", "setup up")
-"""What a command starts on this computer and may not leave behind; the emulated account lives on by itself."""
+"""Programs that a command starts on this computer and may not leave behind; the emulated account lives on by itself."""
 
 
 @dataclass(frozen=True)
 class Interrupted:
-    """How a command ended on its Ctrl-C: its exit code, all that it said, and what of it still lives."""
+    """Result of a command after its Ctrl-C: its exit code, all its output, and its processes that still live."""
 
     code: int
     said: str

@@ -24,7 +24,7 @@ NODES = ("gpu-0", "gpu-1")
 UP_LIMIT_S = 1200
 RESET_LIMIT_S = 300
 REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0, jax==0.7.2]"
-"""Of all programs on the image of PyTorch, so that one serves them."""
+"""Requirements of all programs on the image of PyTorch, so that one image serves them."""
 
 
 KILL_RANK = (

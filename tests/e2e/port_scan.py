@@ -1,4 +1,4 @@
-"""What a stranger finds who knocks at an address."""
+"""Open ports of an address, as a stranger finds them."""
 
 import select
 import socket

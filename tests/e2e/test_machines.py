@@ -72,7 +72,7 @@ class Keys:
         return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=60, check=False)
 
     def told(self, address: str, command: str, stdin: str = "") -> str:
-        """What a command that has to succeed printed."""
+        """Output of a command that has to succeed."""
         ended = self.ssh(address, command, stdin=stdin)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout.strip()

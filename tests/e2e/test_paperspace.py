@@ -112,7 +112,7 @@ def finished(team: Team, cut_off: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def down(team: Team, finished: dict[str, Any]) -> str:
-    """What `make down` said."""
+    """Output of `make down`."""
     answer = team.product.run(f"make down STACK={STACK} FETCH=1", UP_LIMIT_S)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout

@@ -86,7 +86,7 @@ class Site:
         return step.wait(LIMIT_S), output
 
     def says(self, command: str) -> str:
-        """What a command of the person prints on the login host."""
+        """Output of a person's command on the login host."""
         argv = ("ssh", "-F", str(self.facts.account_config_file), "login", command)
         return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
 
@@ -95,7 +95,7 @@ class Site:
         return remote_job.observe(login_host(str(self.facts.account_config_file)), self.facts)
 
     def terms(self) -> Terms | None:
-        """What limits the rental, as an account says that was opened now."""
+        """Limits of the rental, as an account shows them that was opened now."""
         account = open_account("queue", str(self.facts.account_config_file)).account
         return account.terms(home.Owner(STACK, self.facts.mark))
 

@@ -45,7 +45,7 @@ def submitted(product: Product) -> list[str]:
 
 @pytest.fixture(scope="module")
 def trained(product: Product, submitted: list[str]) -> str:
-    """What the next `up` printed."""
+    """Output of the next `up`."""
     up = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert up.returncode == 0, up.stdout + up.stderr
     return up.stdout

@@ -1,4 +1,4 @@
-"""What can happen to a run, once each on real machines. The tests share one run: each start goes on from what the last one left."""
+"""Failures of a run, once each on real machines. The tests share one run: each start goes on from what the last one left."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ def checked(running: ClusterFacts, hosts: list[Host]) -> Iterator[ClusterFacts]:
 
 @pytest.fixture(scope="module")
 def run(checked: ClusterFacts) -> ClusterFacts:
-    """The same run with what a start costs halved: one rank on each machine, and no preflight, which has tests of its own."""
+    """The same run with half the start-up cost: one rank on each machine, and no preflight, which has tests of its own."""
     quick = checked.job.model_copy(update={"preflight": "skip: it was checked a moment ago"})
     return dataclasses.replace(checked, slots=1, job=quick)
 

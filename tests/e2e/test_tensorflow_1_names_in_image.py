@@ -11,7 +11,7 @@ from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 pytestmark = pytest.mark.containers
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
-"""What run.py sets before TensorFlow is loaded."""
+"""Settings that run.py makes before TensorFlow is loaded."""
 INSTALLED = "from old_names import install; install(); import tensorflow as tf\n"
 LAZY_ADAM = """
 import numpy

@@ -18,7 +18,7 @@ SUMS = "cd /data && sha256sum debian_en/ptb.train.txt runs/{run}/language_model.
 
 @pytest.fixture(scope="module")
 def stopped(renter: Renter) -> dict[str, Any]:
-    """What `fab stop` said of the run."""
+    """Output of `fab stop` for the run."""
     renter.take(stack="texar-local")
     renter.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {ENDLESS}\n    hiddenSize: 32  ", STACK)
     with renter.begun(f"make up STACK={STACK}") as up:

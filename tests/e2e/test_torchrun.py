@@ -1,4 +1,4 @@
-"""How torchrun starts ranks, in a container of the image with PyTorch; see test_gallery.py for whole runs."""
+"""Start of ranks by torchrun, in a container of the image with PyTorch; see test_gallery.py for whole runs."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -29,7 +29,7 @@ def train(trainer: Trainer, config: str, *words: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def staged(trainer: Trainer) -> str:
-    """What the staging of the image's own corpus said."""
+    """Output of the staging of the image's own corpus."""
     return trainer.stage(planned(JOB))
 
 

@@ -46,7 +46,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 MAKE_UP = "exec make up"
 WATCH = ". ./env.sh && exec fab watch --stack local"
 RENTING = "==> pulumi"
-"""Before it a command on a machine is one that an earlier Ctrl-C has left."""
+"""Output with which renting begins; a command on a machine before it is left over from an earlier Ctrl-C."""
 Moment = Callable[[Product, str], object]
 """Whether it has come, of the product and of what the command has said."""
 
@@ -68,13 +68,13 @@ STAGES = {
     "the preflight looks": (WATCH, says("^preflight( for|:)")),
     "it trains": (WATCH, says("^running, step")),
 }
-"""When a person presses Ctrl-C, each time in the command that goes on from the time before."""
+"""Moments of a person's Ctrl-C, each in the command that goes on from the one before."""
 JOB_LIVES = [stage for stage in STAGES if list(STAGES).index(stage) > 2]
 
 
 @pytest.fixture(scope="module")
 def interrupted(product: Product) -> dict[str, tuple[Interrupted, str]]:
-    """What became of each command that was interrupted, and the supervisor's number afterwards where there is a run."""
+    """Result of each interrupted command, and the supervisor's process id afterwards where there is a run."""
     found = {}
     for stage, (command, moment) in STAGES.items():
         ended = interrupt(product, command, functools.partial(moment, product))
@@ -84,7 +84,7 @@ def interrupted(product: Product) -> dict[str, tuple[Interrupted, str]]:
 
 @pytest.fixture(scope="module")
 def up(product: Product, interrupted: dict[str, tuple[Interrupted, str]]) -> str:
-    """What `make up` printed, after all those that were interrupted."""
+    """Output of `make up` after all the interrupted ones."""
     done = product.run("make up")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""What the tests look at of a product: its account's containers, its machines' processes, its run's files."""
+"""Traces of a product: its account's containers, its machines' processes, its run's files."""
 
 import contextlib
 import re

@@ -85,7 +85,7 @@ class AccountEmulator:
         self.start()
 
     def status(self) -> dict[str, Any]:
-        """What the server says about its account."""
+        """Status of the server's account."""
         return json.loads(self._admin("status"))
 
     def script(self, method: str, kind: str, **more: Any) -> None:

@@ -65,7 +65,7 @@ def owner(emulator: AccountEmulator) -> dict[str, str]:
 
 
 def shown(emulator: AccountEmulator) -> tuple[str, int, dict[str, int]]:
-    """What a caller could have changed; the day alone of the clock."""
+    """Facts that a caller could have changed; of the clock only the day."""
     status = emulator.status()
     return status["clock"][:10], status["open_billing_items"], status["injected_faults"]
 

@@ -114,7 +114,7 @@ def ordered(client: SoftLayer.API.BaseClient, **changes: object) -> int:
 
 @pytest.fixture(scope="module")
 def answers(emulator, slcli):
-    """What every command that only reads prints; they run side by side, as each takes a second."""
+    """Output of every command that only reads; they run side by side, as each takes a second."""
     client = client_of(emulator)
     SoftLayer.SshKeyManager(client).add_key(PUBLIC_KEY, "mine")
     network = SoftLayer.NetworkManager(client)

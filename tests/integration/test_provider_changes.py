@@ -1,4 +1,4 @@
-"""What changes in place, what drift shows, what vanishes behind our back, and orders that wait for a person; nothing is imported."""
+"""Changes in place, drift, vanished resources, and orders that wait for a person; nothing is imported."""
 
 import pytest
 

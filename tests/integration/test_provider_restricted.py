@@ -85,7 +85,7 @@ def test_the_ledgers_rights_suffice_for_the_whole_life_of_a_cluster(limited_to):
 
 
 def test_a_right_withdrawn_after_the_ledgers_check_stops_the_next_order(limited_to):
-    """So it is with the key of another user, for one guest that is ordered anew, and with ``--target``: no ledger is asked then."""
+    """No ledger is asked with another user's key, for a single new guest, and with ``--target``."""
     everything = list(api.RIGHTS)
     emulator, limited = limited_to(everything)
     onlooker = Onlooker(emulator.config_file)

@@ -24,7 +24,7 @@ TIME_SCALE = 0.02
 SETTLED_REAL_S = SETTLED_S * TIME_SCALE
 LAG_REAL_S = SETTLED_REAL_S - 3
 STEP = timedelta(minutes=15)
-"""How far a clock is set: more than what orders are waited for."""
+"""Jump of a clock: more than the wait for orders."""
 WAITS = "Waits 9 s, once, until whatever was ordered is in the account's lists"
 
 

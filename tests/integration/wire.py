@@ -26,7 +26,7 @@ class Wire(ThreadingHTTPServer):
         self.kept_back: dict[str, threading.Event] = {}
         """Calls of these methods do not reach the account before the event."""
         self.says: dict[str, object] = {}
-        """What is answered to a method of a service instead of the account's answer: a value, a fault, or a function."""
+        """Answer to a method of a service instead of the account's: a value, a fault, or a function."""
         self.misroots = False
         """Whether every filter gets lost on the way, so that the account lists everything, as for one that it ignores."""
 

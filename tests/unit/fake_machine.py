@@ -18,7 +18,7 @@ GIB = 1024**3
 
 @dataclass
 class Disk:
-    """What a block device holds; ``dirty`` names the end that has a non-zero byte."""
+    """Content of a block device; ``dirty`` names the end that has a non-zero byte."""
 
     size: int
     kind: str = ""

@@ -53,7 +53,7 @@ def described(method: str, path: str) -> Described:
 
 
 def problems_of_answer(method: str, path: str, status: int, body: Any) -> list[str]:
-    """What in an answer is not as described."""
+    """Deviations of an answer from its description."""
     if status == 200:
         return _problems(described(method, path).answer, body, f"{method} {path}")
     known = {name: value for name, value in body.items() if name != EXTRA_OF_REFUSAL}

@@ -29,7 +29,7 @@ PLACE = {"region": "ny2", "machineType": "P4000x2", "templateId": "twnlo3zj", "d
 
 @dataclass
 class Said:
-    """What the provider has told a person."""
+    """Messages of the provider to a person."""
 
     lines: list[str] = field(default_factory=list)
 

@@ -20,7 +20,7 @@ class SampledRun:
     copy_bytes: int = 852_000_000
     sample_s: float = 20.0
     before: int = 7_000_000_000
-    """What the cards have counted before: the image, the data."""
+    """Bytes that the cards counted before: the image, the data."""
 
     def events(self, t: float = 1000.0, first: int = 0) -> list[dict[str, Any]]:
         """Return the events in the order of the two files: progress first, then the samples."""

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Publisher:
-    """What is published by path, and how badly; ``asked`` remembers (path, Range) of every request."""
+    """Published files by path, each with its fault; ``asked`` remembers (path, Range) of every request."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     port: int = 0

@@ -16,7 +16,7 @@ from microcluster.setup import secret_env
 
 ROOT = Path(__file__).parents[2]
 OWN = re.compile(rf"microcluster/accounts/(registry\.py|({'|'.join(ACCOUNTS)})/)|components/({'|'.join(ACCOUNTS)})\.py")
-"""Where the code of one account lies."""
+"""Files with the code of one account."""
 NAMES = re.compile("|".join(rf"accounts\.{name}|components\.{name}" for name in ACCOUNTS) + "|softlayer|paperspace")
 
 

@@ -1,4 +1,4 @@
-"""What is read of a run's records: no malformed line, and each evaluation at its step, which the log itself does not say."""
+"""Reading of a run's records: no malformed line, and each evaluation at its step, which the log itself does not say."""
 
 import json
 import subprocess

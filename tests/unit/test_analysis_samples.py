@@ -1,4 +1,4 @@
-"""What the machines' samples say step by step: use of the GPUs, and bytes of the cards by their counters."""
+"""Machines' samples step by step: use of the GPUs, and bytes of the cards by their counters."""
 
 import pytest
 from sampled_run import SampledRun

@@ -1,4 +1,4 @@
-"""What the vendors sell and at what price."""
+"""Catalogs of the vendors, with their prices."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What a training program can reach of its machine: its container sees another folder of the disk, and root follows no link in that."""
+"""Boundary of a training program: its container sees another folder of the disk, and root follows no link in that."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What the emulated account charges."""
+"""Charges of the emulated account."""
 
 from datetime import datetime
 from decimal import Decimal

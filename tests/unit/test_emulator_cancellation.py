@@ -1,4 +1,4 @@
-"""How billing items end: at once, on the anniversary, never twice."""
+"""End of billing items: at once, on the anniversary, never twice."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What goes wrong with a call is decided by the seed alone, and what went wrong is known afterwards."""
+"""Fault injection: the seed alone decides the fault of a call, and the history tells it."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What the emulator writes down about itself, and the memory behind it."""
+"""History that the emulator writes, and the memory behind it."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""What the invoices of the emulated account hold, and that they add up to its bill."""
+"""Invoices of the emulated account: their lines, and that they add up to its bill."""
 
 from decimal import Decimal
 from pathlib import Path

@@ -27,7 +27,7 @@ class Renter(Emulated):
         self.call("Billing_Item", "cancelItem", immediate, True, "", "", identifier=item_id)
 
     def billed(self) -> list[dict[str, Any]]:
-        """What costs money, as a careful reader of the list sees it."""
+        """Resources that cost money, as a careful reader of the list sees them."""
         items = self.call("Account", "getAllTopLevelBillingItems", mask=MASK)
         return [each for each in items if self.is_ahead(each["cancellationDate"])]
 

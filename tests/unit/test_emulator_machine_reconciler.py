@@ -1,4 +1,4 @@
-"""How the machines follow the account: booted, restricted, restarted and removed in the background."""
+"""Machines that follow the account: booted, restricted, restarted and removed in the background."""
 
 import logging
 import threading

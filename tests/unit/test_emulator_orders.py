@@ -1,4 +1,4 @@
-"""What becomes of an accepted order: built with a gap, held for a person."""
+"""Fate of an accepted order: built with a gap, or held for a person."""
 
 import pytest
 

@@ -29,7 +29,7 @@ def site(pages: dict[str, bytes], login: str = "") -> Iterator[str]:
 
 @contextmanager
 def account(*indexes: str) -> Iterator[Callable[[str], requests.Response]]:
-    """What asks an account as its machines do."""
+    """A client that asks an account as its machines do."""
     door = Door(Starlette(routes=PackageIndex(PipSettings(indexes)).routes()))
     yield lambda path: requests.get(f"http://127.0.0.1:{door.port}{path}", timeout=10)
     door.close()

@@ -1,4 +1,4 @@
-"""What runs behind an emulated Paperspace account: machines with the user's keys and script, and file servers for the drives."""
+"""Machines behind an emulated Paperspace account, with the user's keys and script, and file servers for the drives."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the vendor's client `pspace` sends and reads, recorded from its source, holds for the emulated account.
+"""Requests of the vendor's client `pspace`, and its reading of answers, from its source, against the emulated account.
 
 Source: Paperspace/cli, commit c7bdd42 (8 February 2026), api/client.ts, api/*.ts and commands/. Facts used here:
 

@@ -28,7 +28,7 @@ def code(account: EmulatedPaperspace, method: str, path: str, **given: object) -
 
 
 def open_items(account: EmulatedPaperspace) -> set[str]:
-    """What is billed beside the machines' network."""
+    """Billed resources beside the machines' network."""
     return {item.kind for item in account.account.store.billing_items.living()} - {"private network"}
 
 

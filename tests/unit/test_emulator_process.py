@@ -1,4 +1,4 @@
-"""Where the emulator listens."""
+"""Address on which the emulator listens."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What a killed pulumi leaves: told by its command line, its backend and the engine that no longer stands behind it."""
+"""Orphans of a killed pulumi: known by their command line, their backend and the missing engine above them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a person gets to see of Pulumi's events, and in which words."""
+"""Pulumi's events as a person sees them."""
 
 import json
 from typing import Any

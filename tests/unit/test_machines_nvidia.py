@@ -1,4 +1,4 @@
-"""What stands on the machines: an nvidia runtime that becomes runc, a stub of nvidia-smi, and a way to writable control groups."""
+"""NVIDIA's tools on the machines: a runtime that becomes runc, a stub of nvidia-smi, and a way to writable control groups."""
 
 import importlib.util
 import json

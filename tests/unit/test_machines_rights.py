@@ -16,7 +16,7 @@ SITE, DRIVE = replace(GUEST, shares_home=True), replace(GUEST, share=Share("data
 
 
 def rights(spec: MachineSpec, disk_lines: str = "") -> dict[str, Any]:
-    """What a machine has beyond an ordinary container."""
+    """Rights of a machine beyond those of an ordinary container."""
     every = isolation(spec, disk_lines, raises_limits=False)
     return {name: every[name] for name in ("cap_add", "security_opt", "device_cgroup_rules") if name in every}
 

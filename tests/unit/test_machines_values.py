@@ -1,4 +1,4 @@
-"""What the machines read and write as plain text, their packet filter among it."""
+"""Plain texts that the machines read and write, their packet filter among them."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""How the Paperspace provider calls: once, with its key to nobody else, and with nothing of what it is told believed."""
+"""Calls of the Paperspace provider: sent once, with the key to its own account only, and no answer believed unchecked."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""What the Paperspace provider orders, adopts, refuses and removes, over a socket and against an emulated account."""
+"""Orders, adoptions, refusals and removals of the Paperspace provider, over a socket against an emulated account."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a run takes and costs, and which machines are the better buy, against runs that were published and recorded."""
+"""Time and price of a run, and the better buy of machines, against published and recorded runs."""
 
 import dataclasses
 import math
@@ -39,7 +39,7 @@ FLAVOR = {"V100": "AC2_16X120X100", "P100": "AC1_16X120X100"}
 
 
 def seconds(setting: TrainingSetup, line_mbps: float | None = None) -> float:
-    """By the law on a line of so many Mb/s; without one, the usual seconds of the prediction."""
+    """Seconds of a step by the law on a line of so many Mb/s; without a speed, the usual seconds of the prediction."""
     found = predict(setting)
     assert found
     if line_mbps is None:

@@ -1,4 +1,4 @@
-"""What the provider refuses before it calls anybody, and what a change costs."""
+"""Refusals of the provider before any call, and the cost of a change."""
 
 import pytest
 

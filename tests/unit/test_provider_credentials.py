@@ -1,4 +1,4 @@
-"""Where the key comes from, and that no file of keys is ever quoted, whatever stands in it."""
+"""Sources of the key; no file of keys is ever quoted, whatever stands in it."""
 
 import os
 import threading

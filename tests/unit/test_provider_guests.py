@@ -1,4 +1,4 @@
-"""What the account's record of a guest means."""
+"""Meaning of the account's record of a guest."""
 
 from decimal import Decimal
 

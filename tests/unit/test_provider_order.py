@@ -1,4 +1,4 @@
-"""What stands in an order, and the host key on its way into it and back."""
+"""Content of an order, and the host key on its way into it and back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the key's user has to be allowed before an order or an absence is believed, and what masks may name."""
+"""Permissions that the key's user needs before an order or an absence is believed, and properties that masks may name."""
 
 import threading
 from types import SimpleNamespace

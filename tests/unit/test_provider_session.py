@@ -1,4 +1,4 @@
-"""When nothing may be ordered any more, and the values on Pulumi's wire."""
+"""End of all ordering, and the values on Pulumi's wire."""
 
 import threading
 from contextlib import nullcontext
@@ -49,7 +49,7 @@ def test_stack_and_name_come_from_the_urn():
 
 
 class Refusals:
-    """What the engine is told when a call fails."""
+    """Messages to the engine when a call fails."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

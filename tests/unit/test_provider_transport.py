@@ -1,4 +1,4 @@
-"""What a call does on a real socket: how often it is sent, for how long it lasts, and whom it asks."""
+"""A call on a real socket: number of sends, duration and address."""
 
 import socket
 import ssl

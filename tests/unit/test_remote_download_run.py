@@ -1,4 +1,4 @@
-"""What of a run is brought home, and that it arrives whole or not at all."""
+"""Download of a run: the files that are fetched, each whole or not at all."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a report reads on the launcher, with the programs that run there and a folder of this computer."""
+"""A report's reading on the launcher, with the programs that run there and a folder of this computer."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Where the Pulumi engine comes from, and what is said when it can come from nowhere."""
+"""Sources of the Pulumi engine, and the error without any."""
 
 import hashlib
 import re
@@ -85,7 +85,7 @@ def test_a_go_that_is_too_old_is_named_with_its_version(tmp_path, monkeypatch, v
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-    """Where Pulumi's archive is, as Pulumi packs it, in place of its address."""
+    """Address of an archive as Pulumi packs it, in place of the real one."""
     packed = tmp_path / "answers" / "x64.tar.gz"
     fake_pulumi(tmp_path / "packed" / "pulumi", "v3.259.0")
     packed.parent.mkdir()

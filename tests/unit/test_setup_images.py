@@ -1,4 +1,4 @@
-"""What an image's hash and build context depend on."""
+"""Dependencies of an image's hash and build context."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""What is taken over from the building machine's own package settings."""
+"""Package settings of the building machine that an image build takes over."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Steps(list[str]):
-    """What was run; ``failing`` is the step that ends with an error."""
+    """Steps that were run; ``failing`` is the step that ends with an error."""
 
     failing: BaseException | None = None
     environment: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""How translation catalogs become sentence pairs."""
+"""Sentence pairs out of translation catalogs."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""What `make test` chooses and says, and on which Pythons the unit tests run."""
+"""Choice and output of `make test`, and the Pythons of the unit tests."""
 
 import sys
 import tomllib
