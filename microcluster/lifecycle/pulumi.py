@@ -122,22 +122,22 @@ class View:
         return [*lines, "Resources:", *(_count(op, number, planned=planned) for op, number in counts.items()), ""]
 
     def _begin(self, event: Mapping[str, Any]) -> Iterator[str]:
-        what = event["metadata"]
-        self._begun[what["urn"]] = self.now()
-        if event.get("planning") and what["op"] in OPERATIONS and what["type"] != STACK:
-            _, word, _ = OPERATIONS[what["op"]]
-            diff = f" [diff: {', '.join(what['diffs'])}]" if what.get("diffs") else ""
-            yield _row(what, f"{what['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}")
+        metadata = event["metadata"]
+        self._begun[metadata["urn"]] = self.now()
+        if event.get("planning") and metadata["op"] in OPERATIONS and metadata["type"] != STACK:
+            _, word, _ = OPERATIONS[metadata["op"]]
+            diff = f" [diff: {', '.join(metadata['diffs'])}]" if metadata.get("diffs") else ""
+            yield _row(metadata, f"{metadata['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}")
 
     def _done(self, event: Mapping[str, Any]) -> Iterator[str]:
         metadata = event["metadata"]
         if event.get("planning"):
-            if what["type"] == STACK:
-                self._outputs = (what.get("new") or {}).get("outputs") or {}
-        elif what["op"] in OPERATIONS and not what["type"].startswith(OUR_COMPONENTS):
-            _, _, word = OPERATIONS[what["op"]]
-            seconds = self.now() - self._begun.get(what["urn"], self.now())
-            yield _row(what, f"{word} ({duration(seconds)})")
+            if metadata["type"] == STACK:
+                self._outputs = (metadata.get("new") or {}).get("outputs") or {}
+        elif metadata["op"] in OPERATIONS and not metadata["type"].startswith(OUR_COMPONENTS):
+            _, _, word = OPERATIONS[metadata["op"]]
+            seconds = self.now() - self._begun.get(metadata["urn"], self.now())
+            yield _row(metadata, f"{word} ({duration(seconds)})")
 
     def _failed(self, event: Mapping[str, Any]) -> Iterator[str]:
         what = event["metadata"]

@@ -103,7 +103,7 @@ def test_an_older_state_only_gains_components(home: Home) -> None:
     assert not [urn for op, urn in changes if op == "update" and urn.startswith("softlayer:")]
 
 
-def test_down_without_a_key_that_removes_pulumis_own_resources_says_that_the_account_was_not_read(home: Home) -> None:
+def test_down_without_a_key_says_that_the_account_was_not_read(home: Home) -> None:
     """An `up` that the ledger refused leaves a state with the stack and its provider alone."""
     state = json.loads(pulumi_state.path_of("p100", home).read_text())
     urn = "urn:pulumi:p100::microcluster::pulumi:pulumi:Stack::microcluster-p100"

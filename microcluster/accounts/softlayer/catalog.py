@@ -110,7 +110,7 @@ def price_per_hour(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int)
     size = FLAVORS.get(flavor)
     if size is None or port_speed_mbps not in _PORT_PER_HOUR:
         return None
-    node = _GPU_NODE_PER_HOUR[known.gpu] * known.gpus
+    node = _GPU_NODE_PER_HOUR[size.gpu] * size.gpus
     return (node + sum(map(disk_per_hour, disks_gb)) + _PORT_PER_HOUR[port_speed_mbps]).quantize(Decimal("0.001"))
 
 
