@@ -15,7 +15,7 @@ WITHOUT_KEYS := .venv/bin/python -m microcluster.setup.environment .venv/bin/pyt
 help:
 	@echo "make up                 rent the cluster of STACK, train on it, report; with DOWN=1 cancel it then"
 	@echo "make down               stop the job, cancel everything, print the receipt"
-	@echo "make preview STACK=p100 show what up would rent; needs no account and no network"
+	@echo "make preview STACK=p100 show what up would rent; needs no account"
 	@echo "make setup              install what all stacks need: Python packages, Pulumi engine, keys, stacks"
 	@echo "make test               run all tests; says first which, and how long they take; FAST=1 for the quick ones alone"
 	@echo "make audit              look for known weaknesses of what is installed, insecure code and secrets in the history"

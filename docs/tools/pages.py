@@ -1,7 +1,7 @@
 """Write what pages for people take from the code: ``python -m docs.tools.pages``.
 
-It writes the tables of docs/stack-file.md, docs/decisions/README.md and docs/systems.md, which has the results of the e2e tests too:
-they leave what each of their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
+It writes the tables of docs/stack-file.md and docs/systems.md, which has the results of the e2e tests too: they leave what each of
+their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
 """
 
 import json
@@ -23,7 +23,7 @@ from microcluster.jobs.own_program import OwnProgram
 from microcluster.lifecycle import emulated_account
 
 ROOT = Path(__file__).parents[2]
-DECISIONS, STACK_FILE = ROOT / "docs" / "decisions" / "README.md", ROOT / "docs" / "stack-file.md"
+STACK_FILE = ROOT / "docs" / "stack-file.md"
 SYSTEMS, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
 BEGIN, END = "<!-- from here: python -m docs.tools.pages -->", "<!-- to here -->"
 STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
@@ -33,30 +33,16 @@ TYPES = {
     "integer": "number",
     "number": "number",
     "string": "text",
-    "array": "list of texts",
-    "boolean": "yes or no",
-    "object": "names and values",
+    "array": "texts",
+    "boolean": "yes/no",
+    "object": "mapping",
 }
-ANY_ACCOUNT = {"cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS)}
-"""What stands beside every account's key, whose own schema knows one name only."""
-TIME_SCALE = (
-    f"number | 1 | above 0, up to {rules_and_defaults.LONGEST_TIME_SCALE}: unit of the provider's waits, for tests"
-)
+TIME_SCALE = f"`NAME:timeScale`, above 0, up to {rules_and_defaults.LONGEST_TIME_SCALE}, is the unit of the provider's waits, for tests."
 SYSTEMS_HEAD = [
-    "| system | stack | what runs | tried by | its result | dollars an hour |",
-    "|---|---|---|---|---|---|",
+    "| system | stack | tried by | its result | dollars an hour |",
+    "|---|---|---|---|---|",
 ]
-RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
-
-
-def decisions() -> str:
-    """Return the page that lists all decisions, by the headings of their pages."""
-    rows = []
-    for page in sorted(DECISIONS.parent.glob("*.md")):
-        if page != DECISIONS:
-            title, *chosen = re.findall(r"^##? (.+)$", page.read_text(), re.MULTILINE)
-            rows.append(f"| [{title.removeprefix('Decisions: ')}]({page.name}) | {'; '.join(chosen)} |")
-    return with_table(DECISIONS, "\n".join(["| about | chosen |", "|---|---|", *rows]))
+RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
 
 
 def stack_file() -> str:
@@ -83,7 +69,9 @@ def _keys() -> str:
     text = []
     for name in ACCOUNTS:
         rows = _rows("cluster", account_of(name).section, _origins(STACKS.get(name)))
-        text += _table(f"With `account: {name}`:", [*rows, *_settings(name)])
+        others = [row for row in rows if "`cluster.account`" not in row]
+        text += _table(f"With `cluster.account: {name}`:", [*others, _setting(name)])
+    text += ["", f"Without `cluster.account` it is `{next(iter(ACCOUNTS))}`. {TIME_SCALE}"]
     text += _table("The container:", _rows("container", Container, _origins("v100")))
     text += _table("The guard, a section that may be left out:", _rows("guard", Guard, {}))
     of_kinds = {kind: list(_rows("job", kind_of(kind), _origins(STACKS.get(kind)))) for kind in KINDS}
@@ -108,11 +96,10 @@ def _table(title: str, rows: Iterable[str]) -> list[str]:
     return ["", title, "", *KEYS_HEAD, *rows]
 
 
-def _settings(account: str) -> list[str]:
-    """Return the rows of the keys beside the sections, `NAME:...`."""
+def _setting(account: str) -> str:
+    """Return the row of the key beside the sections, `NAME:...`."""
     key = account_of(account).key
-    rows = {key.name: f"path | {key.default} | {key.meaning}", rules_and_defaults.TIME_SCALE: TIME_SCALE}
-    return [f"| `{account}:{name}` | {row} |" for name, row in rows.items()]
+    return f"| `{account}:{key.name}` | path | {key.default} | {key.meaning} |"
 
 
 def _origins(stack: str | None) -> dict[str, tuple[Any, str]]:
@@ -125,14 +112,14 @@ def _rows(section: str, model: type[BaseModel], origins: Mapping[str, tuple[Any,
         one = next((each for each in facts.get("anyOf", ()) if each.get("type") != "null"), facts)
         path = f"{section}.{key}"
         default = _default(*origins[path]) if path in origins else _plain(facts, key in schema.get("required", ()))
-        meaning = ANY_ACCOUNT.get(path) or facts.get("description") or one.get("description") or _range(one)
+        meaning = facts.get("description") or one.get("description") or _range(one)
         yield f"| `{path}` | {_type(one)} | {default} | {meaning} |"
 
 
 def _plain(schema: Mapping[str, Any], required: bool) -> str:
     if required:
         return "required"
-    return f"`{schema['default']}`" if schema.get("default") not in (None, "", []) else "not set"
+    return f"`{schema['default']}`" if schema.get("default") not in (None, "", []) else ""
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -143,8 +130,12 @@ def _default(value: Any, source: str) -> str:
     if source == "stack file":
         return "required"
     if value == "()":
-        return "not set"
-    return f"`{value}`" if source == "default" else re.sub(r" (at \$|\(16 bits).*", "", source)
+        return ""
+    return (
+        f"`{value}`"
+        if source == "default"
+        else re.sub(r" (at \$|\(16 bits).*|^not set(: )?|^follows (?=from)", "", source)
+    )
 
 
 def _range(schema: Mapping[str, Any]) -> str:
@@ -156,17 +147,16 @@ def _range(schema: Mapping[str, Any]) -> str:
 
 def _system(stack: Stack, before: str, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the row of a stack, with the e2e test that brings it up and how that ended."""
-    result, tried = "none", "nothing"
+    is_emulated, price = _is_emulated(stack), stack.cluster.rent_per_hour
+    result, tried = "none" if is_emulated else "[never run](never-run.md)", "nothing"
     if test := _test_of(stack.name):
         tried = f"`{test}`"
         result = _said(results[test]) if test in results else before
-    is_emulated, price = _is_emulated(stack), stack.cluster.rent_per_hour
     dollars = "node hours"
     if price is not None:
         dollars = "0" if is_emulated else f"{price:.2f}"
-    runs = "emulated" if is_emulated else "[never run](never-run.md)"
     account = account_of(stack.cluster.account).title
-    return f"| `{stack.job.kind}` on {account} | `{stack.name}` | {runs} | {tried} | {result} | {dollars} |"
+    return f"| `{stack.job.kind}` on {account} | `{stack.name}` | {tried} | {result} | {dollars} |"
 
 
 def _is_emulated(stack: Stack) -> bool:
@@ -175,7 +165,7 @@ def _is_emulated(stack: Stack) -> bool:
 
 def _said(result: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(result["outcomes"].items()))
-    return f"{counts} in {result['seconds'] / 60:.1f} min on {result['day']}"
+    return f"{counts}, {result['seconds'] / 60:.1f} min, {result['day']}"
 
 
 def _test_of(stack: str) -> str:
@@ -192,7 +182,7 @@ def _place(stack: Stack) -> tuple[int, bool, str]:
 def main() -> None:
     """Write all pages."""
     new = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for page, text in ((DECISIONS, decisions()), (STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
+    for page, text in ((STACK_FILE, stack_file()), (SYSTEMS, systems(new))):
         page.write_text(text)
 
 

@@ -30,9 +30,7 @@ class Job(OwnProgram):
         Words,
         Field(
             pattern=r"[^\s]",
-            description="instead of `script` and `arguments`: words that start one process on each node, in the program's folder; `{node}` is its number from 0, `{nodes}` "
-            "how many there are, `{slots}` the GPUs of each, `{ranks}` those of all, `{first}` the first one's address, `{port}` a free port there, "
-            "`{hostfile}` a file of all addresses; `python` is `job.python`",
+            description="words that start one process on each node, instead of `script` and `arguments`; docs/own-program.md has what is filled in",
         ),
     ]
 

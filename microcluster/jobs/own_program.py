@@ -134,15 +134,12 @@ class OwnProgram(Section):
     checkpoints: Annotated[
         Annotated[StrictStr, Field(max_length=LONGEST), pattern_or(rewritten=True)] | None,
         Field(
-            description="pattern of files or folders in `{logdir}`, their path or bare name, with the group `step`; all of one step is one "
-            "checkpoint. Without the group: files that are written over and over, as `ckpt\\.pt`"
+            description="pattern of files or folders in `{logdir}` with the group `step`; without it: files that are written over, as `ckpt\\.pt`"
         ),
     ] = None
     pointers: Annotated[
         tuple[Pointer, ...] | None,
-        Field(
-            description="names of further files that say which checkpoint the program goes on from; the usual ones are known"
-        ),
+        Field(description="names of further files that say which checkpoint is the newest; the usual ones are known"),
     ] = None
     resume: Annotated[
         Words | None,
@@ -150,15 +147,11 @@ class OwnProgram(Section):
     ] = None
     resume_on: Annotated[
         Literal["same", "any"] | None,
-        Field(
-            description="`any`: the program can go on with another number of nodes or GPUs, and the run stays the same one; with `resume` only"
-        ),
+        Field(description="`any`: the run goes on with another number of nodes or GPUs; with `resume` only"),
     ] = None
     python: Annotated[
         Interpreter | None,
-        Field(
-            description="interpreter: a command or a path, in the image or on the machines; requirements are installed for it"
-        ),
+        Field(description="interpreter: a command or a path, in the image or on the machines"),
     ] = None
     environment: Annotated[
         Variables,
@@ -167,7 +160,7 @@ class OwnProgram(Section):
     data: Annotated[
         FinishedData | None,
         Field(
-            description="what `{data}` stands for, the same folder on every node: a folder or tar of this computer, or the https address of a tar (`#sha256=HEX` pins it)"
+            description="what `{data}` stands for: a folder or tar of this computer, or the https address of a tar (`#sha256=HEX` pins it)"
         ),
     ] = None
     not_secret: Annotated[
@@ -405,7 +398,7 @@ class OwnScript(OwnProgram):
     working_folder: Annotated[
         Literal["{logdir}"] | None,
         Field(
-            description="`'{logdir}'`: the program starts there, for one that writes its checkpoints where it is; what it reads is named by whole paths then"
+            description="`'{logdir}'`: the program starts there, for one that saves where it is; what it reads is named by whole paths"
         ),
     ] = None
 

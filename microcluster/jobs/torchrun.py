@@ -1,6 +1,6 @@
 """The kind ``torchrun``: the user's own program on PyTorch, started by one agent of torchrun on every node.
 
-The agents are held to the private network; see docs/decisions/running-a-job.md. Nothing is restarted by torchrun, whose restarts
+The agents are held to the private network; see docs/decisions.md. Nothing is restarted by torchrun, whose restarts
 hang: an attempt ends with its first rank, and the supervisor goes on from a checkpoint.
 """
 

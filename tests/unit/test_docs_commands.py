@@ -68,12 +68,30 @@ def test_every_command_on_a_page_has_a_row_that_says_what_it_does(page: Path) ->
 
 def test_the_pages_are_read_for_their_commands() -> None:
     readme = [" ".join(words) for _, words in commands_of(ROOT / "README.md")]
-    assert {"make up", "make up STACK=p100", "fab watch", "fab receipt"} <= set(readme)
+    assert {"make up", "make test", "make up STACK=mine", "fab watch --stack mine"} <= set(readme)
 
 
 def test_every_make_target_and_every_fab_verb_has_a_row() -> None:
     wanted = {f"make {target}" for target in TARGETS} | {f"fab {command}" for command in fabfile.MODULES}
     assert wanted <= rows()
+
+
+def test_every_row_of_fab_has_all_options_of_its_command() -> None:
+    cells = re.findall(r"^\| (`fab [^|]+) \|[^|]*\| ([^|]*) \|$", COMMANDS.read_text(), re.MULTILINE)
+    said = {name: options for names, options in cells for name in re.findall(r"`fab ([\w-]+)", names)}
+    for command in set(said) & set(fabfile.MODULES) - {"up", "down"}:
+        flags = {each.name.replace("_", "-") for each in collection()[command].get_arguments() if not each.positional}
+        assert {flag for flag in flags - {"stack", "runs"} if f"--{flag}" not in said[command]} == set(), command
+
+
+def test_the_page_names_the_commands_that_take_no_stack() -> None:
+    [listed] = re.findall(r"All take `--stack` but ([^.]+)\.", COMMANDS.read_text())
+    without = {
+        command
+        for command in fabfile.MODULES
+        if "stack" not in {each.name for each in collection()[command].get_arguments()}
+    }
+    assert set(INLINE.findall(listed)) == without
 
 
 @cache

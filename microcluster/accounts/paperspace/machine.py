@@ -2,7 +2,7 @@
 
 The host key is computed from the stack's own key and a nonce of the order, which stands in the name of the startup script: any
 computer that has the key knows it, before and after an adoption. The account never shows a startup script again, so that nothing
-else can be read back from it. See docs/decisions/account-and-orders.md.
+else can be read back from it. See docs/decisions.md.
 """
 
 import hashlib

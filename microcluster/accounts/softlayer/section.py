@@ -39,7 +39,7 @@ class Cluster(ClusterSection):
     flavor: choice(
         "a flavor",
         catalog.FLAVORS,
-        description=", ".join(flavor.describe() for flavor in catalog.FLAVORS.values()),
+        description=", ".join(flavor.describe() for flavor in catalog.FLAVORS.values() if flavor.san),
         examples=["AC2_16X120X100"],
     )
     admin_cidrs: AdminCidrs
