@@ -13,7 +13,7 @@ from microcluster.setup.progress import Stages
 
 @local_command
 def preview(stack: str = STACK) -> int:
-    """Show what `up` would rent, its price, and what the run will take; needs no account and no network."""
+    """Show what `up` would rent, its price, and what the run will take; needs no account."""
     home = Home.of()
     known = config.read_file(stack, ordering=False)
     engine.ensure(home, Stages())

@@ -16,6 +16,7 @@ from microcluster.config.sections import Guard
 from microcluster.core.catalog.gpus import GPUS
 from microcluster.planning.prediction import TrainingSetup, predict
 from microcluster.planning.recorded_runs import link_kinds
+from tests import suites
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -103,6 +104,12 @@ def test_the_table_of_systems_has_every_stack_file_and_keeps_the_results_that_it
     new = {"tests/e2e/test_texar.py": {"outcomes": {"passed": 4, "failed": 1}, "seconds": 90, "day": "2026-11-23"}}
     later = pages.systems(new)
     assert row not in later and "| 1 failed, 4 passed, 1.5 min, 2026-11-23 |" in later
+
+
+def test_the_readme_says_the_usual_minutes_of_the_tests() -> None:
+    whole = sum(suite.usual_min for suite in (suites.WHOLE, suites.CHAOS, suites.UNIT, suites.E2E))
+    assert f"usually {whole} min; with FAST=1 the quick ones, {suites.QUICK.usual_min} min" in README.read_text()
+    assert f"| {whole} min; {suites.QUICK.usual_min} min |" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_page_of_forecasts_counts_the_recorded_pairs_by_their_link() -> None:
