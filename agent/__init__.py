@@ -1,12 +1,12 @@
 """Everything that runs on rented machines.
 
-The folder is sent as a whole to ``<run>/agent`` on every machine, and ``python3 <run>/agent MODULE ARGUMENT...`` calls the ``main``
+The folder is sent as a whole to ``<run>/agent`` on every machine, and ``python3 <run>/agent PROGRAM ARGUMENT...`` calls the ``main``
 of one module, on the machine itself or in its training container. So all of it is Python 3.5, uses only the standard library
 and imports only itself. A module that is also sent alone, on standard input or as an argument, imports nothing of the package.
 
-``supervise`` carries a run from its preparation to its end, ``launch`` starts its ranks, ``readers`` turn their log into events, ``checkpoints``
-knows, copies and brings back what they save, ``data`` makes what they read, ``nodes`` measures the machines, ``records`` is what those who look
-at a run are told, ``batch`` is a run on nodes that a queue grants.
+``run`` is the run itself: its document, its records, and how commands run on its nodes. Above it, ``formats`` reads logs and checkpoints
+and copies these, ``data`` makes what ranks read, ``nodes`` measures machines, and ``launch`` starts ranks. On top ``supervise`` carries a run
+from its preparation to its end, ``records`` answers those who look at it, and ``batch`` is a run on nodes that a queue grants.
 """
 
 import os
@@ -15,9 +15,9 @@ IN_CONTAINER = "in_container"
 """A link in a run's folder on a machine to what its container sees as that folder, where there is one."""
 
 
-def program(folder, module, *arguments):
-    """Return the argv that runs one module of the package in a run's folder; `python` may be a program's own, of Python 2."""
-    return ["python3", folder + "/agent", module] + list(arguments)
+def program(folder, name, *arguments):
+    """Return the argv that runs one program of ``__main__`` in a run's folder; `python` may be a program's own, of Python 2."""
+    return ["python3", folder + "/agent", name] + list(arguments)
 
 
 def inside(folder):

@@ -4,12 +4,15 @@ import fcntl
 import hashlib
 import json
 import os
+import socket
 import threading
 import time
 
 from agent.kill_run import asked
 
 PIECE = 1 << 20
+LINE_BYTES = 1 << 20
+"""A longer line is read in pieces: output without line ends must not fill the memory."""
 LIST_TIMEOUT_S = 8
 """Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
 
@@ -98,6 +101,17 @@ def why_silent(folder):
     """
     code, output = asked(["ls", folder], LIST_TIMEOUT_S)
     return output.strip()[-200:] if code else ""
+
+
+def why_not_free(address, port):
+    """Return why nobody could listen there, or an empty text."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            return os.strerror(error.errno)
+    return ""
 
 
 def parallel(act, items):

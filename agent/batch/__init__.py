@@ -1,29 +1,4 @@
 """A run on nodes that a queue grants: submitted on the site's login host, carried out by the queue's job on the first node.
 
-The login host and all nodes see one folder of the run. Until the queue has granted nodes, something stands for their addresses.
+The login host and all nodes see one folder of the run.
 """
-
-import os
-
-from agent.machine import read_json
-
-GRANTED, STOP, ENDED, SECRETS = "granted.json", "stop_asked", "nodes_ended.json", "secrets"
-"""In the run's folder: the nodes; the wish that the job ends; how its processes ended on each node; and a folder with what the program is
-given and nobody else reads, which goes with the job."""
-
-
-def placeholder(node):
-    """Return what stands for the address of a node by its number."""
-    return "{node-" + str(node) + "}"
-
-
-def granted(folder):
-    """Return [name, address] of each node in rank order, nothing before the queue has granted them."""
-    return read_json(os.path.join(folder, GRANTED)) or []
-
-
-def filled(text, folder):
-    """Return a text with the addresses that are known in place of what stands for them."""
-    for number, (_, address) in enumerate(granted(folder)):
-        text = text.replace(placeholder(number), address)
-    return text

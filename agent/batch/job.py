@@ -16,11 +16,12 @@ import time
 from collections import OrderedDict
 
 from agent import kill_run, program
-from agent.batch import ENDED, GRANTED, SECRETS, STOP, granted, records
-from agent.checkpoints.log_folder import checkpoints_in
+from agent.batch import records
+from agent.formats.checkpoints.log_folder import checkpoints_in
 from agent.kill_run import STOP_FILE
 from agent.machine import parallel, write_json, write_whole
-from agent.records.run_snapshot import text_of
+from agent.run.queue_nodes import ENDED, GRANTED, SECRETS, STOP, granted
+from agent.run.records import text_of
 
 LOOK_EVERY_S = 2
 RESERVE_S = 45

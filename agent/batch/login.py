@@ -14,11 +14,12 @@ import subprocess
 import time
 
 from agent import kill_run
-from agent.batch import ENDED, GRANTED, STOP, commands, records
+from agent.batch import commands, records
 from agent.batch.job import CHOSEN, NOTHING_SAVED, choose, remove_secrets
 from agent.kill_run import STOP_FILE
 from agent.machine import read_json, try_lock, wait_until, write_whole
 from agent.records import run_snapshot
+from agent.run.queue_nodes import ENDED, GRANTED, STOP
 
 TIMEOUT_S, SUBMIT_TIMEOUT_S, LOCK_TIMEOUT_S, LOOK_EVERY_S = 60, 150, 150, 0.5
 """Slurm's sbatch tries again for two minutes while the controller takes no job, and so does Torque's qsub."""

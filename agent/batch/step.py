@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from agent.batch import granted
+from agent.run.queue_nodes import granted
 
 SLURM_JOB = "SLURM_JOB_ID"
 EXIT_MARK = "microcluster-step-exit "

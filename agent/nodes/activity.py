@@ -9,8 +9,6 @@ import re
 import socket
 import struct
 
-TERMINALS, OF_THE_MACHINE = "/dev/pts", "/run/microcluster/terminals"
-"""Where terminals lie, and where a container sees those of its machine."""
 SSH_PORT = 22
 INNER_CARD = re.compile(r"lo$|docker|veth|br-")
 """What passes them has passed another card, or never leaves the machine."""

@@ -15,7 +15,7 @@ import time
 from ipaddress import ip_address, ip_network
 
 from agent.kill_run import TOO_SLOW, asked
-from agent.machine import hash_of, try_lock, why_silent
+from agent.machine import hash_of, try_lock, why_not_free, why_silent
 from agent.nodes import activity
 
 SIOCGIFADDR = 0x8915
@@ -115,17 +115,6 @@ def read_gpus(code, output):
 def free_bytes(path):
     room = os.statvfs(path)
     return room.f_bavail * room.f_frsize
-
-
-def why_not_free(address, port):
-    """Return why nobody could listen there, or an empty text."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError as error:
-            return os.strerror(error.errno)
-    return ""
 
 
 def traffic(interface):

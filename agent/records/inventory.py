@@ -16,15 +16,16 @@ import sys
 from operator import itemgetter
 
 import agent
-from agent import kill_run, program, spec
-from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S, KILL_AFTER_S, LIMITED
-from agent.checkpoints.entries import files_below, is_kept, leads_into
-from agent.checkpoints.log_folder import TORN, checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
-from agent.checkpoints.parts import OVER, folders
+from agent import kill_run, program
 from agent.data.receive_tree import PLACED_AT
+from agent.formats.checkpoints.entries import files_below, is_kept, leads_into
+from agent.formats.checkpoints.log_folder import TORN, checkpoints_of, home_of, put_aside_beside, why_checkpoints_silent
+from agent.formats.checkpoints.parts import OVER, folders
 from agent.machine import hash_of
-from agent.records.run_snapshot import is_alive
-from agent.supervise.run_context import runtime_of
+from agent.run import document
+from agent.run.context import runtime_of
+from agent.run.records import is_alive
+from agent.supervise.checkpoint_watch import COPY_TIMEOUT_S, KILL_AFTER_S, LIMITED
 
 RECORDS = (
     "job.json",
@@ -70,7 +71,7 @@ def followed(path, disk):
 
 def gather(folder):
     """Bring what other nodes have written of checkpoints since the run ended; while it goes on, its supervisor does."""
-    run = spec.read(os.path.join(folder, spec.FILE))
+    run = document.read(os.path.join(folder, document.FILE))
     others = run.addresses[1:]
     if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
         argv = program(folder, "checkpoints.parts", folder, "gather", OVER, *others)
@@ -150,7 +151,7 @@ def places(run, folder, asked):
 
 def chosen(folder, asked):
     """Return the specification, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
-    run, silent, disk, since = spec.read(os.path.join(folder, spec.FILE)), "", disk_of(folder), began(folder)
+    run, silent, disk, since = document.read(os.path.join(folder, document.FILE)), "", disk_of(folder), began(folder)
     found, step, links = places(run, folder, asked)
     program = program_folder(run, folder)
     if program is None and run.keep:

@@ -5,28 +5,13 @@ import json
 import os
 import time
 
-from agent import spec
-from agent.checkpoints.log_folder import checkpoints_in, why_checkpoints_silent
-from agent.machine import is_locked, read_json
-from agent.records import event_summary
-from agent.supervise.guard import ACTIVITY, RUN_LOCK
+from agent.formats.checkpoints.log_folder import checkpoints_in, why_checkpoints_silent
+from agent.machine import read_json
+from agent.run import document, event_summary
+from agent.run.records import ACTIVITY, is_alive, text_of
 
 MOST_SHOWN = 1000
 """Checkpoints of a run."""
-
-
-def text_of(path):
-    """Return a small file's text, or None."""
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except OSError:
-        return None
-
-
-def is_alive(folder):
-    """Return whether a supervisor holds the run's lock."""
-    return is_locked(os.path.join(folder, RUN_LOCK))
 
 
 def silence(folder):
@@ -51,7 +36,7 @@ def observe(folder):
     code = text_of(at("exit_code"))
     regular, best = set(), []
     if not silent:
-        with contextlib.suppress(FileNotFoundError, spec.SpecError):  # One of another version is seen by who looks.
+        with contextlib.suppress(FileNotFoundError, document.SpecError):  # One of another version is seen by who looks.
             checkpoints = checkpoints_in(folder)
             for step, name in checkpoints.found():
                 if checkpoints.is_best(name):

@@ -8,14 +8,14 @@ import json
 import os
 import time
 
-from agent import program, spec
+from agent import program
 from agent.machine import is_locked, read_json, write_whole
+from agent.run import document
+from agent.run.records import RUN_LOCK, WATCH_LOCK
 from agent.supervise.detached import detach
 
-FILE, ACTIVITY = "guard.json", "activity.json"
-"""Files of the run's folder: the newest limits, and the idle time by the newest samples."""
-RUN_LOCK, WATCH_LOCK = "supervisor.lock", "idle_watch.lock"
-"""Lock files there: of the run's supervisor, and of the watch that counts idle time after its end."""
+FILE = "guard.json"
+"""The newest limits, in the run's folder."""
 LEASE_OVER, IDLE = "lease-over", "idle"
 CAUSES = (LEASE_OVER, IDLE)
 UNARMED_S = 7200.0
@@ -84,6 +84,6 @@ def main(folder, text):
 def ensure_watched(folder, limits):
     """Have idle time counted also while there is no run, where it is limited; a queue takes its nodes back by itself."""
     is_watched = any(is_locked(os.path.join(folder, lock)) for lock in (RUN_LOCK, WATCH_LOCK))
-    if limits.get("idle_s") and not is_watched and not spec.is_queued(folder):
+    if limits.get("idle_s") and not is_watched and not document.is_queued(folder):
         # It bears no mark: of a run that was stopped no process with its mark is left.
         detach(folder, program(folder, "supervise.idle_watch", folder), unmarked="-idle")

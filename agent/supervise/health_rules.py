@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 
-from agent.readers.failure_lines import (
+from agent.formats.logs.failure_lines import (
     DISK_FULL,
     HOST_UNKNOWN,
     LAUNCHER_LOST,

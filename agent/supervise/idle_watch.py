@@ -9,17 +9,17 @@ import json
 import os
 import time
 
-from agent import spec
 from agent.machine import is_locked, try_lock
-from agent.records import event_summary
+from agent.run import document, event_summary
+from agent.run.context import Run
+from agent.run.records import ACTIVITY, RUN_LOCK, WATCH_LOCK
 from agent.supervise import guard
 from agent.supervise.idle import Idleness
 from agent.supervise.node_samples import sampled
-from agent.supervise.run_context import Run
 
 
 def main(folder):
-    lock = try_lock(os.path.join(folder, guard.WATCH_LOCK))
+    lock = try_lock(os.path.join(folder, WATCH_LOCK))
     if lock:
         watch(Run(folder))
     return 0
@@ -33,12 +33,12 @@ def watch(run):
         with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.
             idleness.observe(sampled(run), guard.boottime())
             if is_wanted(run):  # Asking the nodes takes long enough for a run to start, which writes the same file.
-                run.write(guard.ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": armed}))
+                run.write(ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": armed}))
         time.sleep(run.spec.sample_every_s)
 
 
 def is_wanted(run):
     """Return whether idle time is limited and no run goes on here, be it another one."""
-    runs = glob.glob(os.path.join(os.path.dirname(run.folder), "*", guard.RUN_LOCK))
-    limited = guard.Guard(run).limits().get("idle_s") and os.path.exists(run.path(spec.FILE))
+    runs = glob.glob(os.path.join(os.path.dirname(run.folder), "*", RUN_LOCK))
+    limited = guard.Guard(run).limits().get("idle_s") and os.path.exists(run.path(document.FILE))
     return bool(limited) and not any(map(is_locked, runs))

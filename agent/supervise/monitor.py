@@ -8,13 +8,14 @@ import time
 from collections import deque
 
 from agent import kill_run
-from agent.checkpoints import resume
-from agent.checkpoints.checkpoint_watch import CheckpointWatch
+from agent.formats.checkpoints.log_folder import checkpoints_of_run
+from agent.formats.logs.failure_lines import LAUNCHER_LOST
 from agent.machine import read_json
-from agent.readers.failure_lines import LAUNCHER_LOST
-from agent.records import event_summary
+from agent.run import event_summary
+from agent.run.records import ACTIVITY
 from agent.step_time_model import expected_step
-from agent.supervise import guard, health_rules
+from agent.supervise import guard, health_rules, resume
+from agent.supervise.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import Failed
 from agent.supervise.idle import Idleness
 from agent.supervise.node_samples import ask_all, pace_s, sampled, words_in
@@ -142,7 +143,7 @@ class Monitor:
             early
             and "signal" not in self.rules.died
             and self.run.resumed is not None
-            and not self.run.checkpoints.is_read_back
+            and not checkpoints_of_run(self.run).is_read_back
         )
 
     def silent(self):
@@ -303,12 +304,12 @@ class Monitor:
             self.idleness.observe(answers, guard.boottime(), health_rules.HUNG in self.raised)
             self.idleness.see(self.rules.newest)
             known = {"idle_s": self.idleness.idle_s(), "armed": self.rules.step is not None}
-        self.run.write(guard.ACTIVITY, json.dumps(known))
+        self.run.write(ACTIVITY, json.dumps(known))
 
 
 def reader_of(spec):
-    """Return the reader that a run's specification names: a module of `agent.readers`."""
-    return importlib.import_module("agent.readers." + spec.reader).Reader(**spec.reader_options)
+    """Return the reader that a run's specification names: a module of `agent.formats.logs`."""
+    return importlib.import_module("agent.formats.logs." + spec.reader).Reader(**spec.reader_options)
 
 
 def who_is(event):

@@ -5,8 +5,8 @@ import re
 import select
 import time
 
-LINE_BYTES = 1 << 20
-"""A longer line is read in pieces: output without line ends must not fill the memory."""
+from agent.machine import LINE_BYTES
+
 READ_BYTES, PIPE_BYTES = 1 << 16, 1 << 20
 """What is read at once, and what a pipe holds at most: more than that comes from a process that has not ended."""
 END = re.compile(rb"\r?\n|\r(?=[^\n])")

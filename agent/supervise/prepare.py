@@ -10,13 +10,12 @@ import threading
 import time
 
 from agent import kill_run
-from agent.checkpoints import resume, rewritten
-from agent.checkpoints.checkpoint_watch import copy_state
-from agent.data import ensure_data
 from agent.data.progress import SAY_EVERY_S
+from agent.formats.checkpoints import rewritten
 from agent.launch import script_imports
 from agent.machine import parallel
-from agent.supervise import health_rules, shared_folder
+from agent.supervise import ensure_data, health_rules, resume, shared_folder
+from agent.supervise.checkpoint_watch import copy_state
 from agent.supervise.guard import Guard
 from agent.supervise.health_rules import SETUP, Failed, step_failed
 

@@ -6,9 +6,10 @@ import queue
 import subprocess
 import threading
 
-from agent import kill_run, spec
+from agent import kill_run
 from agent.launch import rank_wrapper
 from agent.machine import parallel
+from agent.run import document
 from agent.supervise.output_lines import follow
 
 WAITING_READS = 16
@@ -63,8 +64,12 @@ def start(run, process):
 
 def filled(word, run):
     """Return a word with the checkpoint that is gone on from and its step, this attempt's name, and the port where all meet."""
-    known = {spec.CHECKPOINT: run.resumed_from or "", spec.STEP: str(run.resumed or 0), spec.ATTEMPT: run.attempt}
-    for placeholder, value in sorted(dict(known, **{spec.PORT: str(run.port)}).items()):
+    known = {
+        document.CHECKPOINT: run.resumed_from or "",
+        document.STEP: str(run.resumed or 0),
+        document.ATTEMPT: run.attempt,
+    }
+    for placeholder, value in sorted(dict(known, **{document.PORT: str(run.port)}).items()):
         word = word.replace(placeholder, value)
     return word
 

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from agent.checkpoints.entries import stat_of
+from agent.formats.checkpoints.entries import stat_of
 from agent.machine import parallel, wait_until
 from agent.supervise.health_rules import Failed
 

@@ -12,16 +12,17 @@ import sys
 import threading
 import time
 
-from agent import spec
 from agent.kill_run import STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
+from agent.run import document
+from agent.run.context import Run
+from agent.run.records import ACTIVITY, RUN_LOCK
 from agent.supervise import guard
 from agent.supervise.detached import detach
 from agent.supervise.health_rules import Stopped, explained
 from agent.supervise.monitor import train
 from agent.supervise.preflight import preflight
 from agent.supervise.prepare import IdleWatch, prepare
-from agent.supervise.run_context import Run
 
 START_TIMEOUT_S = 30
 LOOK_TIMEOUT_S = 1
@@ -35,7 +36,7 @@ TERMINATED = 143
 
 def lock_of(folder):
     """Return the lock that a living supervisor holds."""
-    return os.path.join(folder, guard.RUN_LOCK)
+    return os.path.join(folder, RUN_LOCK)
 
 
 def start(folder):
@@ -45,8 +46,8 @@ def start(folder):
         print("running")
         return 0
     try:
-        spec.read(os.path.join(folder, spec.FILE))
-    except spec.SpecError as error:
+        document.read(os.path.join(folder, document.FILE))
+    except document.SpecError as error:
         print(error)
         return 1
     ended = os.path.join(folder, "exit_code")
@@ -84,7 +85,7 @@ def show_life(path, over):
 
 def carry_out(run):
     """Take the run from where it stands to its end."""
-    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", guard.ACTIVITY)
+    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", ACTIVITY)
     run.enter("preparing")
     # What the ranks see of them lies where only they may remove anything.
     run.ask(["rm", "-f", run.path(STOP_FILE), run.path("ranks_ended.jsonl")], REMOVE_TIMEOUT_S, marked=False)
@@ -94,7 +95,7 @@ def carry_out(run):
         checkpoint = prepare(run)
     run.enter("preflight")
     preflight(run)
-    run.remove(guard.ACTIVITY)  # Of before the run, where what wrote it had to wait for the disk.
+    run.remove(ACTIVITY)  # Of before the run, where what wrote it had to wait for the disk.
     run.enter("training")
     train(run, run.spec.resume_processes if checkpoint else run.spec.processes)
 

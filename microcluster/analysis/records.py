@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from agent.spec import LARGEST_STEP, LONGEST_METRIC
+from agent.run.document import LARGEST_STEP, LONGEST_METRIC
 from microcluster.jobs.run_plan import Metric
 
 Event = Mapping[str, Any]

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from agent import spec, step_time_model
+from agent import step_time_model
+from agent.run import document
 from microcluster.analysis.bottleneck import Link, by_cause
 from microcluster.analysis.records import Evaluation, Event, curves, latest, named, since, sound
 from microcluster.jobs.job_section import GRADIENT_BYTES
@@ -117,11 +118,11 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     """Return the state of the run whose folder ``seen`` is a snapshot of.
 
     Raises:
-        agent.spec.SpecError: another version has started it.
+        agent.run.document.SpecError: another version has started it.
     """
     if not seen["exists"]:
         return Outcome("absent")
-    job = spec.parse(seen["job"], spec.FILE)
+    job = document.parse(seen["job"], document.FILE)
     # Of what is not there, the agent of a run that an earlier version has begun writes null.
     seen = {**seen, "failure": seen["failure"] or {}, "preflight": seen["preflight"] or {}}
     events, malformed = sound(seen["events"])

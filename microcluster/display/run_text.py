@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from agent.readers.ranks import TAG
+from agent.formats.logs.ranks import TAG
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome

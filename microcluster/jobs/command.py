@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agent import spec
+from agent.run import document
 from microcluster.jobs.own_program import IN_FOLDER, OwnProgram
 from microcluster.jobs.program_words import Words
 from microcluster.jobs.ranks import commands, environment
@@ -37,11 +37,11 @@ class Job(OwnProgram):
     def plan(self, world: World) -> Plan:
         """Decide everything about the run: one rank on each node, told by its words and by its environment which one it is."""
         first, nodes = world.addresses[0], str(len(world.addresses))
-        places = {"nodes": nodes, "node": NODE, "slots": str(world.slots), "first": first, "port": spec.PORT}
+        places = {"nodes": nodes, "node": NODE, "slots": str(world.slots), "first": first, "port": document.PORT}
         hosts = (" ".join(world.addresses), str(world.slots), f"{world.path}/hostfile.{NODE}")
         places |= {"ranks": str(world.slots * len(world.addresses)), "hostfile": hosts[-1]}
         plan, program = self.decided(world, self.command, self.command, places)
-        meeting = {"MASTER_ADDR": first, "MASTER_PORT": spec.PORT, "WORLD_SIZE": nodes}
+        meeting = {"MASTER_ADDR": first, "MASTER_PORT": document.PORT, "WORLD_SIZE": nodes}
         common = {**environment(world), **meeting}
         start = (*IN_FOLDER, plan.program_folder)  # By ssh it would start in a home.
         if "{hostfile}" in f"{self.command} {self.resume}":

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from agent import spec
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
+from agent.run import document
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.program_words import LONGEST, Words, pattern_or
@@ -128,7 +128,7 @@ class Job(OwnScript):
         shared = {
             **environment(world),
             "DMLC_PS_ROOT_URI": world.addresses[0],
-            "DMLC_PS_ROOT_PORT": spec.PORT,  # The scheduler's; all others listen on ports that the system chooses.
+            "DMLC_PS_ROOT_PORT": document.PORT,  # The scheduler's; all others listen on ports that the system chooses.
             "DMLC_NUM_SERVER": str(len(places[SERVER])),
             "DMLC_NUM_WORKER": str(len(places[WORKER])),
             VERSION_VARIABLE: self.mxnet_version,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.checkpoints import tensorflow
+from agent.formats.checkpoints import tensorflow
 from microcluster.jobs.rendering import render
 
 BATCH = 16

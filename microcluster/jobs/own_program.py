@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from agent import spec
-from agent.spec import LONGEST_METRIC
+from agent.run import document
+from agent.run.document import LONGEST_METRIC
 from microcluster.core.plain_text import printable
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
@@ -282,7 +282,8 @@ class OwnProgram(Section):
         words = (*start, *(_tracked(world) if tracks else ()), *command)
         program = Program(
             words,
-            resumed=words + _filled(self.resume or "", {**places, "checkpoint": spec.CHECKPOINT, "step": spec.STEP}),
+            resumed=words
+            + _filled(self.resume or "", {**places, "checkpoint": document.CHECKPOINT, "step": document.STEP}),
             python=python,
             config_file=CONFIG_FILE,
             variables={

@@ -134,7 +134,7 @@ def unknown_rate(step: int) -> float | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is decided about a run; what the agent has to know of it bears the names of `agent.spec`.
+    """All that is decided about a run; what the agent has to know of it bears the names of `agent.run.document`.
 
     Attributes:
         title: what is trained, in a few words.

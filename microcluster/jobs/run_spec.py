@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from agent import batch, spec
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
+from agent.run import document, queue_nodes
 from agent.supervise.node_samples import SAMPLE_EVERY_S
 from microcluster.core.catalog.gpus import GPUS, LARGER, Gpu
 from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts, Prediction
@@ -57,7 +57,7 @@ class RunFolder:
     @property
     def secrets(self) -> str:
         """The folder of the program's secrets: in memory, or in the run's folder where nothing else is shared, until its job ends."""
-        return f"{self.path}/{batch.SECRETS}" if self.facts.queue else SECRETS
+        return f"{self.path}/{queue_nodes.SECRETS}" if self.facts.queue else SECRETS
 
     @property
     def sent_program(self) -> str | None:
@@ -107,14 +107,14 @@ class RunFolder:
         files["send_run_folder.sh"] = render(
             "send_run_folder.sh.j2", run=self.path, ssh=ssh, files=list(placed), shared=self.shared
         )
-        return {**files, spec.FILE: spec.text(self.document())}
+        return {**files, document.FILE: document.text(self.document())}
 
     def document(self) -> dict[str, Any]:
         """Return the agent's document: what facts, job and plan hold by its names, a later one before an earlier, and what follows from them."""
         plan, facts, job, container = self.plan, self.facts, self.facts.job, self.facts.container
         expected = facts.prediction or NOT_PREDICTED
         known = {**vars(facts), **vars(expected), **vars(job), **vars(plan)}
-        values = {name: known[name] for name in spec.FIELDS if name in known}
+        values = {name: known[name] for name in document.FIELDS if name in known}
         gpu, machine_type = GPUS.get(facts.gpu or "", NO_GPU), (facts.flavor or "").partition("x")[0]
         addresses = _addresses(facts)
         values |= {
@@ -228,7 +228,7 @@ def _world(facts: ClusterFacts) -> World:
 def _addresses(facts: ClusterFacts) -> tuple[str, ...]:
     """Return the nodes' private addresses; something stands for that of a node which the queue has not granted yet."""
     known = [_private(host.private_address) for host in facts.hosts]
-    return tuple(address or batch.placeholder(number) for number, address in enumerate(known))
+    return tuple(address or queue_nodes.placeholder(number) for number, address in enumerate(known))
 
 
 def _private(address: str) -> str:

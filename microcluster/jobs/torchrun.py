@@ -7,7 +7,7 @@ hang: an attempt ends with its first rank, and the supervisor goes on from a che
 from dataclasses import replace
 from typing import Literal
 
-from agent import spec
+from agent.run import document
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.ranks import commands, environment
 from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
@@ -30,7 +30,7 @@ class Job(OwnScript):
         plan, program = self.program(world)
         nodes = len(world.addresses)
         start = (program.python, f"{world.path}/agent", "launch.torchrun")
-        where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{spec.PORT}", spec.ATTEMPT)
+        where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{document.PORT}", document.ATTEMPT)
         given = {**environment(world), **program.variables}
         started = {}
         for name, command in commands(world, program, "torch").items():

@@ -31,7 +31,7 @@ from agent.records.inventory import (
     SUSPECTED,
     VOCABULARY,
 )
-from agent.spec import LARGEST_STEP
+from agent.run.document import LARGEST_STEP
 from microcluster.core.local_name import local_name
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import HASH_DIGITS, RunFolder

@@ -16,12 +16,13 @@ from pydantic import FailFast, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 import agent
-from agent import IN_CONTAINER, spec
-from agent.batch import STOP
+from agent import IN_CONTAINER
 from agent.batch.records import owner_of
-from agent.checkpoints.checkpoint_watch import COPY_TIMEOUT_S
-from agent.checkpoints.parts import OVER
+from agent.formats.checkpoints.parts import OVER
 from agent.kill_run import NO_CONTAINER, STOPPED, still_there
+from agent.run import document
+from agent.run.queue_nodes import STOP
+from agent.supervise.checkpoint_watch import COPY_TIMEOUT_S
 from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.core.plain_text import count, note, printable
 from microcluster.core.polling import NotReadyError, wait_until
@@ -88,7 +89,7 @@ LAST = TypeAdapter(
     )
 )
 """Nodes of a run's last attempt, as its specification names them."""
-READ_JOB = f"""[ -e "$0/{spec.FILE}" ] && exec cat "$0/{spec.FILE}" || echo '{{}}'"""
+READ_JOB = f"""[ -e "$0/{document.FILE}" ] && exec cat "$0/{document.FILE}" || echo '{{}}'"""
 
 
 def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
@@ -145,7 +146,7 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
             raise RemoteError(
                 f"going on with run {cluster.run} on {count(len(staying), 'node')}: what {printable(' and '.join(leaving))} have of its "
                 f"checkpoints could not be brought to {launcher}: {str(error).rstrip('.')}. Nothing was removed; try again: make up. To go "
-                f"on without it: fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{spec.FILE}"
+                f"on without it: fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{document.FILE}"
             ) from error
     return tuple(last.get("checkpoint_options", {}).get("worlds", ()))
 
@@ -278,7 +279,7 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
     doing = f"looking at run {cluster.run} on {launcher}"
     try:
         return OUTCOME.validate_python(vars(judge(snapshot)))
-    except spec.SpecError as error:
+    except document.SpecError as error:
         raise RemoteError(f"{doing}: {str(error)[:1000]}. Look at the machine, or run `make down`.") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as odd:
         raise RemoteError(

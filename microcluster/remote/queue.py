@@ -8,9 +8,10 @@ from typing import Annotated, Any, NotRequired
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from agent.batch import SECRETS, commands
+from agent.batch import commands
 from agent.batch.login import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
 from agent.batch.records import FOLDER, owner_of
+from agent.run.queue_nodes import SECRETS
 from microcluster.analysis.run_state import place_in_queue
 from microcluster.core.plain_text import count, duration, note
 from microcluster.core.polling import wait_until

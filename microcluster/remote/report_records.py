@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import FailFast, Field, OnErrorOmit, TypeAdapter
 
 from agent import IN_CONTAINER
-from agent.records import event_summary
+from agent.run import event_summary
 from microcluster.analysis.records import Number, Seconds, Whole, parse
 from microcluster.analysis.run_state import Text
 from microcluster.core.plain_text import note

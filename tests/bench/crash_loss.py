@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from rich.console import Console
 from rich.table import Table
 
-from agent.checkpoints.checkpoint_watch import CheckpointWatch
-from agent.checkpoints.tensorflow import Format
+from agent.formats.checkpoints.tensorflow import Format
+from agent.supervise.checkpoint_watch import CheckpointWatch
 from microcluster.config import stack as config
 from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import WATCH_EVERY_S

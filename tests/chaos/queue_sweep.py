@@ -20,9 +20,9 @@ from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 
-from agent.batch import STOP
 from agent.batch.records import SEEN_EVERY_S
 from agent.kill_run import find
+from agent.run.queue_nodes import STOP
 from microcluster.accounts.queue import account as site
 from microcluster.core.files import write_whole
 from microcluster.core.home import Owner

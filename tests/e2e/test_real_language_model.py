@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from image_containers import MPIRUN, TRAINING, Trainer, container_of, mounted_source
 
-from agent.readers.texar import Reader
+from agent.formats.logs.texar import Reader
 from microcluster.jobs import texar
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.rendering import render

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from image_containers import DATA, JOB, MPIRUN, TRAINING, Trainer, container_of, mounted_source, planned
 
-from agent.readers.openseq2seq import Reader
+from agent.formats.logs.openseq2seq import Reader
 from microcluster.analysis.records import curves
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.openseq2seq import SOURCE

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from agent.nodes import activity, node_facts
+from agent.run.context import TERMINALS
 from microcluster.core.catalog.gpus import GPUS, MEASURED_UNITS
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
@@ -101,9 +102,9 @@ def free_again(before=None, limit_s=15):
 
 def moving(seconds=5):
     """Return what of `guard.idle`'s readings moves within some seconds: shares of processors, bytes a minute, keys; None where there is none."""
-    first = activity.reading(activity.TERMINALS)
+    first = activity.reading(TERMINALS)
     time.sleep(seconds)
-    last = activity.reading(activity.TERMINALS)
+    last = activity.reading(TERMINALS)
     if not first or not last:
         return None
     busy, ticks = (last["processors"][kind] - first["processors"][kind] for kind in (0, 1))

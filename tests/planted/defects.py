@@ -241,7 +241,7 @@ RESULTS = (
     Defect(
         "checkpoint is one file",
         "parts of the newest checkpoint are deleted",
-        "agent/checkpoints/log_folder.py",
+        "agent/formats/checkpoints/log_folder.py",
         "return self.names.get(name, [])",
         "return self.names.get(name, [])[:1]",
         "tests/unit/test_agent_file_formats.py::test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together",
@@ -249,7 +249,7 @@ RESULTS = (
     Defect(
         "torn zip counts as whole",
         "a run goes on from it again and again",
-        "agent/checkpoints/file_formats.py",
+        "agent/formats/checkpoints/file_formats.py",
         "zipfile.ZipFile(path).close()",
         "pass",
         "tests/unit/test_agent_file_formats.py::test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used",
@@ -257,7 +257,7 @@ RESULTS = (
     Defect(
         "silent machine has no copy",
         "the run begins again and writes over the newest copy",
-        "agent/checkpoints/resume.py",
+        "agent/supervise/resume.py",
         "return None, sentence.format(",
         'return None, "" and sentence.format(',
         "tests/unit/test_agent_resume.py::test_a_silent_machine_is_not_taken_for_one_without_a_copy",
@@ -265,7 +265,7 @@ RESULTS = (
     Defect(
         "spoilt copy takes the place of the one before",
         "the machine is lost, and the copy does not load",
-        "agent/checkpoints/replica.py",
+        "agent/formats/checkpoints/replica.py",
         "if sum_of(os.path.join(path, name)) != files[name][1]:",
         "if False:",
         "tests/unit/test_agent_replica_store.py::"

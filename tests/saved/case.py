@@ -18,12 +18,12 @@ from unittest import mock
 
 from rich.filesize import decimal
 
-from agent.checkpoints import rewritten
-from agent.checkpoints.checkpoint_watch import CheckpointWatch
-from agent.checkpoints.replica import SLOTS
+from agent.formats.checkpoints import rewritten
+from agent.formats.checkpoints.replica import SLOTS
+from agent.run.context import Run
+from agent.supervise.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import HealthRules
 from agent.supervise.prepare import prepare
-from agent.supervise.run_context import Run
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import status, unsaved_work
 from microcluster.core.plain_text import printable

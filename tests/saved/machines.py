@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import agent
-from agent.supervise.run_context import ENTER, Run
+from agent.run.context import ENTER, Run
 from components.cluster import facts_of
 from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.checkpoints.checkpoint_watch import CheckpointWatch
+from agent.formats.checkpoints.log_folder import checkpoints_of_run
+from agent.supervise.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import HealthRules
 from agent.supervise.prepare import prepare
 from microcluster.display import run_text
@@ -123,7 +124,7 @@ def test_a_run_goes_on_with_fewer_nodes_and_with_more_again(tmp_path, monkeypatc
     assert {path.name for path in machines.logdir(1).glob("step-200/*")} == {f"rank_{rank}.pt" for rank in range(6)}
     save_parts(machines, run, 300, 2)
     CheckpointWatch(run, HealthRules(0.0, run.spec), threading.Event()).look(True)
-    assert run.checkpoints.newest_whole() == (300, "step-300"), "fewer ranks write fewer files"
+    assert checkpoints_of_run(run).newest_whole() == (300, "step-300"), "fewer ranks write fewer files"
     machines.replace(2)
     machines.use(3, (2, 3, 4, 6))
     run = machines.opened()

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
 
 from agent.kill_run import RUN_VARIABLE
-from agent.supervise import health_rules, run_context
+from agent.run import context
+from agent.supervise import health_rules
 from microcluster.core.home import Home
 from microcluster.core.polling import wait_until
 
@@ -39,9 +40,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run(folder, monkeypatch):
     """Return what opens the run in this process, which stands for its supervisor and asks again at once."""
-    monkeypatch.setattr(run_context, "ASK_PAUSE_S", 0)
+    monkeypatch.setattr(context, "ASK_PAUSE_S", 0)
     monkeypatch.setenv(RUN_VARIABLE, folder.name)
-    return lambda: run_context.Run(str(folder))
+    return lambda: context.Run(str(folder))
 
 
 @pytest.fixture

@@ -4,16 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent import spec
+from agent.run import document
 
 NOTHING = ["true"]
 MODELS = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
 """Of a program of the user's own."""
 VALUES: dict[str, Any] = {
-    **dict.fromkeys(spec.FIELDS),
+    **dict.fromkeys(document.FIELDS),
     **{"ssh": NOTHING, "stage": NOTHING},
     **{
-        "version": spec.VERSION,
+        "version": document.VERSION,
         "data": "/data",
         "run": "abcdef012345",
         "word": "0a1b2c",
@@ -58,6 +58,6 @@ def process(*argv: str, **changes: Any) -> dict[str, Any]:
 
 def write(folder: Path, **changes: Any) -> None:
     """Write the document with these changes, whole, as a supervisor may read it now; so may tests that want it wrong."""
-    part = folder / f"{spec.FILE}.part"
+    part = folder / f"{document.FILE}.part"
     part.write_text(json.dumps({**VALUES, **changes}))
-    part.replace(folder / spec.FILE)
+    part.replace(folder / document.FILE)

@@ -12,10 +12,12 @@ import pytest
 import sample_spec
 from sample_spec import process
 
+from agent import __main__ as agent_table
 from agent import kill_run
-from agent.checkpoints.replica import MARK, NONE
+from agent.formats.checkpoints.replica import MARK, NONE
 from agent.launch import probe
 from agent.records import run_snapshot
+from agent.run import records
 from microcluster.analysis.run_state import judge
 from microcluster.core.files import write_whole
 from microcluster.core.polling import wait_until
@@ -102,7 +104,7 @@ def folder(tmp_path, monkeypatch):
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     shutil.copytree(remote_job.AGENT, folder / "agent")
-    hurry(folder, "supervise/run_context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
+    hurry(folder, "run/context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
     (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
     write_job(folder)
     yield folder
@@ -151,7 +153,7 @@ def let_run(folder, name, argv):
         write_whole(folder / SCRIPTS[name], f'exec {shlex.join(argv)} "$@"\n')
         return
     module, at, verbs = PROGRAMS[name]
-    file = folder / "agent" / f"{module.replace('.', '/')}.py"
+    file = folder / "agent" / f"{agent_table.PROGRAMS[module].replace('.', '/')}.py"
     program = f"""{file.read_text()}
 
 def main(*words, usual=main):
@@ -191,7 +193,7 @@ def start(folder):
 
 def wait_for_end(folder, limit_s=240):
     deadline = time.monotonic() + limit_s
-    while run_snapshot.is_alive(str(folder)):
+    while records.is_alive(str(folder)):
         assert time.monotonic() < deadline, (folder / "job.log").read_text()
         time.sleep(0.05)
     return judge(run_snapshot.observe(str(folder)))

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from agent.nodes import activity
+from agent.run.context import TERMINALS
 
 STAT = """cpu  100 20 30 800 50 0 0 0 7 0
 cpu0 50 10 15 400 25 0 0 0 0 0
@@ -48,12 +49,12 @@ def test_a_terminal_shows_when_a_key_was_pressed_and_output_is_none():
     machine, program = pty.openpty()
     try:
         os.utime(os.ttyname(program), (1.0, 1.0))
-        before = activity.typed(activity.TERMINALS)
+        before = activity.typed(TERMINALS)
         os.write(program, b"a line of a log\n")
         os.read(machine, 100)
-        assert activity.typed(activity.TERMINALS) == before
+        assert activity.typed(TERMINALS) == before
         os.utime(os.ttyname(program), (2e9, 1.0))  # As reading a key does, which Linux notes every eight seconds.
-        assert activity.typed(activity.TERMINALS) == 2e9
+        assert activity.typed(TERMINALS) == 2e9
     finally:
         os.close(machine)
         os.close(program)
@@ -70,4 +71,4 @@ def test_what_cannot_be_read_is_missing_and_not_nothing(tmp_path, lost):
     found = activity.reading(str(tmp_path / "terminals"), str(tmp_path))
     assert (found is None) == (lost is not None)
     (tmp_path / "stat").write_text("no numbers\n")
-    assert activity.reading(activity.TERMINALS, str(tmp_path)) is None
+    assert activity.reading(TERMINALS, str(tmp_path)) is None

@@ -14,9 +14,9 @@ import pytest
 from played_queue import PlayedQueue
 
 import agent
-from agent import batch
 from agent.batch import commands, job, login, step
 from agent.batch.job import Walltime
+from agent.run import queue_nodes
 
 REAL = Path(__file__).parent / "real_queues"
 AGENT = Path(agent.__file__).parent
@@ -318,9 +318,9 @@ class Child:
 
 def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them(tmp_path):
     text = '["{node-0}:48123", "{node-1}"]'
-    assert batch.filled(text, str(tmp_path)) == text
+    assert queue_nodes.filled(text, str(tmp_path)) == text
     (tmp_path / "granted.json").write_text(BEGUN)
-    assert batch.filled(text, str(tmp_path)) == '["10.0.0.1:48123", "10.0.0.2"]'
+    assert queue_nodes.filled(text, str(tmp_path)) == '["10.0.0.1:48123", "10.0.0.2"]'
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import struct
 import time
 
-from agent.checkpoints import file_formats, rewritten
+from agent.formats.checkpoints import file_formats, rewritten
 from tests.recorded import Recorded, recorded
 
 EMPTY_TENSORS = struct.pack("<Q", 2) + b"{}"

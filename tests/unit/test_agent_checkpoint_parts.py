@@ -12,9 +12,9 @@ import sample_spec
 from test_agent_file_formats import save
 from test_remote_download_run import ASKED
 
-from agent.checkpoints.file_formats import Format
-from agent.checkpoints.parts import OVER
-from agent.checkpoints.replica import MARK
+from agent.formats.checkpoints.file_formats import Format
+from agent.formats.checkpoints.parts import OVER
+from agent.formats.checkpoints.replica import MARK
 from microcluster.jobs.rendering import render
 from microcluster.remote.job import AGENT
 

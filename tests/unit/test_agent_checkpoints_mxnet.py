@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.checkpoints.mxnet import Format
+from agent.formats.checkpoints.mxnet import Format
 
 
 def arrays(*shapes: tuple[int, ...]) -> bytes:

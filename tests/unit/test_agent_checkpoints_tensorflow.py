@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from agent.checkpoints import tensorflow
-from agent.checkpoints.tensorflow import Format
+from agent.formats.checkpoints import tensorflow
+from agent.formats.checkpoints.tensorflow import Format
 from tests.tiny_checkpoint import DATA, INDEX, save
 
 

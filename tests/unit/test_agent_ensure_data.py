@@ -6,8 +6,8 @@ import pytest
 import sample_spec
 from supervised_run import carry_out, end_run, events_of, hurry, start, wait_for_end, write_job
 
-from agent.data import ensure_data
 from agent.records import run_snapshot
+from agent.supervise import ensure_data
 from microcluster.analysis.run_state import judge
 from microcluster.core.polling import wait_until
 

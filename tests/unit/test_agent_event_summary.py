@@ -5,8 +5,9 @@ import json
 import pytest
 from test_analysis_run_state import seen
 
-from agent.records import event_summary, run_snapshot
-from agent.supervise.run_context import Run
+from agent.records import run_snapshot
+from agent.run import event_summary
+from agent.run.context import Run
 from microcluster.analysis.run_state import judge
 
 BEGINNING = [{"event": "phase", "phase": "training", "t": 0.0}, {"event": "trainer", "value": "mine", "t": 0.0}]

@@ -1,6 +1,6 @@
 """The cause of a failure, from what tools print: recorded answers in tests/recorded/failure_line."""
 
-from agent.readers.failure_lines import cause_in, sentence
+from agent.formats.logs.failure_lines import cause_in, sentence
 from tests.recorded import Recorded, recorded
 
 

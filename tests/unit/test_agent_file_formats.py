@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from agent.checkpoints import entries, file_formats
+from agent.formats.checkpoints import entries, file_formats
 
 
 @pytest.fixture

@@ -24,9 +24,11 @@ from supervised_run import (
     write_job,
 )
 
-from agent import batch, kill_run
+from agent import kill_run
 from agent.machine import is_locked
 from agent.records import run_snapshot
+from agent.run import queue_nodes
+from agent.run.records import ACTIVITY, RUN_LOCK, WATCH_LOCK
 from agent.supervise import guard
 from microcluster.analysis.run_state import judge
 from microcluster.core.polling import wait_until
@@ -161,7 +163,7 @@ def look(folder, idle_s=1.0):
 
 
 def is_watched(folder):
-    return is_locked(str(folder / guard.WATCH_LOCK))
+    return is_locked(str(folder / WATCH_LOCK))
 
 
 def idle(folder, limit_s=60):
@@ -249,7 +251,7 @@ def started(folder):
     """Start another run on the same machines."""
     other = folder.parent / "another"
     other.mkdir()
-    with (other / guard.RUN_LOCK).open("w") as lock:
+    with (other / RUN_LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wait_until("its end", lambda: not is_watched(folder), timeout_s=30, every_s=0.1)
 
@@ -271,7 +273,7 @@ def test_a_machine_that_does_not_answer_is_not_idle_after_a_run(folder):
     look(folder)
     idle(folder)
     (folder / "facts.json").unlink()
-    wait_until("the unknown", lambda: "null" in (folder / guard.ACTIVITY).read_text(), timeout_s=30, every_s=0.1)
+    wait_until("the unknown", lambda: "null" in (folder / ACTIVITY).read_text(), timeout_s=30, every_s=0.1)
     assert judge(run_snapshot.observe(str(folder))).idle_s is None
 
 
@@ -279,9 +281,9 @@ def test_on_a_login_host_of_a_queue_nobody_counts_idle_time(folder, monkeypatch)
     begun = []
     monkeypatch.setattr(guard, "detach", lambda *words, **options: begun.append(words))
     extend(folder, None, None, idle_s=1.0)
-    write_job(folder, addresses=[batch.placeholder(0), batch.placeholder(1)])
+    write_job(folder, addresses=[queue_nodes.placeholder(0), queue_nodes.placeholder(1)])
     extend(folder, None, None, idle_s=1.0)
-    (folder / batch.GRANTED).write_text('[["sn01", "10.0.0.1"], ["sn02", "10.0.0.2"]]')
+    (folder / queue_nodes.GRANTED).write_text('[["sn01", "10.0.0.1"], ["sn02", "10.0.0.2"]]')
     extend(folder, None, None, idle_s=1.0)
     assert len(begun) == 1, "on a machine, and neither before the queue grants nodes nor afterwards"
 

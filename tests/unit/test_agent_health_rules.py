@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent.readers.failure_lines import SENTENCES
+from agent.formats.logs.failure_lines import SENTENCES
 from agent.supervise.health_rules import HealthRules, ending
 
 

@@ -10,8 +10,8 @@ from sample_spec import VALUES
 from supervised_run import FACTS, RANKS, carry_out, end_run, hurry, write_job
 
 from agent.launch.probe import UNUSABLE
+from agent.run.context import Run
 from agent.supervise import preflight
-from agent.supervise.run_context import Run
 from microcluster.jobs.run_plan import MEETING_PORT
 from microcluster.remote.job import AGENT
 from tests.product import free_port

@@ -7,9 +7,9 @@ import pytest
 from sample_spec import process
 from supervised_run import end_run, events_of, shell_wait, write_job
 
-from agent import spec
+from agent.run import document
+from agent.run.context import Run
 from agent.supervise import health_rules, monitor, output_lines, processes
-from agent.supervise.run_context import Run
 from microcluster.jobs.run_plan import MEETING_PORT
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
@@ -39,8 +39,8 @@ def test_processes_start_by_their_order_on_their_nodes_with_their_environment(fo
 
 def test_all_processes_get_one_free_port_and_a_programs_own_braces_stay(folder, trained):
     say = f'echo "$0 $1 $MEETING" >> {folder}/said'
-    words = ("sh", "-c", say, "{step}-{checkpoint}", f"{spec.STEP}-{spec.PORT}")
-    both = [process(*words, node=node, environment={"MEETING": spec.PORT}) for node in (0, 1)]
+    words = ("sh", "-c", say, "{step}-{checkpoint}", f"{document.STEP}-{document.PORT}")
+    both = [process(*words, node=node, environment={"MEETING": document.PORT}) for node in (0, 1)]
     assert trained(*both, meeting_port=MEETING_PORT) is None
     (said,) = set((folder / "said").read_text().splitlines())
     own, ours, port = said.split()
@@ -51,7 +51,7 @@ def test_all_processes_get_one_free_port_and_a_programs_own_braces_stay(folder, 
 def test_all_processes_meet_at_the_port_that_was_free_first(folder, trained, monkeypatch):
     ports = iter((20001, 20002, 20003))
     monkeypatch.setattr(Run, "free_port", lambda run: next(ports))
-    both = [process("sh", "-c", f'echo "$0" >> {folder}/said', spec.PORT, node=node) for node in (0, 1)]
+    both = [process("sh", "-c", f'echo "$0" >> {folder}/said', document.PORT, node=node) for node in (0, 1)]
     assert trained(*both, meeting_port=MEETING_PORT) is None
     assert set((folder / "said").read_text().split()) == {"20001"}
 

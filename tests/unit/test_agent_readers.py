@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from agent.readers import json_lines, pattern
+from agent.formats.logs import json_lines, pattern
 from agent.supervise.monitor import reader_of
 from tests.recorded import Recorded, recorded
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.readers.mxnet import Reader
+from agent.formats.logs.mxnet import Reader
 
 
 def read(*lines: str) -> list[dict[str, object]]:

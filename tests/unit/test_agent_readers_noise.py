@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_agent_readers_openseq2seq import EVENTS, NOISE
 
-from agent.readers import json_lines, mxnet, pattern, texar
-from agent.readers.openseq2seq import Reader
+from agent.formats.logs import json_lines, mxnet, pattern, texar
+from agent.formats.logs.openseq2seq import Reader
 
 TAGS = st.sampled_from(["", *(f"[1,{rank}]<{kind}>:" for rank in range(4) for kind in ("stdout", "stderr"))])
 MEANT, NOISY = st.sampled_from(list(EVENTS)), st.sampled_from([line[:300] for line in NOISE])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.readers.openseq2seq import Reader
+from agent.formats.logs.openseq2seq import Reader
 
 EVENTS = {
     "*** Starting training from scratch": [{"event": "started"}],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.readers.openseq2seq import Reader
+from agent.formats.logs.openseq2seq import Reader
 from microcluster.analysis.records import curves
 from microcluster.jobs.openseq2seq import METRICS
 from tests.recorded import FOLDER

@@ -2,7 +2,7 @@
 
 import math
 
-from agent.readers.texar import Reader
+from agent.formats.logs.texar import Reader
 
 ABSL = "I1122 21:55:30.629405 139861476196416 lm_ptb_distributed.py:212] "
 PROGRESS = "0.100 perplexity: 672.331 speed: 2307 wps"

@@ -8,8 +8,8 @@ import sys
 import pytest
 import sample_spec
 
-from agent.checkpoints import replica
-from agent.records import event_summary
+from agent.formats.checkpoints import replica
+from agent.run import event_summary
 from microcluster.remote.job import AGENT
 from tests.tiny_checkpoint import DATA, save
 

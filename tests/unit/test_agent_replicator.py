@@ -8,10 +8,10 @@ from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hurry, start, wait_for_end, write_job
 from test_agent_file_formats import save as save_file
 
-from agent.checkpoints import checkpoint_watch
-from agent.checkpoints.checkpoint_watch import CheckpointWatch
-from agent.checkpoints.log_folder import Checkpoints
+from agent.formats.checkpoints.log_folder import Checkpoints
 from agent.records import run_snapshot
+from agent.supervise import checkpoint_watch
+from agent.supervise.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import NOT_COPIED, HealthRules
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge

@@ -10,9 +10,9 @@ import pytest
 from sample_spec import MODELS
 from supervised_run import carry_out, events_of, hurry, let_run, write_job
 
-from agent import spec
-from agent.checkpoints import resume, tensorflow
-from agent.supervise import health_rules, run_context, shared_folder
+from agent.formats.checkpoints import tensorflow
+from agent.run import context, document
+from agent.supervise import health_rules, resume, shared_folder
 from agent.supervise.monitor import train
 from agent.supervise.prepare import prepare
 from tests.tiny_checkpoint import DATA, save
@@ -74,7 +74,7 @@ def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_p
     with pytest.raises(health_rules.Failed, match="step 30 from gpu-2: ssh: .* Connection refused"):
         resume.bring_back(run())
     assert not (folder / "brought").exists()
-    assert len((folder / "bring.10.0.0.9").read_text()) == run_context.ASK_TRIES
+    assert len((folder / "bring.10.0.0.9").read_text()) == context.ASK_TRIES
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_ru
     first = folder / "logdir" / "model.ckpt-1.index"
     write = "os.posix_fallocate(file.fileno(), 0, BALLAST_BYTES)"
     full = f'os.path.exists("{first}") and os.write(os.open("/dev/full", os.O_WRONLY), b"x")'
-    hurry(folder, "supervise/run_context.py", write, full)
+    hurry(folder, "run/context.py", write, full)
     assert carry_out(folder, last=6).state == "finished"
 
 
@@ -193,7 +193,7 @@ def own_program(folder, how='"exit_code": 1'):
     """Let a program of the user's own go on from a checkpoint until its rank dies; what it was given is in ``tried``."""
     for step in (1, 2, 3):
         (folder / "logdir" / f"model-{step}.pt").write_bytes(b"weights")
-    resumed = ["sh", "-c", TRIES.format(folder=folder), spec.CHECKPOINT]
+    resumed = ["sh", "-c", TRIES.format(folder=folder), document.CHECKPOINT]
     (folder / "ended-10.0.0.1").write_text(f'{{"rank": 0, {how}, "t": 1.0}}\n')
     write_job(folder, last=9, train=["false"], resume=resumed, reader="json_lines", **MODELS)
 
@@ -332,7 +332,7 @@ def test_a_program_that_says_why_it_ended_and_nothing_of_loading_has_loaded(fold
     write_job(
         folder,
         train=["false"],
-        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", spec.CHECKPOINT],
+        resume=["sh", "-c", f"{TRIES.format(folder=folder)[:-6]} printf '{why}'; exit 1", document.CHECKPOINT],
         reader="json_lines",
         **MODELS,
     )

@@ -8,7 +8,7 @@ import pytest
 import sample_spec
 from test_agent_file_formats import save, zipped
 
-from agent.checkpoints import rewritten
+from agent.formats.checkpoints import rewritten
 
 NANOGPT, IMAGENET, YOLO, LIGHTNING, LATEST = (
     r"ckpt\.pt",

@@ -6,6 +6,7 @@ import time
 from supervised_run import hold, hurry, start, wait_for_end, write_job
 
 from agent.records import run_snapshot
+from agent.run import records
 from microcluster.analysis.run_state import judge
 from microcluster.core.polling import wait_until
 
@@ -60,7 +61,7 @@ def test_who_looks_takes_no_step_of_the_clock_for_silence_and_sees_an_end_that_c
 
     def looks_long(path):
         held.unlink()
-        wait_until("the run's end", lambda: not run_snapshot.is_alive(path), timeout_s=240, every_s=0.05)
+        wait_until("the run's end", lambda: not records.is_alive(path), timeout_s=240, every_s=0.05)
         return ""
 
     monkeypatch.setattr(run_snapshot, "why_checkpoints_silent", looks_long)

@@ -10,18 +10,17 @@ from sample_spec import MODELS, process
 from supervised_run import events_of, write_job
 from test_agent_processes import STEP
 
-from agent import spec
-from agent.checkpoints import checkpoint_watch
 from agent.launch import script_imports
-from agent.supervise import shared_folder, supervisor
-from agent.supervise.run_context import runtime_of
+from agent.run import document
+from agent.run.context import runtime_of
+from agent.supervise import checkpoint_watch, shared_folder, supervisor
 
 ON_THE_MACHINE = {"runtime": "host", "container": None}
 
 
 def runtime(tmp_path, **changes):
     sample_spec.write(tmp_path, **{"ssh": ["ssh", "-p", "22"], "program_folder": "/p", **changes})
-    return runtime_of(spec.read(str(tmp_path / spec.FILE)))
+    return runtime_of(document.read(str(tmp_path / document.FILE)))
 
 
 def test_in_the_container_a_command_bears_the_runs_mark_only_where_it_has_to_end_with_the_run(tmp_path):
@@ -132,7 +131,7 @@ def test_a_run_whose_last_checkpoint_nobody_else_sees_on_the_drive_has_failed(dr
 def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(drive, folder, machine_run, same):
     drive.mkdir(parents=True)
     (drive / "model-2.pt").write_text("two")
-    goes_on = process("sh", "-c", f"cat {spec.CHECKPOINT} > {folder}/read; {STEP}")
+    goes_on = process("sh", "-c", f"cat {document.CHECKPOINT} > {folder}/read; {STEP}")
     view = "" if same else "/elsewhere"
     ssh = ["sh", "-c", f'eval "$(echo "$2" | sed s,/drive/,/drive{view}/,g)"', "ssh"]
     found = machine_run(process("false"), resume_processes=[goes_on], shared=str(drive), ssh=ssh, **MODELS)

@@ -15,10 +15,10 @@ import pytest
 import sample_spec
 from supervised_run import carry_out, end_run, events_of, hold, hurry, pid_of, start, wait_for_end, write_job
 
-from agent.records import event_summary
+from agent.run import event_summary
+from agent.run.context import BALLAST_BYTES, Run
 from agent.supervise import detached, supervisor
 from agent.supervise.prepare import prepare
-from agent.supervise.run_context import BALLAST_BYTES, Run
 from microcluster.core.polling import wait_until
 from microcluster.remote import job as remote_job
 
@@ -94,7 +94,7 @@ def test_a_machine_to_which_something_cannot_be_brought_is_named_with_what_was_s
 
 def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
     usual = "        text = DRAWING.sub"
-    hurry(folder, "readers/ranks.py", usual, "        raise ValueError(line)\n" + usual)
+    hurry(folder, "formats/logs/ranks.py", usual, "        raise ValueError(line)\n" + usual)
     ranks = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo a line; sleep 60"]
     outcome = carry_out(folder, train=ranks, end=["sh", "-c", f"touch {folder}/swept"])
     assert (outcome.cause, outcome.reason) == ("supervisor-failed", "the supervisor failed: ValueError('a line')")

@@ -6,16 +6,16 @@ from dataclasses import asdict
 import pytest
 import sample_spec
 
-from agent import spec
 from agent.batch import job as queue_job
-from agent.readers import json_lines
+from agent.formats.logs import json_lines
+from agent.run import document
 from agent.supervise import guard, health_rules
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.display import run_text
 from microcluster.jobs.openseq2seq import METRICS
 
-JOB = {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30}
+JOB = {**sample_spec.VALUES, "version": document.VERSION, "max_steps": 30}
 JOB["metrics"] = [asdict(metric) for metric in METRICS]
 OWN = {**JOB, "exit_code_decides": True, "checkpoints": "file_formats"}
 

@@ -9,8 +9,8 @@ from supervised_run import carry_out, events_of, let_run, write_job
 from test_remote_job import Losing, here
 
 from agent import IN_CONTAINER, inside, kill_run
-from agent.checkpoints import resume
-from agent.checkpoints.checkpoint_watch import CheckpointWatch
+from agent.supervise import resume
+from agent.supervise.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import Failed, HealthRules
 from microcluster.jobs.run_spec import RunFolder, container_disk, mounts, sent_folder
 from microcluster.remote import docker, job, report_records

@@ -10,7 +10,7 @@ import launching
 import pytest
 from launching import on_gpus
 
-from agent import spec
+from agent.run import document
 from microcluster.config import stack as config
 from microcluster.jobs.run_spec import RunFolder
 from tests.product import free_port
@@ -34,13 +34,13 @@ def test_one_process_on_each_node_knows_its_place_and_goes_on_with_the_words_of_
     for node, process in enumerate(folder.plan.processes):
         place = ("python", "train.py", "--process", str(node), "of", "2", "--each", "2", "--at", "10.0.0.9:1")
         assert process.argv[-12:] == (*place, "--folder", f"{folder.path}/logdir/a b")
-        told = {"MASTER_ADDR": "10.0.0.9", "MASTER_PORT": spec.PORT, "NODE_RANK": str(node), "WORLD_SIZE": "2"}
+        told = {"MASTER_ADDR": "10.0.0.9", "MASTER_PORT": document.PORT, "NODE_RANK": str(node), "WORLD_SIZE": "2"}
         assert process.environment.items() >= told.items()
         assert (process.node, process.name, process.environment["PYTHONUNBUFFERED"]) == (node, f"node {node}", "1")
         assert process.argv[6] == "launch.rank_wrapper", "its end is noted"
     for process in (*folder.plan.processes, *folder.plan.collective):
         assert process.argv[:4] == ("sh", "-c", 'cd "$0" && exec "$@"', f"{folder.path}/program")
-    assert {process.argv[-2:] for process in folder.plan.resume_processes} == {("--resume", spec.CHECKPOINT)}
+    assert {process.argv[-2:] for process in folder.plan.resume_processes} == {("--resume", document.CHECKPOINT)}
 
 
 def test_its_python_is_the_interpreter_that_the_stack_file_names() -> None:

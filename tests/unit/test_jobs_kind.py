@@ -10,7 +10,7 @@ import pytest
 from launching import OWNER, launched, on_gpus, run_id
 from test_analysis_run_state import seen
 
-from agent import spec
+from agent.run import document
 from components.cluster import facts_of
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
@@ -27,8 +27,9 @@ PRODUCT = (
 )
 KINDS_OWN = (
     "microcluster/jobs/",
-    "agent/readers/",
-    "agent/checkpoints/",
+    "agent/formats/logs/",
+    "agent/formats/checkpoints/",
+    "agent/__main__.py",  # It names the programs of the agent, and one reads the checkpoints of a framework.
     "agent/launch/probe.py",  # It multiplies with each framework, whichever program uses it.
     "templates/openseq2seq/",
     "templates/texar/",
@@ -78,7 +79,7 @@ def test_braces_of_a_program_reach_it_unchanged_where_they_are_not_ours():
     words = "--filename '{epoch}-{step}' --json '{\"a\": {\"b\": 1}}' --steps {maxSteps} --literally {{maxSteps}} --at {checkpoint}"
     plan = launched(own_program(arguments=words, resume="--from {step} {{step}} {}")).plan
     own = ("--filename", "{epoch}-{step}", "--json", '{"a": {"b": 1}}', "--steps", "100", "--literally", "{maxSteps}")
-    again = (*own, "--at", "{checkpoint}", "--from", spec.STEP, "{step}", "{}")
+    again = (*own, "--at", "{checkpoint}", "--from", document.STEP, "{step}", "{}")
     assert plan.processes[0].argv[-len(again) + 4 :] == again[:-4]
     assert plan.resume_processes[0].argv[-len(again) :] == again
 
@@ -92,7 +93,7 @@ def test_a_program_of_ones_own_travels_as_its_folder_and_is_started_as_every_ran
     (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
-    assert again.argv[-2:] == ("--resume", spec.CHECKPOINT), "the agent knows which"
+    assert again.argv[-2:] == ("--resume", document.CHECKPOINT), "the agent knows which"
 
 
 @pytest.mark.parametrize("stack", config.stacks())

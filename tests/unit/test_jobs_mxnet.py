@@ -6,7 +6,7 @@ import launching
 import pytest
 from launching import on_gpus, run_id
 
-from agent import spec
+from agent.run import document
 from microcluster.config import stack as config
 from microcluster.jobs.run_plan import Process
 from microcluster.jobs.run_spec import RunFolder
@@ -40,7 +40,7 @@ def test_scheduler_servers_and_workers_are_placed_on_every_node_in_their_order_o
     ]
     assert all(one.ends_run for one in found.values()), "when any role dies, the others hang"
     assert launched().document()["stop_order"] == ["worker", "server", "scheduler"]
-    assert processes(launched(), resume=True)["worker 1"].argv[-2:] == ("--load-epoch", spec.STEP)
+    assert processes(launched(), resume=True)["worker 1"].argv[-2:] == ("--load-epoch", document.STEP)
     for given in ("--kv-store=dist_sync", "--kv-store  dist_device_sync"):
         assert launched(arguments=ARGUMENTS.replace("--kv-store dist_sync", given)).plan.unit == "epoch"
 
@@ -56,7 +56,7 @@ def test_every_role_is_told_by_its_environment_and_announces_its_private_address
     assert {one.argv[:3] for one in (*found.values(), *folder.plan.collective)} == {("env", "-u", "PORT")}
     server = found["server 1"].environment
     assert server["DMLC_ROLE"] == "server"
-    assert (server["DMLC_PS_ROOT_URI"], server["DMLC_PS_ROOT_PORT"]) == ("10.0.0.9", spec.PORT)
+    assert (server["DMLC_PS_ROOT_URI"], server["DMLC_PS_ROOT_PORT"]) == ("10.0.0.9", document.PORT)
     assert server["DMLC_NODE_HOST"] == "10.0.0.10"
     assert (server["DMLC_NUM_SERVER"], server["DMLC_NUM_WORKER"]) == ("2", "2")
     compared = found["worker 0"].environment["MICROCLUSTER_DATA_FILES"]
@@ -106,7 +106,7 @@ def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
     folder = launched(arguments="--folder {logdir}", resume="--from {step}")
     program = ("python", f"{folder.path}/program/train.py", "--folder", f"{folder.path}/logdir")
     assert processes(folder)["worker 0"].argv[-4:] == program
-    assert processes(folder, resume=True)["server 0"].argv[-6:] == (*program, "--from", spec.STEP)
+    assert processes(folder, resume=True)["server 0"].argv[-6:] == (*program, "--from", document.STEP)
 
 
 def test_a_program_of_ones_own_that_saves_nothing_starts_over_and_the_preview_says_so() -> None:

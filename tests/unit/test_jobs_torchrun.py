@@ -15,8 +15,8 @@ import pytest
 import yaml
 from launching import on_gpus, run_id
 
-from agent import spec
 from agent.launch import torchrun
+from agent.run import document
 from microcluster.commands.command_line import UserMistake
 from microcluster.commands.step import secrets_for
 from microcluster.config import stack as config
@@ -46,7 +46,7 @@ def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_addr
     folder = launched()
     agents = folder.plan.processes
     started = ("python", f"{folder.path}/agent", "launch.torchrun")
-    where = ("2", "2", f"10.0.0.9:{spec.PORT}", spec.ATTEMPT)
+    where = ("2", "2", f"10.0.0.9:{document.PORT}", document.ATTEMPT)
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
     assert {agent.environment["NCCL_SOCKET_IFNAME"] for agent in agents} == {"=eth0"}, "no prefix, which eth01 has too"
     assert {agent.environment[f"{name}_SOCKET_IFNAME"] for agent in agents for name in ("GLOO", "TP")} == {"eth0"}

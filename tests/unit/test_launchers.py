@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_jobs_command import launched
 
-from agent import spec
+from agent.run import document
 
 ROOT = Path(__file__).parents[2]
 LAUNCHERS = (ROOT / "docs" / "own-program.md").read_text().partition("\n## With a launcher\n")[2].partition("\n## ")[0]
@@ -32,14 +32,14 @@ def test_the_page_names_exactly_these_launchers() -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_each_node_gets_a_launchers_words_with_its_own_number(name: str) -> None:
     folder = launched(nodes=3, command=LINES[name], resume="--resume {checkpoint}")
-    filled = {"PORT": spec.PORT, "LOGDIR": f"{folder.path}/logdir", "HOSTFILE": f"{folder.path}/hostfile"}
+    filled = {"PORT": document.PORT, "LOGDIR": f"{folder.path}/logdir", "HOSTFILE": f"{folder.path}/hostfile"}
     for node, (first, again) in enumerate(zip(folder.plan.processes, folder.plan.resume_processes, strict=True)):
         right = RIGHT[name]
         for word, value in {**filled, "NODE": str(node)}.items():
             right = right.replace(word, value)
         words = right.split()
         assert list(first.argv[-len(words) :]) == words
-        assert list(again.argv[-len(words) - 2 :]) == [*words, "--resume", spec.CHECKPOINT]
+        assert list(again.argv[-len(words) - 2 :]) == [*words, "--resume", document.CHECKPOINT]
 
 
 def test_the_hosts_file_is_written_on_its_node_before_the_launcher_starts(tmp_path: Path) -> None:

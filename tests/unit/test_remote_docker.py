@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from fake_machine import FakeMachine
 
-from agent.nodes import activity
+from agent.run.context import TERMINALS_OF_THE_MACHINE
 from microcluster.jobs.cluster_facts import Container
 from microcluster.remote.docker import ensure_container, ensure_docker_storage
 from microcluster.remote.errors import RemoteError
@@ -55,8 +55,8 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         ["sh", "/run/microcluster/start.sh"],
         [*FOR_GPUS, "SSH_PORT=4444"],
     )
-    assert machine.mounts[activity.OF_THE_MACHINE] == "/dev/pts"
-    assert activity.OF_THE_MACHINE.startswith("/run/microcluster/"), "which the container sees"
+    assert machine.mounts[TERMINALS_OF_THE_MACHINE] == "/dev/pts"
+    assert TERMINALS_OF_THE_MACHINE.startswith("/run/microcluster/"), "which the container sees"
 
 
 @pytest.mark.parametrize("change", [{"runtime": "runc"}, {"ssh_port": 22}])

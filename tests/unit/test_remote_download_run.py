@@ -22,7 +22,7 @@ from test_jobs_run_spec import CLUSTER
 from test_remote_job import Losing
 
 from agent import kill_run
-from agent.checkpoints.entries import is_kept
+from agent.formats.checkpoints.entries import is_kept
 from agent.records.inventory import gather
 from microcluster.core.local_name import local_name
 from microcluster.core.polling import wait_until

@@ -11,7 +11,7 @@ import pytest
 from fake_machine import FACTS
 from test_jobs_run_spec import CLUSTER
 
-from agent import spec
+from agent.run import document
 from agent.supervise import guard
 from microcluster.jobs.cluster_facts import Guard, Queue
 from microcluster.jobs.run_spec import RunFolder
@@ -78,7 +78,7 @@ def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
     folder = RunFolder(known)
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300
-    placed = SimpleNamespace(path=lambda name: f"{folder.path}/{name}", spec=spec.read(f"{folder.path}/job.json"))
+    placed = SimpleNamespace(path=lambda name: f"{folder.path}/{name}", spec=document.read(f"{folder.path}/job.json"))
     watched = guard.Guard(placed)
     assert (watched.verdict(2600.0, armed=True), watched.verdict(2700.0, armed=True)[0]) == (None, guard.IDLE)
     job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9 - 3600)

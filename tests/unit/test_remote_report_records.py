@@ -90,7 +90,7 @@ def test_a_checkpoint_of_any_name_is_listed(folder):
 
 def test_checkpoints_of_a_run_that_an_earlier_version_began_are_read(folder):
     old = {"name": "model.ckpt-8", "step": 8, "best": False, "bytes": {"data": 3}, "t": 5.0, "flaw": ""}
-    (folder / "agent/checkpoints/listing.py").write_text(
+    (folder / "agent/formats/checkpoints/listing.py").write_text(
         f"import json\ndef main(folder):\n    print(json.dumps([{old}]))\n"
     )
     [one] = read(folder).checkpoints

@@ -10,7 +10,7 @@ import re
 import shutil
 import struct
 
-from agent.checkpoints.log_folder import Checkpoints
+from agent.formats.checkpoints.log_folder import Checkpoints
 
 CHECKPOINT = re.compile(r"model(?:-\d{1,4})?-(\d{4})\.params")
 """A rank, but of the first one, and the epochs."""

@@ -11,13 +11,10 @@ import threading
 import time
 import zlib
 
-from agent import inside, kill_run, program, spec
-from agent.checkpoints.log_folder import checkpoints_of
+from agent import inside, kill_run, program
 from agent.kill_run import RUN_VARIABLE
-from agent.machine import write_whole
-from agent.nodes import activity, node_facts
-from agent.records import event_summary
-from agent.supervise.output_lines import LINE_BYTES
+from agent.machine import LINE_BYTES, why_not_free, write_whole
+from agent.run import document, event_summary
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
@@ -27,6 +24,8 @@ BALLAST_BYTES = 1 << 20
 MEETING_PORTS = 8000  # From the run's first one on; from 32768 on the system gives ports away.
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
 """Starts words in a folder, with the programs of an environment before those of the machine."""
+TERMINALS, TERMINALS_OF_THE_MACHINE = "/dev/pts", "/run/microcluster/terminals"
+"""Where terminals lie, and where a container sees those of its machine."""
 
 
 class Run:
@@ -34,7 +33,7 @@ class Run:
 
     def __init__(self, folder):
         self.folder = folder
-        self.spec = spec.read(self.path(spec.FILE))
+        self.spec = document.read(self.path(document.FILE))
         self.runtime = runtime_of(self.spec)
         self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
         self.events = open(self.path(event_summary.EVENTS), "a")  # noqa: SIM115 - as long as the process
@@ -49,10 +48,6 @@ class Run:
         self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
 
     @property
-    def checkpoints(self):
-        return checkpoints_of(self.spec, self.inside("logdir"), self.folder)
-
-    @property
     def is_shared(self):
         """Whether every node sees the run's whole folder, and not its checkpoints alone."""
         return self.spec.shared == self.path("logdir")
@@ -64,7 +59,7 @@ class Run:
         """
         first, begin = self.spec.meeting_port, zlib.crc32(self.attempt.encode())
         ports = (first + number % MEETING_PORTS for number in range(begin, begin + MEETING_PORTS) if first)
-        return next((port for port in ports if not node_facts.why_not_free("", port)), first)
+        return next((port for port in ports if not why_not_free("", port)), first)
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -186,7 +181,7 @@ def runtime_of(spec):
 class Container:
     """`docker exec`. From the launcher's container ssh reaches the others, and hands the run's mark on."""
 
-    terminals = activity.OF_THE_MACHINE
+    terminals = TERMINALS_OF_THE_MACHINE
 
     def __init__(self, spec):
         self.spec = spec
@@ -204,7 +199,7 @@ class Container:
 class Host:
     """The machine itself, with the run's own environment of Python first in the path."""
 
-    terminals = activity.TERMINALS
+    terminals = TERMINALS
 
     def __init__(self, spec):
         self.spec = spec

@@ -8,10 +8,11 @@ checkpoint, since a mount may take a file and write it to the drive later, or ne
 import os
 import time
 
-from agent.checkpoints import parts, rewritten
-from agent.checkpoints.entries import stat_of
-from agent.checkpoints.replica import RECORDS, CopyFailed
-from agent.records import event_summary
+from agent.formats.checkpoints import parts, rewritten
+from agent.formats.checkpoints.entries import stat_of
+from agent.formats.checkpoints.log_folder import checkpoints_of_run
+from agent.formats.checkpoints.replica import RECORDS, CopyFailed
+from agent.run import event_summary
 from agent.supervise import shared_folder
 
 COPY_TIMEOUT_S = 1800
@@ -29,7 +30,7 @@ class CheckpointWatch:
     """Keeps the copy of one training phase; ``keep`` returns after the look that follows the end."""
 
     def __init__(self, run, rules, over):
-        self.run, self.rules, self.over, self.checkpoints = run, rules, over, run.checkpoints
+        self.run, self.rules, self.over, self.checkpoints = run, rules, over, checkpoints_of_run(run)
         self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
@@ -46,7 +47,7 @@ class CheckpointWatch:
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
         if last:  # With nothing known from before: the time of a folder may not show its last change.
-            self.checkpoints = self.run.checkpoints
+            self.checkpoints = checkpoints_of_run(self.run)
             self.checkpoints.at_work = False
         try:
             self.no_copy = copy_state(self.run, self.late, rewritten.OVER if last else "", self.checkpoints)
@@ -165,7 +166,11 @@ def copy_state(run, late, over, checkpoints=None):
     Args:
         late: {address: the folder of the state of which another node has no copy yet}, which is kept up to date.
     """
-    checkpoints, others, failed = checkpoints or run.checkpoints, [] if run.spec.shared else run.spec.addresses[1:], []
+    checkpoints, others, failed = (
+        checkpoints or checkpoints_of_run(run),
+        [] if run.spec.shared else run.spec.addresses[1:],
+        [],
+    )
     checkpoints.at_work = not over
     due = run.spec.addresses[:1] if checkpoints.is_due() else []
     if due:

@@ -7,8 +7,8 @@ import json
 import os
 from types import SimpleNamespace
 
-from agent import batch
 from agent.machine import read_json
+from agent.run import queue_nodes
 
 VERSION = 9
 """Raised whenever a field changes; version 1 had none."""
@@ -106,14 +106,14 @@ def read(path):
     """Return the specification in a file as an object with an attribute for each field; a queue's nodes stand beside it."""
     with open(path) as file:
         try:
-            return parse(json.loads(batch.filled(file.read(), os.path.dirname(path))), path)
+            return parse(json.loads(queue_nodes.filled(file.read(), os.path.dirname(path))), path)
         except ValueError as error:
             raise SpecError("reading {}: it is no JSON ({})".format(path, error)) from error
 
 
 def is_queued(folder):
     """Return whether a queue grants the nodes of a run."""
-    return read_json(os.path.join(folder, FILE))["addresses"][0] == batch.placeholder(0)
+    return read_json(os.path.join(folder, FILE))["addresses"][0] == queue_nodes.placeholder(0)
 
 
 def text(values):

@@ -16,12 +16,12 @@ import shutil
 import subprocess
 import sys
 
-from agent import spec
-from agent.checkpoints import being_written
-from agent.checkpoints.entries import files_below, prefixes, stat_of
-from agent.checkpoints.log_folder import WITHOUT, aside_of, checkpoints_in, put_aside_beside
-from agent.checkpoints.replica import CopyFailed, ask, receive_files, send_files, text
+from agent.formats.checkpoints import being_written
+from agent.formats.checkpoints.entries import files_below, prefixes, stat_of
+from agent.formats.checkpoints.log_folder import WITHOUT, aside_of, checkpoints_in, put_aside_beside
+from agent.formats.checkpoints.replica import CopyFailed, ask, receive_files, send_files, text
 from agent.machine import hash_of, read_json, write_whole
+from agent.run import document
 
 OVER = "over"
 GATHERED, COMPARED = "gathered.json", "compared.json"
@@ -101,7 +101,7 @@ def compare(run, node, checkpoints, there, age_s):
 
 def own_folder(run, node):
     """Return the folder of what a node has written otherwise, below the run's folder."""
-    known = spec.read(os.path.join(run, spec.FILE))
+    known = document.read(os.path.join(run, document.FILE))
     return os.path.join("nodes", dict(zip(known.addresses, known.names)).get(node, node), "logdir")
 
 
@@ -174,7 +174,7 @@ def listed(run, node, checkpoints):
 
 
 def listed_below(run, node, folder):
-    """Return what `agent.checkpoints.being_written` lists of a node; the node need not have this program yet."""
+    """Return what `being_written` lists of a node; the node need not have this program yet."""
     argv = ["python", "-", os.path.join(run, folder)]
     return json.loads(ask(run, node, "list", argv, text(inspect.getsource(being_written))).splitlines()[-1])
 
@@ -185,5 +185,5 @@ VERBS = {"gather": gather, "give": give}
 def main(run, verb, *arguments):
     try:
         VERBS[verb](run, *arguments)
-    except (CopyFailed, spec.SpecError, OSError, subprocess.CalledProcessError) as error:
+    except (CopyFailed, document.SpecError, OSError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))

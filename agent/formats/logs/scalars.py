@@ -11,7 +11,7 @@ import os
 import struct
 
 from agent import inside
-from agent.checkpoints.tensorflow import fields
+from agent.formats.checkpoints.tensorflow import fields
 
 HEADER, TRAILER_BYTES, FLOAT = struct.Struct("<QI"), 4, struct.Struct("<f")
 LONGEST_BYTES = 1 << 16

@@ -16,10 +16,10 @@ import struct
 import zipfile
 from collections import Counter
 
-from agent.checkpoints.entries import prefixes
-from agent.checkpoints.log_folder import Checkpoints, put_aside_beside
+from agent.formats.checkpoints.entries import prefixes
+from agent.formats.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
-from agent.spec import LARGEST_STEP
+from agent.run.document import LARGEST_STEP
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
 """First bytes of a zip, which torch.save writes too, and endings of zips."""

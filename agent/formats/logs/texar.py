@@ -8,7 +8,7 @@ examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/job
 import math
 import re
 
-from agent.readers.ranks import PATTERNS, RankReader, event_with, metric, number, patterns
+from agent.formats.logs.ranks import PATTERNS, RankReader, event_with, metric, number, patterns
 
 LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
 """What the two loggers put before a line."""

@@ -7,7 +7,7 @@ of mpirun go first, and then every event is looked for anywhere in the line, as 
 import math
 import re
 
-from agent.readers.failure_lines import CHAINED, LONGEST, RAISED, cause_in
+from agent.formats.logs.failure_lines import CHAINED, LONGEST, RAISED, cause_in
 
 TAG = re.compile(r"\[(?:[^\s\[\]]+@)?\d+,(\d+)\]<std(?:out|err|diag)>:")
 NAME = re.compile(r"\[([a-z]+ \d+)\] ")

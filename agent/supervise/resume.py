@@ -8,16 +8,17 @@ import json
 import os
 import re
 
-from agent import inside, kill_run, program, spec
-from agent.checkpoints.log_folder import TORN, UNREADABLE, WITHOUT, checkpoints_in, home_of
-from agent.checkpoints.parts import NEEDED, OVER
-from agent.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
+from agent import inside, kill_run, program
+from agent.formats.checkpoints.log_folder import TORN, UNREADABLE, WITHOUT, checkpoints_in, checkpoints_of_run, home_of
+from agent.formats.checkpoints.parts import NEEDED, OVER
+from agent.formats.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
 from agent.kill_run import TOO_SLOW, last_line
 from agent.machine import parallel, read_json, write_whole
-from agent.records.event_summary import value_of
+from agent.run import document
+from agent.run.context import ASK_TRIES
+from agent.run.event_summary import value_of
 from agent.supervise import shared_folder
 from agent.supervise.health_rules import Failed, step_failed
-from agent.supervise.run_context import ASK_TRIES
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
@@ -43,7 +44,7 @@ def bring_back(run):
     replace. Refusing costs nothing, because without that machine the ranks cannot start either.
     """
     # After a fetch that was killed, what is here may be half of a checkpoint.
-    own = None if os.path.isdir(run.inside(BROUGHT)) else run.checkpoints.newest_whole()
+    own = None if os.path.isdir(run.inside(BROUGHT)) else checkpoints_of_run(run).newest_whole()
     others = run.spec.addresses[1:]
     run.doing = "asking the other machines for their copies"
     found = parallel(lambda address: asked(run, address), others)
@@ -64,7 +65,7 @@ def bring_back(run):
 def gather(run):
     """Bring the parts of checkpoints that other machines have written; the same holds for a silent one."""
     others = run.spec.addresses[1:]
-    if others and run.checkpoints.any_node_writes:
+    if others and checkpoints_of_run(run).any_node_writes:
         run.doing = "asking the other machines for their parts of the checkpoints"
         argv = run.program("checkpoints.parts", run.folder, "gather", OVER, *others)
         code, output = run.ask_again(argv, BRING_TIMEOUT_S, (0, TOO_SLOW))
@@ -120,7 +121,7 @@ def latest_checkpoint(run):
     if chosen:
         step, name, suspicion = chosen
         run.resumed, run.checkpoint = int(step), name
-        run.resumed_from = run.path("logdir", run.checkpoints.within(name))
+        run.resumed_from = run.path("logdir", checkpoints_of_run(run).within(name))
         run.emit({"event": "resuming", "step": run.resumed, "from": name})
         if suspicion:
             run.emit({"event": "suspected", "step": run.resumed, "text": suspicion})
@@ -145,7 +146,7 @@ def blame(run, lines):
 
     A program that says why it ended, and nothing of loading, has loaded it; while a file of its own names another one, it never tried this.
     """
-    name, checkpoints, said = run.checkpoint, run.checkpoints, "\n".join(lines)
+    name, checkpoints, said = run.checkpoint, checkpoints_of_run(run), "\n".join(lines)
     others = checkpoints.pointers_elsewhere(name)
     if others:
         return "; it was to go on from {}, but {} names another checkpoint".format(
@@ -171,7 +172,7 @@ def not_loaded(run):
 
     The last one that could be gone on from is never among them: its program may fail for another reason, and would begin again at step 0.
     """
-    blamed, checkpoints = read_json(run.path(NOT_LOADED)), run.checkpoints
+    blamed, checkpoints = read_json(run.path(NOT_LOADED)), checkpoints_of_run(run)
     names = [name for _, name, _ in checkpoints.by_preference()[:-1]] if blamed else []
     text = ": the program went on from it and ended before its first step"
     return dict((name, name + text) for name in names if blamed.get(name) == identity(checkpoints, name))
@@ -181,7 +182,7 @@ def is_readable(folder, checkpoints, name):
     """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
     if not checkpoints.is_read_back:
         return True
-    argv = program(folder, type(checkpoints).__module__.partition(".")[2], checkpoints.path(name))
+    argv = program(folder, "checkpoints." + type(checkpoints).__module__.rpartition(".")[2], checkpoints.path(name))
     return kill_run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
 
 
@@ -205,7 +206,7 @@ def main(folder, given):
     aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
     aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
     is_settled = final or not ((chosen and chosen[2]) or set(passed).difference(refused))
-    keep = spec.read(os.path.join(folder, spec.FILE)).keep
+    keep = document.read(os.path.join(folder, document.FILE)).keep
     needed = settle(checkpoints, chosen, keep) if is_settled else None
     write_whole(os.path.join(inside(folder), NEEDED), json.dumps([needed, here]))
     print(json.dumps([chosen, needed, sorted(passed.values()), aside]))

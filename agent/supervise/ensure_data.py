@@ -5,7 +5,7 @@ import shutil
 from agent import kill_run
 from agent.data.progress import MARK
 from agent.machine import parallel, read_json
-from agent.records import event_summary
+from agent.run import event_summary
 from agent.supervise.health_rules import Failed, step_failed
 
 ASK_TIMEOUT_S = 900

@@ -11,10 +11,11 @@ import os
 import stat
 import time
 
-from agent import inside, spec
-from agent.checkpoints.being_written import STABLE_S, being_written
-from agent.checkpoints.entries import Entries, is_kept, leads_into, prefixes, stat_of
+from agent import inside
+from agent.formats.checkpoints.being_written import STABLE_S, being_written
+from agent.formats.checkpoints.entries import Entries, is_kept, leads_into, prefixes, stat_of
 from agent.machine import why_silent
+from agent.run import document
 
 UNREADABLE = 3
 NO_CHECKPOINTS = "none"  # The program writes none: a run that ends early starts over.
@@ -29,7 +30,9 @@ def checkpoints_of(run, logdir, folder=""):
     """Return the checkpoints in a log folder, in the format that a run's specification names; ``folder`` has the run's records."""
     if run.checkpoints == NO_CHECKPOINTS:
         return Checkpoints(logdir)
-    found = importlib.import_module("agent.checkpoints." + run.checkpoints).Format(logdir, run.checkpoint_options)
+    found = importlib.import_module("agent.formats.checkpoints." + run.checkpoints).Format(
+        logdir, run.checkpoint_options
+    )
     found.records = folder
     return found
 
@@ -37,7 +40,12 @@ def checkpoints_of(run, logdir, folder=""):
 def checkpoints_in(folder, *below):
     """Return the checkpoints of the run in a folder; ``below`` leads to another log folder in it."""
     logdir = os.path.join(inside(folder), *(below or ["logdir"]))
-    return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), logdir, folder)
+    return checkpoints_of(document.read(os.path.join(folder, document.FILE)), logdir, folder)
+
+
+def checkpoints_of_run(run):
+    """Return the checkpoints of a run that is under way on this machine."""
+    return checkpoints_of(run.spec, run.inside("logdir"), run.folder)
 
 
 def why_checkpoints_silent(folder):

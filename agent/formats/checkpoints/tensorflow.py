@@ -9,7 +9,7 @@ import os
 import re
 import struct
 
-from agent.checkpoints.log_folder import UNREADABLE, Checkpoints
+from agent.formats.checkpoints.log_folder import UNREADABLE, Checkpoints
 from agent.machine import write_whole
 
 KINDS = (".index", ".meta", ".data")

@@ -18,11 +18,11 @@ import shutil
 import sys
 import time
 
-from agent.checkpoints import file_formats
-from agent.checkpoints.being_written import STABLE_S, being_written
-from agent.checkpoints.entries import files_below, leads_into, prefixes, stat_of
-from agent.checkpoints.log_folder import KEPT, TORN, checkpoints_in
-from agent.records import event_summary
+from agent.formats.checkpoints import file_formats
+from agent.formats.checkpoints.being_written import STABLE_S, being_written
+from agent.formats.checkpoints.entries import files_below, leads_into, prefixes, stat_of
+from agent.formats.checkpoints.log_folder import KEPT, TORN, checkpoints_in
+from agent.run import event_summary
 
 FOLDER = "kept_states"
 STATE = re.compile("^" + FOLDER + r"/(\d+)-(\d+)(?=/)")

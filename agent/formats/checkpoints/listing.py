@@ -3,10 +3,14 @@
 import json
 import os
 
-from agent import spec
-from agent.checkpoints.log_folder import checkpoints_in, checkpoints_of, put_aside_beside, why_checkpoints_silent
-from agent.machine import is_locked
-from agent.supervise.guard import RUN_LOCK
+from agent.formats.checkpoints.log_folder import (
+    checkpoints_in,
+    checkpoints_of,
+    put_aside_beside,
+    why_checkpoints_silent,
+)
+from agent.run import document
+from agent.run.records import is_alive
 
 
 def listed(folder):
@@ -16,8 +20,8 @@ def listed(folder):
     """
     if why_checkpoints_silent(folder):
         return []
-    here, run = checkpoints_in(folder), spec.read(os.path.join(folder, spec.FILE))
-    here.at_work = is_locked(os.path.join(folder, RUN_LOCK))
+    here, run = checkpoints_in(folder), document.read(os.path.join(folder, document.FILE))
+    here.at_work = is_alive(folder)
     found = []
     for place in [here] + [checkpoints_of(run, aside, folder) for aside in put_aside_beside(here.logdir)]:
         for step, name in place.found():

@@ -16,13 +16,13 @@ import subprocess
 import sys
 import tarfile
 
-from agent import program, spec
-from agent.checkpoints.entries import leads_into, stat_of
-from agent.checkpoints.log_folder import checkpoints_in
+from agent import program
+from agent.formats.checkpoints.entries import leads_into, stat_of
+from agent.formats.checkpoints.log_folder import checkpoints_in
 from agent.kill_run import last_line
 from agent.machine import hash_of, read_json, write_whole
-from agent.records import event_summary
-from agent.supervise.run_context import runtime_of
+from agent.run import document, event_summary
+from agent.run.context import runtime_of
 
 MARK = "microcluster-copy "
 LINK, SLOTS = "copy", ("copy.a", "copy.b")
@@ -253,7 +253,7 @@ def owners(run):
 
 def beyond(run, node, argv):
     """Return the words that run ``argv`` on another machine."""
-    return runtime_of(spec.read(os.path.join(run, spec.FILE))).beyond(node, argv, True)
+    return runtime_of(document.read(os.path.join(run, document.FILE))).beyond(node, argv, True)
 
 
 def ask(run, node, what, argv, give=None):
@@ -303,5 +303,5 @@ VERBS = {
 def main(run, verb, *arguments):
     try:
         VERBS[verb](run, *arguments)
-    except (CopyFailed, spec.SpecError, OSError, subprocess.CalledProcessError) as error:
+    except (CopyFailed, document.SpecError, OSError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))

@@ -3,7 +3,7 @@
 import re
 import signal
 
-from agent.readers import json_lines
+from agent.formats.logs import json_lines
 
 PART, OVERLAP = 10000, 1000
 """Characters of a line that are searched at once: a search may take the square of them."""

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.readers.ranks import PATTERNS, TAG, RankReader, event_alone, event_with, number, patterns
+from agent.formats.logs.ranks import PATTERNS, TAG, RankReader, event_alone, event_with, number, patterns
 
 SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:")
 """A sentence that is printed beside its translation, on every rank at each batch of an evaluation."""

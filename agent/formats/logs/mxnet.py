@@ -6,7 +6,7 @@ are added up over all workers; accuracies are the first worker's, which says the
 
 import re
 
-from agent.readers.ranks import NUMBER, PATTERNS, RankReader, event_with, metric, number, patterns
+from agent.formats.logs.ranks import NUMBER, PATTERNS, RankReader, event_with, metric, number, patterns
 
 FIRST = ("worker 0", None)
 """The first worker, or a line that bears no name."""

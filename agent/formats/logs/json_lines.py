@@ -9,8 +9,8 @@ import json
 import re
 import time
 
-from agent.readers.ranks import RankReader, metric, number
-from agent.spec import LONGEST_METRIC
+from agent.formats.logs.ranks import RankReader, metric, number
+from agent.run.document import LONGEST_METRIC
 
 EVERY_S = 1.0
 """A progress bar is drawn ten times a second, and output that was held back comes as hundreds of lines at once, whose times are no pace."""

@@ -1,0 +1,1 @@
+"""What programs write: the formats of their checkpoints and of their logs."""

@@ -1,0 +1,48 @@
+"""The names of the agent's programs, by which products of any version call agents of any version."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.__main__ import PROGRAMS
+
+ROOT = Path(__file__).parents[2]
+EARLIER = {
+    *("batch.job", "batch.login", "batch.step", "kill_run", "nodes.links", "nodes.node_facts"),
+    *("checkpoints.listing", "checkpoints.parts", "checkpoints.replica", "checkpoints.resume", "checkpoints.rewritten"),
+    *("checkpoints.tensorflow", "readers.scalars", "records.inventory", "records.run_snapshot"),
+    *("data.distribute_data", "data.program_folder", "data.staging", "data.text_cleaning"),
+    *("launch.probe", "launch.rank_wrapper", "launch.torchrun"),
+    *("supervise.guard", "supervise.idle_watch", "supervise.supervisor"),
+}
+"""Paths of the modules that an agent without a table had, each with a `main`."""
+FOLDERS = "batch|checkpoints|data|formats|launch|nodes|readers|records|run|supervise"
+CALL = re.compile(rf"(?<![\w.])(?:{FOLDERS})\.(?!py$|log$)[a-z_]+|kill_run")
+IN_A_LINE = re.compile(r"/agent[\"']? ([a-z_.]+)")
+
+
+def called(file: Path) -> set[str]:
+    """Return what a file calls by a name: strings of the form of one, and the word behind the agent in a line for a shell."""
+    words = [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
+    texts = [word for word in words if isinstance(word, str)]
+    return {text for text in texts if CALL.fullmatch(text)} | {
+        name for text in texts for name in IN_A_LINE.findall(text)
+    }
+
+
+def test_an_agent_without_the_table_understands_every_name() -> None:
+    assert set(PROGRAMS) == EARLIER
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_a_name_leads_to_a_module_with_a_main(name: str) -> None:
+    assert callable(importlib.import_module(f"agent.{PROGRAMS[name]}").main)
+
+
+@pytest.mark.parametrize("side", ["agent", "microcluster"])
+def test_programs_are_called_only_by_names_of_the_table(side: str) -> None:
+    files = [file for file in (ROOT / side).rglob("*.py") if file.name != "__main__.py"]
+    assert {name for file in files for name in called(file)} - set(PROGRAMS) == set()
