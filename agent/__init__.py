@@ -10,17 +10,18 @@ from its preparation to its end, ``records`` answers those who look at it, and `
 """
 
 import os
+from typing import List
 
 IN_CONTAINER = "in_container"
 """A link in a run's folder on a machine to what its container sees as that folder, where there is one."""
 
 
-def program(folder, name, *arguments):
-    """Return the argv that runs one program of ``__main__`` in a run's folder; `python` may be a program's own, of Python 2."""
+def program(folder: str, name: str, *arguments: str) -> List[str]:
+    """Return the argv that runs one program of ``__main__`` in a run's folder."""
     return ["python3", folder + "/agent", name] + list(arguments)
 
 
-def inside(folder):
+def inside(folder: str) -> str:
     """Return what a run's processes see as its folder. They may leave anything there: only what runs as they do may write or remove it."""
     there = os.path.join(folder, IN_CONTAINER)
     return there if os.path.islink(there) else folder

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 RUN_VARIABLE, TOOL_VARIABLE, ROLE_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL", "MICROCLUSTER_ROLE"
 NO_CONTAINER, NO_RUNS, SPOILT = "", "-", ("utf-8", "replace")
@@ -38,21 +39,25 @@ STOP_FILE = "stopped"
 NAME = re.compile(r"\w+\Z")
 """Of a run: processes say of themselves to which one they belong, and a mark must lead to no other folder."""
 STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FILE)
+Process = NamedTuple("Process", [("pid", int), ("started", bytes)])
+"""The start time tells it from a later one with its number."""
+Container = NamedTuple("Container", [("id", str), ("pid", int)])
+"""The number is that of its first process."""
 
 
-def start_time(pid):
+def start_time(pid: str) -> Tuple[bytes, bytes]:
     """Return when a process was started, and its state."""
     fields = stat(pid)
     return fields[19], fields[0]
 
 
-def stat(pid):
+def stat(pid: str) -> List[bytes]:
     """Return what /proc says of a process behind its name: state, parent and so on."""
     with open("/proc/" + pid + "/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
 
 
-def parents():
+def parents() -> Dict[int, int]:
     """Return {pid: that of its parent} of all processes."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -61,7 +66,7 @@ def parents():
     return found
 
 
-def below(parent_of, root):
+def below(parent_of: Dict[int, int], root: int) -> Set[int]:
     """Return every process that a process has started, and what those have started."""
     found, new = set(), {root}
     while new:
@@ -70,7 +75,7 @@ def below(parent_of, root):
     return found
 
 
-def environment(pid):
+def environment(pid: str) -> List[bytes]:
     """Return the words of a process's environment; one that is just starting another program shows none for a moment."""
     for look in range(EXEC_LOOKS):
         with open("/proc/" + pid + "/environ", "rb") as file:
@@ -81,13 +86,13 @@ def environment(pid):
     return words
 
 
-def has_memory(pid):
+def has_memory(pid: str) -> bool:
     """Return whether it is neither one of the kernel's own nor a zombie: these never show an environment."""
     with open("/proc/" + pid + "/statm") as file:
         return not file.read().startswith("0 ")
 
 
-def is_copy(pid):
+def is_copy(pid: str) -> bool:
     """Return whether it is a child of ours that has not begun its own program yet: until then it shows our words and environment."""
     with open("/proc/" + pid + "/cmdline", "rb") as words:
         if int(stat(pid)[1]) != os.getpid():
@@ -96,7 +101,7 @@ def is_copy(pid):
             return words.read() == ours.read()
 
 
-def find(mode, run, container=None, role=""):
+def find(mode: str, run: str, container: Optional[Container] = None, role: str = "") -> Dict[Process, str]:
     """Return {(pid, start time): run} of the living processes that are meant."""
     started, marks, parent_of = {}, {}, parents()
     for pid in parent_of:
@@ -126,12 +131,12 @@ def find(mode, run, container=None, role=""):
             owner = parent_of[owner]
         mark = marks.get(owner)
         if mark and (mark[0] == run) == (mode == "only") and role in ("", mark[1]):
-            found[(pid, since)] = mark[0]
+            found[Process(pid, since)] = mark[0]
     return found
 
 
-def container_of(name):
-    """Return a container as (id, number of its first process) or None, and why that is not known, where it is not.
+def container_of(name: str) -> Tuple[Optional[Container], str]:
+    """Return a container or None, and why that is not known, where it is not.
 
     Where Docker does not answer, its containers run on; what it has written of them stands in its folder.
     """
@@ -139,19 +144,19 @@ def container_of(name):
     code, output = asked(argv, DOCKER_TIMEOUT_S)
     if code == 0:
         words = output.splitlines()[-1].split()  # A warning may come before.
-        return (words[0], int(words[1])), ""
+        return Container(words[0], int(words[1])), ""
     if code == NOT_FOUND or ABSENT in output.lower():
         return None, ""
     code, written = asked(["sh", "-c", CONTAINERS, docker_folder()], DOCKER_TIMEOUT_S)
     known = [json.loads(line) for line in written.splitlines() if line.startswith("{")] if code == 0 else []
     found = [one for one in known if one["Name"] == "/" + name]
     if found:
-        return (found[0]["ID"], found[0]["State"]["Pid"]), ""
+        return Container(found[0]["ID"], found[0]["State"]["Pid"]), ""
     why = "Docker does not answer ({}), so the processes in container {} without the run's mark were not looked at"
     return None, why.format(last_line(code, output), name)
 
 
-def docker_folder():
+def docker_folder() -> str:
     """Return where Docker keeps what it knows."""
     try:
         with open(DAEMON_FILE) as file:
@@ -160,7 +165,7 @@ def docker_folder():
         return DOCKER_FOLDER
 
 
-def asked(argv, timeout_s, **options):
+def asked(argv: Sequence[str], timeout_s: float, **options: Any) -> Tuple[int, str]:
     """Do the same as :func:`ask`, where a program that cannot be started is an answer too."""
     try:
         return ask(argv, timeout_s, **options)
@@ -170,7 +175,7 @@ def asked(argv, timeout_s, **options):
         return 1, str(error)
 
 
-def ask(argv, timeout_s, given=b"", **options):
+def ask(argv: Sequence[str], timeout_s: float, given: bytes = b"", **options: Any) -> Tuple[int, str]:
     """Return (exit code, what was printed), TOO_SLOW after the limit; what hangs in the kernel is left behind."""
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     try:
@@ -181,19 +186,18 @@ def ask(argv, timeout_s, given=b"", **options):
     return child.returncode, out.decode("utf-8", "replace")
 
 
-def last_line(code, output):
+def last_line(code: int, output: str) -> str:
     """Return what a command has said last, or else how it has ended."""
     return (output.splitlines() or ["exit code " + str(code)])[-1]
 
 
-def is_inside(pid, container):
+def is_inside(pid: str, container: Container) -> bool:
     """Return whether a process lies in the container without being its first one, which is its sshd."""
-    identity, first = container
     with open("/proc/" + pid + "/cgroup") as file:
-        return int(pid) != first and identity in file.read()
+        return int(pid) != container.pid and container.id in file.read()
 
 
-def is_still(pid, started):
+def is_still(pid: int, started: bytes) -> bool:
     """Return whether a process lives and is the one that was started then."""
     try:
         since, state = start_time(str(pid))
@@ -202,19 +206,21 @@ def is_still(pid, started):
     return since == started and state != b"Z"
 
 
-def send(processes, number):
+def send(processes: Iterable[Process], number: int) -> None:
     for pid, started in processes:
         if is_still(pid, started):
             with contextlib.suppress(OSError):  # It has ended meanwhile.
                 os.kill(pid, number)
 
 
-def end(mode, run, container=None, role=""):
+def end(
+    mode: str, run: str, container: Optional[Container] = None, role: str = ""
+) -> Tuple[Dict[Process, str], Dict[Process, str]]:
     """Send TERM, wait, send KILL, wait, and look again; return what was there and what is left. One role gets no KILL."""
 
     known = {}
 
-    def look():
+    def look() -> Dict[Process, str]:
         # Of a process whose parent has ended meanwhile nothing else may show whose it is.
         known.update(find(mode, run, container, role))
         return dict((process, known[process]) for process in known if is_still(*process))
@@ -229,13 +235,13 @@ def end(mode, run, container=None, role=""):
     return there, look()
 
 
-def end_here(run, role=""):
+def end_here(run: str, role: str = "") -> str:
     """End a run's processes on this machine, for one of them or its job; return why they are not known to have ended, or an empty text."""
     _, left = end("only", run, role=role)
     return still_there(sorted(pid for pid, _ in left))
 
 
-def unproved(code, output):
+def unproved(code: int, output: str) -> str:
     """Return the same by the exit code and the output of this program on another machine."""
     last = last_line(code, output)
     if code or not last.startswith("{"):
@@ -243,17 +249,17 @@ def unproved(code, output):
     return still_there(json.loads(last)["left"])
 
 
-def still_there(pids):
+def still_there(pids: Sequence[int]) -> str:
     return "processes {} would not end".format(pids) if pids else ""
 
 
-def mark_stopped(runs, names):
+def mark_stopped(runs: str, names: Iterable[str]) -> None:
     """Leave a word for those who ask later, also when the supervisor could not; no disk may keep anybody from ending a run."""
     for name in filter(NAME.match, set(names)):
         asked(["sh", "-c", STOPPED, os.path.join(runs, name)], MARK_TIMEOUT_S)
 
 
-def remove_staging(run="", timeout_s=DOCKER_TIMEOUT_S):
+def remove_staging(run: str = "", timeout_s: float = DOCKER_TIMEOUT_S) -> None:
     """Remove the container in which a run's data are made, or any run's; it may just be starting, and what is left shows in the processes."""
     label = STAGING_LABEL + ("=" + run if run else "")
     _, names = asked(["docker", "ps", "-aq", "--filter", "label=" + label], timeout_s)
@@ -261,13 +267,13 @@ def remove_staging(run="", timeout_s=DOCKER_TIMEOUT_S):
         asked(["docker", "rm", "-f"] + names.split(), timeout_s)
 
 
-def flush(folder):
+def flush(folder: str) -> None:
     """Let a drive that all nodes mount have what was written, before anybody takes this machine away."""
     if os.path.islink(folder):
         asked(["sync", "-f", folder], FLUSH_TIMEOUT_S)
 
 
-def main(runs, mode, run, container=NO_CONTAINER, role=""):
+def main(runs: str, mode: str, run: str, container: str = NO_CONTAINER, role: str = "") -> None:
     mark_stopped(runs, find(mode, run).values())
     inside_of, unseen = container_of(container) if container else (None, "")
     ended, left = end(mode, run, inside_of, role)

@@ -6,9 +6,10 @@ Argument: the folder. Standard input: [[name, text], ...] as JSON, in the order 
 import json
 import os
 import sys
+from typing import Iterable, Tuple
 
 
-def place(folder, files):
+def place(folder: str, files: Iterable[Tuple[str, str]]) -> None:
     # Where there is such a link the program writes elsewhere.
     if not os.path.islink(os.path.join(folder, "in_container")):
         os.makedirs(os.path.join(folder, "logdir"), exist_ok=True)

@@ -14,10 +14,11 @@ import subprocess
 import sys
 import time
 from collections import OrderedDict
+from typing import Any, Dict, List, Optional, Tuple
 
 from agent import kill_run, program
 from agent.batch import records
-from agent.formats.checkpoints.log_folder import checkpoints_in
+from agent.formats.checkpoints.log_folder import Checkpoints, checkpoints_in
 from agent.kill_run import STOP_FILE
 from agent.machine import parallel, write_json, write_whole
 from agent.run.queue_nodes import ENDED, GRANTED, SECRETS, STOP, granted
@@ -47,12 +48,12 @@ class Ended(Exception):
 class Walltime:
     """What is known of the time: when the run has to have ended, and the newest checkpoints as training and window began."""
 
-    def __init__(self, ends_at, now):
+    def __init__(self, ends_at: float, now: float) -> None:
         self.ends_at = ends_at
         self.begins_at = ends_at - min(WINDOW_MOST_S, WINDOW_SHARE * (ends_at - now))
         self.first = self.before = UNKNOWN
 
-    def verdict(self, now, newest):
+    def verdict(self, now: float, newest: Optional[int]) -> str:
         """Return why the training ends now, or an empty text; ``newest`` is the step of the newest whole checkpoint, or None."""
         if self.first is UNKNOWN:
             self.first = self.before = newest
@@ -65,7 +66,7 @@ class Walltime:
         return "the walltime ends; the next submission goes on from step {}".format(newest)
 
 
-def main(folder, life_path):
+def main(folder: str, life_path: str) -> int:
     os.environ.pop(kill_run.RUN_VARIABLE, None)
     life = records.Life(life_path)
     request = dict(life.facts)
@@ -98,7 +99,7 @@ def main(folder, life_path):
     return code
 
 
-def may_begin(folder, number):
+def may_begin(folder: str, number: str) -> bool:
     """Return whether this job is the run's, and begins for the first time: what it began may live on where the queue lost a node."""
     if choose(folder, number) != number:
         print("job {} is not the one that carries out this run".format(number))
@@ -111,7 +112,7 @@ def may_begin(folder, number):
     return False
 
 
-def choose(folder, number):
+def choose(folder: str, number: str) -> str:
     """Let a job carry out the run unless another one may; return the number of the one that may, whoever of several came first."""
     path = os.path.join(folder, CHOSEN)
     with contextlib.suppress(FileExistsError):
@@ -119,7 +120,7 @@ def choose(folder, number):
     return os.readlink(path)
 
 
-def with_addresses(folder, request, names):
+def with_addresses(folder: str, request: Dict[str, Any], names: List[str]) -> List[List[str]]:
     """Return [name, address] of every node, or end a run whose nodes are not what was asked for, or do not say their address."""
     if len(names) != request["nodes"]:
         raise Ended(QUEUE, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
@@ -131,7 +132,7 @@ def with_addresses(folder, request, names):
     return [[name, output.split()[-1]] for name, (_, output) in zip(names, answers)]
 
 
-def carry_out(folder, run, walltime, life):
+def carry_out(folder: str, run: str, walltime: Walltime, life: records.Life) -> int:
     """Let the supervisor carry out the run, until it ends or has to end; return its exit code."""
     argv = [sys.executable, os.path.join(folder, "agent"), "supervise.supervisor", "run", folder]
     environment = dict(os.environ, **{kill_run.RUN_VARIABLE: run})
@@ -146,13 +147,13 @@ def carry_out(folder, run, walltime, life):
     return child.returncode
 
 
-def check_time(folder, walltime, checkpoints):
+def check_time(folder: str, walltime: Walltime, checkpoints: Checkpoints) -> None:
     """End the run by what is left of the walltime."""
     phase = text_of(os.path.join(folder, "phase")) or "beginning"
     if phase == "training":
         try:
             newest = checkpoints.newest_whole()
-            step = newest[0] if newest else None
+            step = newest.step if newest else None
         except OSError:  # The program may just remove the one that is looked at; the walltime ends all the same.
             step = walltime.before
         sentence = walltime.verdict(time.monotonic(), step)
@@ -162,7 +163,7 @@ def check_time(folder, walltime, checkpoints):
         raise Ended(WALLTIME, "the walltime ended while the run was in this phase: " + phase + "; ask for more time")
 
 
-def fail(folder, cause, sentence):
+def fail(folder: str, cause: str, sentence: str) -> None:
     """Say why the run has failed, instead of the supervisor, which takes its own end for a wish to stop."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, STOP_FILE))
@@ -170,12 +171,12 @@ def fail(folder, cause, sentence):
     write_whole(os.path.join(folder, "exit_code"), str(REFUSED) + "\n")
 
 
-def end_everywhere(folder, run, names):
+def end_everywhere(folder: str, run: str, names: List[str]) -> Dict[str, str]:
     """End what is left of the run on every node; return {node: why that is not proved, or an empty text}."""
     # Without a folder of runs: this job itself knows whether the run was stopped or ended otherwise, and all nodes see one folder.
     words = "python3 '{}/agent' kill_run {} only '{}'".format(folder, kill_run.NO_RUNS, run)
 
-    def end(name):
+    def end(name: str) -> str:
         if name == names[0]:
             return kill_run.end_here(run)
         return kill_run.unproved(*on_node(folder, name, words, STEP_TIMEOUT_S))
@@ -183,15 +184,15 @@ def end_everywhere(folder, run, names):
     return dict(zip(names, parallel(end, names)))
 
 
-def remove_secrets(folder):
+def remove_secrets(folder: str) -> None:
     """Remove the program's secrets from the site's disk; the next submission brings them again."""
     shutil.rmtree(os.path.join(folder, SECRETS), ignore_errors=True)
 
 
-def on_node(folder, name, line, timeout_s):
+def on_node(folder: str, name: str, line: str, timeout_s: float) -> Tuple[int, str]:
     """Run a line on a node as a step; return its exit code and what it printed."""
     return kill_run.asked(program(folder, "batch.step", folder, name, line), timeout_s)
 
 
-def on_term(number, frame):
+def on_term(number: int, frame: Any) -> None:
     raise Ended()

@@ -12,6 +12,7 @@ import os
 import pwd
 import subprocess
 import time
+from typing import IO, Any, Dict, Iterable, List
 
 from agent import kill_run
 from agent.batch import commands, records
@@ -45,7 +46,7 @@ class QueueError(Exception):
     """The queue did not answer, or not as it should; the message is a sentence for the person."""
 
 
-def in_queue():
+def in_queue() -> List[commands.Job]:
     """Return the jobs that the queue shows now."""
     code, output = kill_run.asked(commands.LIST, TIMEOUT_S, cwd="/")
     if code == kill_run.NOT_FOUND and not output:
@@ -55,7 +56,7 @@ def in_queue():
     return commands.jobs(output)
 
 
-def qsub(words, lock):
+def qsub(words: List[str], lock: IO[Any]) -> str:
     """Return what qsub prints. It holds the lock itself: whatever becomes of its caller, nobody submits before it has ended."""
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": "/"}
     child = subprocess.Popen(words, pass_fds=(lock.fileno(),), **options)
@@ -66,7 +67,7 @@ def qsub(words, lock):
         raise QueueError(STILL.format("qsub (process {})".format(child.pid), SUBMIT_TIMEOUT_S)) from None
 
 
-def locked():
+def locked() -> IO[Any]:
     """Return the lock of everybody who submits and deletes, held until it is closed; a qsub that outlived its caller has it until it ends."""
     path = os.path.expanduser("~/.microcluster/submit.lock")
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -76,19 +77,19 @@ def locked():
     return held
 
 
-def delete(jobs):
+def delete(jobs: Iterable[commands.Job]) -> None:
     """Let the queue delete jobs; whether they are gone is what it shows afterwards."""
     for job in jobs:
         kill_run.asked(commands.DELETE + [job.number], TIMEOUT_S, cwd="/")
 
 
-def living(jobs, request):
+def living(jobs: Iterable[commands.Job], request: Dict[str, Any]) -> List[commands.Job]:
     """Return the living ones of a run: this person's, by the name that no run in another folder has."""
     user = pwd.getpwuid(os.getuid()).pw_name
     return [job for job in commands.living(jobs, user) if job.name == request["name"]]
 
 
-def submit(request):
+def submit(request: Dict[str, Any]) -> Dict[str, Any]:
     """Return the number of the run's job, and whether it was submitted now."""
     folder = request["folder"]
     link = os.path.join(folder, CHOSEN)
@@ -115,7 +116,7 @@ def submit(request):
         return {"job": chosen, "new": is_new}
 
 
-def refuse_in_vain(request):
+def refuse_in_vain(request: Dict[str, Any]) -> None:
     """Refuse what has just ended with nothing saved, unless more is asked for: it would end so again."""
     folder, last = request["folder"], records.last(request)
     ended = read_json(os.path.join(folder, "failure.json")).get("sentence", "")
@@ -128,7 +129,7 @@ def refuse_in_vain(request):
         )
 
 
-def written(record):
+def written(record: Dict[str, Any]) -> str:
     """Write the job's script; return its path."""
     path, text = os.path.join(record["folder"], "job.sh"), json.dumps(record)
     with open(path, "w") as file:
@@ -137,7 +138,7 @@ def written(record):
     return path
 
 
-def look(request):
+def look(request: Dict[str, Any]) -> Dict[str, Any]:
     """Return the snapshot of a run as its queue lets it be read: the queue knows whether its job lives, and waits."""
     folder, now = request["folder"], time.time()
     seen, jobs = run_snapshot.observe(folder), listed(folder, now)
@@ -156,7 +157,7 @@ def look(request):
     return dict(seen, phase="queued", queue=dict(known, waited_s=waited_s))
 
 
-def listed(folder, now):
+def listed(folder: str, now: float) -> List[commands.Job]:
     """Return the jobs that the queue shows, by its answer of a moment ago where there is one in the run's folder."""
     path = os.path.join(folder, CACHE)
     known = read_json(path)
@@ -166,14 +167,14 @@ def listed(folder, now):
     return [commands.Job(*job) for job in known["jobs"]]
 
 
-def leave(request):
+def leave(request: Dict[str, Any]) -> Dict[str, str]:
     """End the job of a stack's run; return {node: why that is not proved, or an empty text}.
 
     The job is asked first: it sees every process on its nodes, those too that have left its steps, which qdel would leave behind. Then
     the queue has to show that it is gone. The wish stays in the folder, so that a job that a slow qsub brings later ends itself.
     """
 
-    def is_ours():
+    def is_ours() -> bool:
         # Another stack with a copy of our key may carry out the same run in the same folder.
         return records.owner_of(records.last(request)) == records.owner_of(request)
 
@@ -184,7 +185,7 @@ def leave(request):
         return end(request) if is_ours() else {}
 
 
-def end(request):
+def end(request: Dict[str, Any]) -> Dict[str, str]:
     folder = request["folder"]
     ended = os.path.join(folder, ENDED)
     there = living(in_queue(), request)
@@ -204,7 +205,7 @@ def end(request):
     return dict(("the nodes of job " + job.number, "it ended without a word of its processes") for job in ran)
 
 
-def main(verb, request):
+def main(verb: str, request: str) -> None:
     """Print as one line of JSON what a verb returns, or the sentence in which it fails."""
     try:
         print(json.dumps({"submit": submit, "look": look, "leave": leave}[verb](json.loads(request))))

@@ -7,6 +7,7 @@ no run in another folder has: it says whose a job is. Each start of a job has a 
 import json
 import os
 import time
+from typing import Any, Dict
 
 from agent.machine import read_json, write_whole
 
@@ -15,21 +16,21 @@ SEEN_EVERY_S = 20
 """How often a job writes down that it lives, so that one that was killed is counted until about then."""
 
 
-def owner_of(request):
+def owner_of(request: Dict[str, Any]) -> str:
     return "{}-{}".format(request["stack"], request["mark"])
 
 
-def path_of(request):
+def path_of(request: Dict[str, Any]) -> str:
     """Return where the record of a run lies."""
     return "{}/{}.json".format(FOLDER, request["name"])
 
 
-def last(request):
+def last(request: Dict[str, Any]) -> Dict[str, Any]:
     """Return the record of the last submission of a run; before the first one, what is asked for."""
     return read_json(os.path.expanduser(path_of(request))) or request
 
 
-def intend(request):
+def intend(request: Dict[str, Any]) -> Dict[str, Any]:
     """Write down that a job is about to be submitted; return the record."""
     path = os.path.expanduser(path_of(request))
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -41,14 +42,14 @@ def intend(request):
 class Life:
     """One start of a job, in a file that its script has begun."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path, self.facts = path, read_json(path)
 
-    def note(self, **facts):
+    def note(self, **facts: Any) -> None:
         self.facts.update(facts)
         write_whole(self.path, json.dumps(self.facts) + "\n")
 
-    def seen(self):
+    def seen(self) -> None:
         """Write down, now and then, that the job lives."""
         if not 0 <= time.time() - self.facts["seen"] < SEEN_EVERY_S:
             self.note(seen=time.time())

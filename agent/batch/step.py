@@ -16,7 +16,7 @@ CARRIED = ("HOME", "USER", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "PBS
 NO_ANSWER = 255
 
 
-def main(folder, node, *line):
+def main(folder: str, node: str, *line: str) -> int:
     names = dict((address, name) for name, address in granted(folder))
     name, words = names.get(node, node), " ".join(line)
     if SLURM_JOB in os.environ:
@@ -25,7 +25,7 @@ def main(folder, node, *line):
     return torque_step(name, words)
 
 
-def torque_step(node, line):
+def torque_step(node: str, line: str) -> int:
     """Run a step of Torque, which hands neither environment nor exit code on: the last line that it prints names the code."""
     carried = ["{}={}".format(name, os.environ[name]) for name in CARRIED if name in os.environ]
     noted = ["/bin/sh", "-c", line + "\necho '" + EXIT_MARK + "'$?"]

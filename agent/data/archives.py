@@ -19,6 +19,7 @@ import urllib.parse
 import urllib.request
 import zlib
 from http.client import HTTPException
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
 
 from agent.data.progress import Progress, Refused, say
 from agent.machine import hash_of, read_json, write_json
@@ -46,7 +47,7 @@ ODD_NAME = re.compile(
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def refuse_scheme(address):
+def refuse_scheme(address: str) -> None:
     """Raise unless the address may be asked."""
     scheme = urllib.parse.urlsplit(address).scheme
     if scheme != SCHEME:
@@ -54,7 +55,7 @@ def refuse_scheme(address):
         raise Refused(followed.format(without_query(address), SCHEME, scheme))
 
 
-def without_query(address):
+def without_query(address: str) -> str:
     """Return an address as it may stand in a log; what follows a question mark may be somebody's signature."""
     return address.partition("?")[0].partition("#")[0]
 
@@ -64,7 +65,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
     max_redirections = REDIRECTS
 
-    def redirect_request(self, req, fp, code, msg, headers, newurl):  # noqa: PLR0917 - the library's own
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:  # noqa: PLR0917 - the library's own
         refuse_scheme(newurl)
         return urllib.request.HTTPRedirectHandler.redirect_request(self, req, fp, code, msg, headers, newurl)
 
@@ -72,12 +73,12 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 class Fetcher:
     """Fetches archives into a folder; ``records`` is the file that remembers what each address gave."""
 
-    def __init__(self, folder, records):
+    def __init__(self, folder: str, records: str) -> None:
         self.folder, self.records = folder, records
         self.opener = urllib.request.build_opener(Redirects)
         os.makedirs(folder, exist_ok=True)
 
-    def fetch(self, archive):
+    def fetch(self, archive: Dict[str, Any]) -> str:
         """Have the archive whole; return its path."""
         path = os.path.join(self.folder, archive["name"])
         if os.path.exists(path) and not self._flaw(archive, path):
@@ -100,7 +101,7 @@ class Fetcher:
         self._forget(part)
         return path
 
-    def _flaw(self, archive, path):
+    def _flaw(self, archive: Dict[str, Any], path: str) -> str:
         """Return what of a whole file is not as pinned or as it was at first, or an empty text."""
         known = dict(read_json(self.records).get(without_query(archive["address"]), {}))
         known.update((kind, archive[kind]) for kind in ("bytes", "sha256", "md5") if archive.get(kind))
@@ -112,7 +113,7 @@ class Fetcher:
                 return "its {} is {} instead of {}".format(kind, hash_of(path, kind), known[kind])
         return ""
 
-    def _remember(self, archive, path):
+    def _remember(self, archive: Dict[str, Any], path: str) -> None:
         records = read_json(self.records)
         found = {"bytes": os.path.getsize(path), "sha256": hash_of(path)}
         records[without_query(archive["address"])] = found
@@ -120,12 +121,12 @@ class Fetcher:
         write_json(self.records, records)
         say("{}: {} bytes, sha256 {}".format(archive["name"], found["bytes"], found["sha256"]))
 
-    def _forget(self, part):
+    def _forget(self, part: str) -> None:
         for path in (part, part + ".of"):
             if os.path.exists(path):
                 os.remove(path)
 
-    def _bring(self, archive, part):
+    def _bring(self, archive: Dict[str, Any], part: str) -> None:
         """Have every byte in the file ``part``, in as many connections as it takes and the limits allow."""
         if archive["address"].startswith("file:///"):
             self._copy(archive["address"][len("file://") :], part)
@@ -157,7 +158,7 @@ class Fetcher:
             say("{}: {} at {} bytes; going on there".format(what, broken, size_of(part)))
             time.sleep(2 ** max(0, idle - 1))
 
-    def _copy(self, source, part):
+    def _copy(self, source: str, part: str) -> None:
         if not os.path.isfile(source):
             raise Refused("taking " + source + ": it is not there")
         self._forget(part)
@@ -166,7 +167,7 @@ class Fetcher:
         except OSError:  # It lies on another disk.
             shutil.copyfile(source, part)
 
-    def _one_connection(self, archive, part, progress, deadline):
+    def _one_connection(self, archive: Dict[str, Any], part: str, progress: Progress, deadline: float) -> bool:
         """Append what comes; return whether the file is complete."""
         known = read_json(part + ".of")
         start, validator = size_of(part), known.get("validator")
@@ -197,7 +198,7 @@ class Fetcher:
                         return False
         return total is None or size_of(part) >= total
 
-    def _begin(self, answer, part, start, known):
+    def _begin(self, answer: Any, part: str, start: int, known: Dict[str, Any]) -> Tuple[int, Optional[int]]:
         """Return where the bytes of an answer belong, and how many there are in all if it says so."""
         validator = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         length = answer.headers.get("Content-Length") or ""
@@ -213,17 +214,17 @@ class Fetcher:
         return 0, total
 
 
-def too_large(archive, size):
+def too_large(archive: Dict[str, Any], size: int) -> str:
     return "fetching {} from {}: it has {} bytes, more than the {} that such an archive may have".format(
         archive["name"], without_query(archive["address"]), size, archive["most_bytes"]
     )
 
 
-def size_of(path):
+def size_of(path: str) -> int:
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
-def flaw(member):
+def flaw(member: tarfile.TarInfo) -> str:
     """Return why a member must not be written, or an empty text."""
     if not member.isfile():
         return "it is no plain file"
@@ -232,7 +233,7 @@ def flaw(member):
     return "it has {} bytes".format(member.size) if member.size > LARGEST_MEMBER_BYTES else ""
 
 
-def members(path):
+def members(path: str) -> Iterator[Tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
     """Yield (archive, member, its path) of a tar in one pass, compressed or not; none leads out of the folder."""
     try:
         with tarfile.open(path, "r|*") as archive:
@@ -244,7 +245,7 @@ def members(path):
         raise broken(path, error) from error
 
 
-def take(path, target_of, needed):
+def take(path: str, target_of: Callable[[str], Optional[str]], needed: Iterable[str]) -> None:
     """Write each member of a tar to where ``target_of`` says by its path, or nowhere; all targets ``needed`` have to come, each once."""
     written = set()
     say("unpacking " + os.path.basename(path) + " ...")
@@ -265,7 +266,7 @@ def take(path, target_of, needed):
         )
 
 
-def bytes_of_all(path):
+def bytes_of_all(path: str) -> int:
     """Return the bytes of the files of a tar; raise where it cannot be unpacked whole."""
     sizes = {}
     for _, member, name in members(path):
@@ -278,7 +279,7 @@ def bytes_of_all(path):
     return sum(sizes.values())
 
 
-def write(path, archive, member, target):
+def write(path: str, archive: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:
     """Let the file ``target`` hold the bytes of a member."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if os.path.lexists(target):
@@ -295,10 +296,10 @@ def write(path, archive, member, target):
             file.write(piece)
 
 
-def broken(path, why):
+def broken(path: str, why: Any) -> Refused:
     return Refused("unpacking " + os.path.basename(path) + ": it is no whole tar (" + str(why) + ")")
 
 
-def refusal(path, member, why):
+def refusal(path: str, member: tarfile.TarInfo, why: str) -> Refused:
     refused = "unpacking {}: {!r} is refused, for {}. Nothing of it is used."
     return Refused(refused.format(os.path.basename(path), member.name, why))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import List, Sequence, Tuple
 
 from agent.data.receive_tree import below
 from agent.kill_run import last_line
@@ -25,23 +26,23 @@ TRIES, PAUSE_S = 3, 5
 class Spread:
     """One data set that has to be on all machines."""
 
-    def __init__(self, folder, way):
+    def __init__(self, folder: str, way: List[str]) -> None:
         self.folder, self.way = folder, way
         self.silent = {}
         self.check = "cd {} && sha256sum -c --status -".format(shlex.quote(folder))
         with open(os.path.join(folder, LIST), "rb") as file:
             self.sums = file.read()
 
-    def names(self):
+    def names(self) -> List[str]:
         # Not splitlines: it also splits at characters that may stand in a name.
         return [LIST] + [line.split(None, 1)[1].lstrip("*") for line in self.sums.decode("utf-8").split("\n")[:-1]]
 
-    def lacking(self, machines):
+    def lacking(self, machines: Sequence[str]) -> List[str]:
         """Return those that do not have every file as the list says."""
         codes = parallel(self._verified, machines)
         return [machine for machine, code in zip(machines, codes) if code]
 
-    def _verified(self, machine):
+    def _verified(self, machine: str) -> int:
         """Return 0 when a machine has every file; where it cannot be asked, its last word on that is kept."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         for number in range(TRIES):
@@ -54,7 +55,7 @@ class Spread:
             self.silent[machine] = last_line(SSH_FAILED, out.decode("utf-8", "replace"))
         return child.returncode
 
-    def chain(self, machines):
+    def chain(self, machines: Sequence[str]) -> List[List[str]]:
         """Send everything over the machines, one behind the other; return what broke, as :func:`relay.end` does."""
         listed = tempfile.TemporaryFile()  # noqa: SIM115 - tar reads it as long as it runs
         listed.write("\0".join(self.names()).encode("utf-8", "surrogateescape"))
@@ -68,7 +69,7 @@ class Spread:
         files.wait()
         return chain_copy.end(first, machines[0])
 
-    def bring(self, machines):
+    def bring(self, machines: Sequence[str]) -> List[Tuple[str, str]]:
         """Let all machines have the data, and tell what had to be done; return [(machine, why)] of those that do not have them."""
         lacking, began = self.lacking(machines), time.monotonic()
         if not lacking:
@@ -89,12 +90,12 @@ class Spread:
         return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
 
 
-def say(text):
+def say(text: str) -> None:
     print(text)
     sys.stdout.flush()
 
 
-def main(folder, way, *machines):
+def main(folder: str, way: str, *machines: str) -> None:
     rest = Spread(folder, json.loads(way)).bring(machines)
     if rest:
         sys.exit("the data did not arrive whole on " + " and ".join("{} ({})".format(*one) for one in rest))

@@ -8,7 +8,7 @@ import sys
 import sentencepiece
 
 
-def main(direction, model):
+def main(direction: str, model: str) -> None:
     pieces = sentencepiece.SentencePieceProcessor()
     pieces.Load(model)
     # Not splitlines: it also splits at characters that may stand inside a sentence.

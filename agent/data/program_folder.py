@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from typing import List, Optional, Union
 
 from agent import program
 from agent.data.distribute_data import Spread
@@ -18,7 +19,7 @@ from agent.data.receive_tree import PLACED_AT, below, names_below
 from agent.machine import parallel
 
 
-def facts(path):
+def facts(path: bytes) -> Optional[Union[str, List[int]]]:
     """Return what a file or link of a tree has to be: its target, or its size, mode and time; None where there is none."""
     try:
         if os.path.islink(path):
@@ -29,7 +30,7 @@ def facts(path):
     return [known.st_size, known.st_mode & 0o100, int(known.st_mtime)]
 
 
-def place(source, folder):
+def place(source: bytes, folder: bytes) -> None:
     """Copy every file that the program's folder lacks, or that a program has changed there."""
     os.makedirs(folder, exist_ok=True)
     for name in sorted(names_below(source)):
@@ -47,7 +48,7 @@ def place(source, folder):
 class Program(Spread):
     """The files of the program's folder that are as they were sent."""
 
-    def __init__(self, run, folder, way):
+    def __init__(self, run: str, folder: str, way: List[str]) -> None:
         self.run, self.folder, self.way, self.silent = run, folder, way, {}
         path = os.fsencode(folder)
         known = ((name, facts(below(path, name))) for name in sorted(names_below(path)))
@@ -58,10 +59,10 @@ class Program(Spread):
         self.sums = json.dumps(self.files).encode("ascii")
         self.check = " ".join(map(shlex.quote, program(run, "data.program_folder", "has", folder)))
 
-    def names(self):
+    def names(self) -> List[str]:
         return list(self.files)
 
-    def give_agent(self, machine):
+    def give_agent(self, machine: str) -> None:
         """Let a machine have what takes part in the chain and looks for the files."""
         take_in = 'mkdir -p "{0}" && tar -C "{0}" -xf -'.format(self.run)
         files = subprocess.Popen(
@@ -72,7 +73,7 @@ class Program(Spread):
         files.wait()
 
 
-def main(what, *arguments):
+def main(what: str, *arguments: str) -> None:
     if what == "place":
         place(*map(os.fsencode, arguments))
     elif what == "has":

@@ -12,6 +12,7 @@ import os
 import stat
 import subprocess
 import sys
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 LINK = "link"
 PIECE = 1 << 20
@@ -19,7 +20,7 @@ PLACED_AT = 10**9
 """Time of the last change of every file of a tree, in seconds since 1970: what has another one was written afterwards."""
 
 
-def version(path):
+def version(path: bytes) -> Optional[List[Any]]:
     """Return what changes whenever a file or link is written; None where there is none."""
     try:
         known = os.lstat(path)
@@ -29,7 +30,7 @@ def version(path):
     return [kind, known.st_size, known.st_mtime_ns, known.st_ctime_ns, known.st_ino]
 
 
-def names_below(folder):
+def names_below(folder: bytes) -> Set[str]:
     """Return the names of all files and links below a folder, which is named in bytes: here another encoding may be the usual one."""
     found, start = set(), len(os.path.join(folder, b""))
     for where, folders, files in os.walk(folder):
@@ -38,19 +39,19 @@ def names_below(folder):
     return found
 
 
-def below(folder, name):
+def below(folder: bytes, name: str) -> bytes:
     return os.path.join(folder, name.encode("utf-8", "surrogateescape"))
 
 
 class Tree:
     """A folder that is to be a tree, and the list of its files that is kept beside it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         above, name = os.path.split(os.fsencode(folder))
         self.folder, self.part = os.path.join(above, name), os.path.join(above, b"." + name + b".part")
         self.list = os.path.join(above, b"." + name + b".list")
 
-    def known(self):
+    def known(self) -> Tuple[str, Set[str], Dict[str, List[Any]]]:
         """Return the id in the list, its names, and {name: [kind, digest]} of the files that are as it says."""
         where, rows = self.folder if os.path.isdir(self.folder) else self.part, []
         with contextlib.suppress(OSError), open(self.list) as file:
@@ -61,11 +62,11 @@ class Tree:
         there = dict((name, row[:2]) for name, row in files.items() if row[2] == version(below(where, name)))
         return ([""] + [row for row in rows if isinstance(row, str)])[-1], set(files), there
 
-    def is_whole(self, tree):
+    def is_whole(self, tree: str) -> bool:
         id, files, there = self.known()
         return id == tree and os.path.isdir(self.folder) and files == set(there) == names_below(self.folder)
 
-    def take(self, tree, wanted):
+    def take(self, tree: str, wanted: List[List[Any]]) -> List[str]:
         """Receive what is missing; return the names that have not arrived whole."""
         lock = open(self.list + b".lock", "w")  # noqa: SIM115 - until the process ends
         fcntl.flock(lock, fcntl.LOCK_EX)  # One whose stream was cut off may still write down what it has.
@@ -104,7 +105,7 @@ class Tree:
             self._keep(tree, wanted)
         return lacking
 
-    def _keep(self, tree, wanted):
+    def _keep(self, tree: str, wanted: List[List[Any]]) -> None:
         rows = ([name, kind, digest, version(below(self.folder, name))] for name, kind, _, digest in wanted)
         with open(self.list + b".new", "w") as file:
             file.write(json.dumps(tree) + "\n")
@@ -112,7 +113,7 @@ class Tree:
         os.rename(self.list + b".new", self.list)
 
 
-def main(what, folder, tree):
+def main(what: str, folder: str, tree: str) -> int:
     if what == "look":
         return 0 if Tree(folder).is_whole(tree) else 1
     os.makedirs(os.path.dirname(folder), exist_ok=True)

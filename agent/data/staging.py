@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from agent.data import archives, text_cleaning
 from agent.data.archives import Fetcher
@@ -31,17 +32,17 @@ EIGHT = 8
 class Staging:
     """One plan in its folders; ``tool`` runs the program that knows sentence pieces, and may be another in tests."""
 
-    def __init__(self, plan, tool=None):
+    def __init__(self, plan: Dict[str, Any], tool: Optional["Tool"] = None) -> None:
         self.plan, self.work, self.folder = plan, plan["work"], plan["folder"]
         self.fetcher = Fetcher(self._at("archives"), os.path.join(self.folder, RECORDS))
         self.tool = tool or Tool(self.work)
         for folder in (self.folder, self._at("stamps")):
             os.makedirs(folder, exist_ok=True)
 
-    def _at(self, *names):
+    def _at(self, *names: str) -> str:
         return os.path.join(self.work, *names)
 
-    def carry_out(self):
+    def carry_out(self) -> None:
         sums = os.path.join(self.folder, SUMS)
         if os.path.exists(sums):  # What it speaks of is about to change.
             os.remove(sums)
@@ -51,7 +52,7 @@ class Staging:
         for name in FOLDERS:
             shutil.rmtree(os.path.join(self.work, name), ignore_errors=True)
 
-    def _make(self):
+    def _make(self) -> None:
         """Make the files from archives of raw texts."""
         paths = [self.fetcher.fetch(archive) for archive in self.plan["archives"]]
         self.follows_from = [self.plan, read_json(self.fetcher.records)]
@@ -62,7 +63,7 @@ class Staging:
         texts.update(zip(train, shuffled))
         self._encode(texts, self._learn(shuffled))
 
-    def _texts(self, paths):
+    def _texts(self, paths: Sequence[str]) -> Dict[str, str]:
         """Take the raw texts out of the archives; return {name: path} of them."""
         members = [tuple(member) for sources in self.plan["texts"].values() for member in sources]
         for archive, path in zip(self.plan["archives"], paths):
@@ -76,10 +77,10 @@ class Staging:
             self._have("text-" + name, [texts[name]], gather)
         return texts
 
-    def _raw(self, archive, member):
+    def _raw(self, archive: str, member: str) -> str:
         return self._at("raw", archive, os.path.basename(member))
 
-    def _have(self, name, results, make):
+    def _have(self, name: str, results: Sequence[str], make: Callable[[], Any]) -> None:
         """Have the files ``results`` (paths), which ``make`` makes where they are not whole."""
         stamp = self._at("stamps", name + ".json")
         known = read_json(stamp)
@@ -91,18 +92,18 @@ class Staging:
         make()
         write_json(stamp, {"from": self.follows_from, "results": hashes_of(results)})
 
-    def _pass(self, what, sources, setting, make):
+    def _pass(self, what: str, sources: Sequence[str], setting: Any, make: Callable[..., Any]) -> List[str]:
         """Make one file of each, all in one go; return their paths."""
         targets = [self._at(what, name) for name in self.plan["train"]]
         self._have(what, targets, partial(make, sources, targets, setting))
         return targets
 
-    def _compare_with_usual(self, mixed):
+    def _compare_with_usual(self, mixed: str) -> None:
         usual, lines = self.plan.get("usual_lines"), text_cleaning.count_lines(mixed)
         if usual and lines != usual:
             say("note: {} pairs are left after cleaning, where {} were published".format(lines, usual))
 
-    def _learn(self, texts):
+    def _learn(self, texts: List[str]) -> str:
         """Learn the pieces of both languages together; return the path of the model."""
         name, size = self.plan["vocabulary"]
         prefix = os.path.join(self.folder, os.path.splitext(name)[0])
@@ -110,20 +111,20 @@ class Staging:
         self._have("pieces", [prefix + ".model", prefix + ".vocab"], partial(self.tool.run, [job]))
         return prefix + ".model"
 
-    def _encode(self, texts, model):
+    def _encode(self, texts: Dict[str, str], model: str) -> None:
         """Cut every text into pieces, side by side."""
         names = sorted(self.plan["encode"].items())
         jobs = [["encode", model, texts[text], os.path.join(self.folder, name)] for name, text in names]
         self._have("encoded", [job[-1] for job in jobs], partial(self.tool.run, jobs))
 
-    def _unpack(self):
+    def _unpack(self) -> None:
         """Take finished files out of one tar, from whatever folder in it."""
         path, folder = self.fetcher.fetch(self.plan["archives"][0]), self.folder
         targets = dict((name, os.path.join(folder, name)) for name in self.plan["files"] + self.plan["optional"])
         needed = [targets[name] for name in self.plan["files"]]
         archives.take(path, lambda name: targets.get(os.path.basename(name)), needed)
 
-    def _take_whole(self):
+    def _take_whole(self) -> None:
         """Take all of a tar, or of a folder that was sent here, with its folders."""
         content = self.plan["content"]
         shutil.rmtree(content, ignore_errors=True)
@@ -132,7 +133,7 @@ class Staging:
         else:
             archives.take(self.fetcher.fetch(self.plan["archives"][0]), partial(os.path.join, content), ())
 
-    def _take(self):
+    def _take(self) -> None:
         """Take finished files that were sent here."""
         for file in self.plan["sent"]:
             found = hash_of(file["path"]) or "nothing"
@@ -142,17 +143,17 @@ class Staging:
             shutil.copyfile(file["path"], os.path.join(self.folder, file["name"]))
 
 
-def hashes_of(paths):
+def hashes_of(paths: Sequence[str]) -> Dict[str, Optional[str]]:
     return dict((path, hash_of(path)) for path in paths)
 
 
 class Tool:
     """Runs the program that knows sentence pieces as processes of their own, so that a signal ends them at once."""
 
-    def __init__(self, work):
+    def __init__(self, work: str) -> None:
         self.log = os.path.join(work, "stamps", "pieces.log")
 
-    def run(self, jobs):
+    def run(self, jobs: List[List[str]]) -> None:
         """Run it once for each list of arguments, side by side; raise when one fails, after all have ended."""
         with open(self.log, "w+b") as output:  # The library's own words are hundreds of lines.
             children = []
@@ -172,7 +173,7 @@ class Tool:
                 raise Refused("cutting into pieces: ended with exit code {}. {}".format(code, " ".join(last)))
 
 
-def main(path):
+def main(path: str) -> int:
     signal.signal(signal.SIGTERM, on_term)  # The first process of a container ignores it otherwise.
     plan = read_json(path)
     os.makedirs(plan["work"], exist_ok=True)
@@ -192,11 +193,11 @@ def main(path):
     return 0
 
 
-def on_term(number, frame):
+def on_term(number: int, frame: Any) -> None:
     sys.exit(TERMINATED)
 
 
-def check(folder, plan):
+def check(folder: str, plan: Dict[str, Any]) -> None:
     """Raise unless lines pair and the vocabulary has the size that the model is made for."""
     problems = []
     for pair in plan["pairs"]:
@@ -214,7 +215,7 @@ def check(folder, plan):
         raise Refused("checking the data: " + "; ".join(problems) + ". Nothing was trained.")
 
 
-def flaws_of_vocabulary(folder, vocabulary, wanted):
+def flaws_of_vocabulary(folder: str, vocabulary: str, wanted: int) -> List[str]:
     """Return what is wrong with the number of pieces, which stand on a line each."""
     pieces = count_lines(os.path.join(folder, vocabulary))
     if pieces % EIGHT:
@@ -222,7 +223,7 @@ def flaws_of_vocabulary(folder, vocabulary, wanted):
     return ["{} has {} lines instead of {}".format(vocabulary, pieces, wanted)] if pieces != wanted else []
 
 
-def flaws_of_words(folder, text, wanted):
+def flaws_of_words(folder: str, text: str, wanted: int) -> List[str]:
     """Return what is wrong with the number of different words of a text, in which the end of a line is a word too."""
     found = {"<EOS>"}
     with open(os.path.join(folder, text), encoding="utf-8", errors="replace") as lines:
@@ -232,7 +233,7 @@ def flaws_of_words(folder, text, wanted):
     return [words.format(text, len(found), wanted)] if len(found) != wanted else []
 
 
-def seal(folder, plan):
+def seal(folder: str, plan: Dict[str, Any]) -> None:
     """Name the data and write the sums of all that belongs to them; with the sums they are finished."""
     with open(os.path.join(folder, ID), "w") as file:
         file.write(plan["id"] + "\n")

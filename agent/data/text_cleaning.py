@@ -11,6 +11,7 @@ import random
 import re
 from array import array
 from itertools import chain
+from typing import Iterator, Sequence
 
 from agent.data.progress import Progress, Refused
 
@@ -22,14 +23,14 @@ LONGEST_RATIO = 9
 LONGEST_WORD = 1000
 
 
-def lines_of(path):
+def lines_of(path: str) -> Iterator[str]:
     """Yield a text's lines without their ends; only a line feed ends one."""
     with open(path, "rb") as file:
         for line in file:
             yield line.rstrip(b"\n").decode("utf-8", "replace")
 
 
-def count_lines(path):
+def count_lines(path: str) -> int:
     """Return how many lines a file has; a last one without an end counts."""
     count, last = 0, b"\n"
     with open(path, "rb") as file:
@@ -38,7 +39,7 @@ def count_lines(path):
     return count + (last != b"\n")
 
 
-def gather(sources, target):
+def gather(sources: Sequence[str], target: str) -> None:
     """Write the lines of some files into one, of SGML its segments alone."""
     progress = Progress("gathering " + os.path.basename(target), None, "lines")
     texts = (segments_of(source) if source.endswith(".sgm") else lines_of(source) for source in sources)
@@ -48,13 +49,13 @@ def gather(sources, target):
     progress.over(progress.done)
 
 
-def segments_of(path):
+def segments_of(path: str) -> Iterator[str]:
     for line in lines_of(path):
         if line.startswith("<seg "):
             yield re.sub(r"\s+", " ", SEGMENT.sub("\\1", line).strip())
 
 
-def clean(sources, targets, lengths):
+def clean(sources: Sequence[str], targets: Sequence[str], lengths: Sequence[int]) -> None:
     """Write the pairs that are worth training on, of two files into two others."""
     counts = [count_lines(path) for path in sources]
     if counts[0] != counts[1]:
@@ -73,13 +74,13 @@ def clean(sources, targets, lengths):
     progress.over(kept)
 
 
-def squeezed(line):
+def squeezed(line: str) -> str:
     """Return a line with single blanks and without the sign that means something else to Moses."""
     line = RUN_OF_SPACES.sub(" ", line.replace("|", ""))
     return line[line.startswith(" ") : len(line) - (line.endswith(" ") and len(line) > 1)]
 
 
-def is_kept(one, other, lengths):
+def is_kept(one: str, other: str, lengths: Sequence[int]) -> bool:
     """Return whether a pair has the lengths, in words, that ``lengths`` (shortest, longest) allows, and comparable ones."""
     if not one or not other:
         return False
@@ -91,7 +92,7 @@ def is_kept(one, other, lengths):
     return max(map(len, words)) <= LONGEST_WORD and max(map(len, others)) <= LONGEST_WORD
 
 
-def shuffle(sources, targets, seed):
+def shuffle(sources: Sequence[str], targets: Sequence[str], seed: int) -> None:
     """Write the lines of several files in one new order, the same for all, and for every time."""
     order = None
     for source, target in zip(sources, targets):
@@ -106,7 +107,7 @@ def shuffle(sources, targets, seed):
         progress.over(len(lines))
 
 
-def learn(prefix, size, flags, *files):
+def learn(prefix: str, size: str, flags: str, *files: str) -> None:
     import sentencepiece  # noqa: PLC0415 - only the image has it
 
     progress = Progress("learning " + size + " sentence pieces (no output until it is done)", None, "pieces")
@@ -115,7 +116,7 @@ def learn(prefix, size, flags, *files):
     progress.over(count_lines(prefix + ".vocab"))
 
 
-def encode(model, source, target):
+def encode(model: str, source: str, target: str) -> None:
     import sentencepiece  # noqa: PLC0415 - only the image has it
 
     pieces = sentencepiece.SentencePieceProcessor()
@@ -127,5 +128,5 @@ def encode(model, source, target):
     progress.over(progress.done)
 
 
-def main(verb, *arguments):
+def main(verb: str, *arguments: str) -> None:
     {"learn": learn, "encode": encode}[verb](*arguments)

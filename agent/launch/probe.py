@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 from agent.machine import hash_of
 from agent.nodes.links import connected, listening
@@ -39,11 +40,11 @@ BUILD_FILE, CUDA_BUILD, CUDA_LIBRARY = "python/platform/build_info.py", r"is_cud
 class World:
     """One rank's place in a world, and a sum over all ranks by what the training will use."""
 
-    def versions(self):
+    def versions(self) -> Dict[str, str]:
         """Return what has to be the same on every node."""
         return {}
 
-    def allreduce(self, count):
+    def allreduce(self, count: int) -> float:
         """Return the seconds of the sum of ``count`` floats over all ranks; end the rank where the sum is wrong."""
         seconds, found, wanted = self.summed(count)
         if found != wanted:
@@ -56,7 +57,7 @@ class MpiWorld(World):
 
     rank_variable = "OMPI_COMM_WORLD_RANK"
 
-    def summed(self, count):
+    def summed(self, count: int) -> Tuple[float, Any, Any]:
         mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)  # Of Open MPI 3 and 4.
         world, floats, add = (
             ctypes.byref(ctypes.c_char.in_dll(mpi, name))
@@ -82,7 +83,7 @@ class ParameterServerWorld(World):
 
     rank_variable = NUMBER_VARIABLE
 
-    def versions(self):
+    def versions(self) -> Dict[str, str]:
         import mxnet  # noqa: PLC0415 - not where ranks are started otherwise
 
         wanted = os.environ[VERSION_VARIABLE]
@@ -92,7 +93,7 @@ class ParameterServerWorld(World):
         found.update((os.path.basename(path), digest(path)) for path in shlex.split(os.environ[DATA_VARIABLE]))
         return found
 
-    def summed(self, count):
+    def summed(self, count: int) -> Tuple[float, Any, Any]:
         import mxnet  # noqa: PLC0415
 
         store = mxnet.kv.create("dist_sync")
@@ -110,12 +111,12 @@ class TorchWorld(World):
 
     rank_variable = "RANK"
 
-    def versions(self):
+    def versions(self) -> Dict[str, str]:
         import torch  # noqa: PLC0415 - not where ranks are started otherwise
 
         return {"torch": torch.__version__, "CUDA": torch.version.cuda}
 
-    def summed(self, count):
+    def summed(self, count: int) -> Tuple[float, Any, Any]:
         import torch  # noqa: PLC0415
         from torch import distributed  # noqa: PLC0415
 
@@ -138,13 +139,13 @@ class NodeWorld(World):
 
     rank_variable = "NODE_RANK"
 
-    def summed(self, count):
+    def summed(self, count: int) -> Tuple[float, Any, Any]:
         where = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
         nodes, began = int(os.environ["WORLD_SIZE"]), time.monotonic()
         found = self.admit(where, nodes) if os.environ[self.rank_variable] == "0" else self.join(where)
         return time.monotonic() - began, found, str(nodes)
 
-    def admit(self, where, nodes):
+    def admit(self, where: Tuple[str, int], nodes: int) -> str:
         """Wait for every other node, and tell each how many there are."""
         with listening(*where, nodes, JOIN_TIMEOUT_S) as listener:
             others = [listener.accept()[0] for _ in range(nodes - 1)]
@@ -153,7 +154,7 @@ class NodeWorld(World):
                 other.sendall(str(nodes).encode())
         return str(len(others) + 1)
 
-    def join(self, where):
+    def join(self, where: Tuple[str, int]) -> str:
         """Connect to the first node, which may still be starting; return how many it counts."""
         first = connected(*where, JOIN_TIMEOUT_S)
         with first, first.makefile("rb") as answer:
@@ -163,7 +164,7 @@ class NodeWorld(World):
 WORLDS = {"mpi": MpiWorld, "parameter-server": ParameterServerWorld, "torch": TorchWorld, "node": NodeWorld}
 
 
-def main(interface, config, size, world, gpus):
+def main(interface: str, config: str, size: str, world: str, gpus: str) -> None:
     started = WORLDS[world]()
     name_cards(os.environ)
     facts = {
@@ -181,7 +182,7 @@ def main(interface, config, size, world, gpus):
     sys.stdout.flush()
 
 
-def multiplies(frameworks, gpus):
+def multiplies(frameworks: Iterable[str], gpus: int) -> bool:
     """Return whether a framework here multiplies on this rank's GPU, False where none is built for GPUs; end the rank where they fail."""
     os.environ.setdefault("LOCAL_RANK", os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
     found = [product(name, gpus) for name in filter(importlib.util.find_spec, frameworks)]
@@ -191,7 +192,7 @@ def multiplies(frameworks, gpus):
     return SIDE in found
 
 
-def product(name, gpus):
+def product(name: str, gpus: int) -> Any:
     # SIDE where it is right, else why not; None of a framework that is not built for GPUs.
     try:
         found = PRODUCTS[name](gpus)
@@ -200,7 +201,7 @@ def product(name, gpus):
     return found if found in (None, SIDE) else "{}: a product is {} and not {}".format(name, found, SIDE)
 
 
-def product_of_torch(_):
+def product_of_torch(_: int) -> Optional[float]:
     import torch  # noqa: PLC0415
 
     # Where the driver is too old, `device_count` still counts the GPUs; only using one fails.
@@ -211,7 +212,7 @@ def product_of_torch(_):
     )
 
 
-def product_of_mxnet(gpus):
+def product_of_mxnet(gpus: int) -> Optional[float]:
     import mxnet  # noqa: PLC0415
 
     # Before 1.5 its library alone shows what it is built for. The least counts, of all GPUs of a worker.
@@ -224,7 +225,7 @@ def product_of_mxnet(gpus):
     return min((float(mxnet.nd.dot(one, one)[0, 0].asscalar()) for one in ones), default=None)
 
 
-def product_of_tensorflow(_):
+def product_of_tensorflow(_: int) -> Optional[float]:
     with open(os.path.join(os.path.dirname(importlib.util.find_spec("tensorflow").origin), BUILD_FILE)) as file:
         if not re.search(CUDA_BUILD, file.read()):
             return None
@@ -242,7 +243,7 @@ PRODUCTS = {"torch": product_of_torch, "mxnet": product_of_mxnet, "tensorflow": 
 FRAMEWORKS = {"mpi": tuple(PRODUCTS), "parameter-server": ("mxnet",), "torch": ("torch",)}
 
 
-def digest(path):
+def digest(path: str) -> str:
     """Return a data file's length and the beginning of the hash of its two ends."""
     try:
         with open(path, "rb") as file:

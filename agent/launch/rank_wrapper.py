@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import time
+from typing import Any, Sequence
 
 from agent import kill_run
 from agent.nodes.node_facts import name_cards
@@ -29,7 +30,7 @@ GRACE_S = 5
 """Grace time of the processes that a rank has left behind, which may still write."""
 
 
-def run(words_file, argv):
+def run(words_file: str, argv: Sequence[str]) -> int:
     """Run the rank to its end and end as it did, for mpirun to see.
 
     The rank's parent is a keeper below this process, because mpirun kills this one a second after it has asked it to end.
@@ -48,22 +49,22 @@ def run(words_file, argv):
     return code
 
 
-def keep(words_file, argv):
+def keep(words_file: str, argv: Sequence[str]) -> int:
     """Run the rank, end what it leaves behind, and return how it ended; one that was asked to end leaves a word if it ends well.
 
     Some releases of Open MPI signal the wrapper alone, so that TERM is passed on, and the rank does not outlive it.
     """
     libc, asked, ranks = ctypes.CDLL(None), [], []
 
-    def pass_on(number, frame):
+    def pass_on(number: int, frame: Any) -> None:
         for rank in [] if asked else ranks:
             os.kill(rank.pid, number)
         asked.append(number)
 
-    def die_with_parent():
+    def die_with_parent() -> None:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
-    def alone(number, frame):
+    def alone(number: int, frame: Any) -> None:
         end_what_is_left(0)
         os._exit(1)
 
@@ -86,7 +87,7 @@ def keep(words_file, argv):
     return code
 
 
-def wait(wanted):
+def wait(wanted: int) -> int:
     """Return the exit code of a child, or its signal as a negative number; bury every other that ends meanwhile."""
     while True:
         pid, status = os.waitpid(-1, 0)
@@ -94,7 +95,7 @@ def wait(wanted):
             return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def end_what_is_left(grace_s):
+def end_what_is_left(grace_s: float) -> None:
     """Let what the rank has left behind end by itself, then kill it."""
     deadline = time.monotonic() + grace_s
     with contextlib.suppress(ChildProcessError):  # There is no child any more.
@@ -108,7 +109,7 @@ def end_what_is_left(grace_s):
             time.sleep(0.05)
 
 
-def leave(words_file, code, asked):
+def leave(words_file: str, code: int, asked: Sequence[int]) -> None:
     """Add a line, whole among those of the other ranks of this machine; no disk may change how the rank has ended."""
     how = {"told": asked[0]} if asked else {"exit_code": code} if code > 0 else {"signal": -code}
     rank = next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), None)
@@ -118,6 +119,6 @@ def leave(words_file, code, asked):
         file.write(json.dumps(word) + "\n")
 
 
-def main(words_file, *argv):
+def main(words_file: str, *argv: str) -> int:
     name_cards(os.environ)
     return run(words_file, argv)

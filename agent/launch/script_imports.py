@@ -9,12 +9,13 @@ import ast
 import importlib.util
 import os
 import sys
+from typing import Set
 
 MARK = "imports: "
 """Begins the sentence that names what was not found."""
 
 
-def main(script):
+def main(script: str) -> None:
     """Print a sentence about modules of imports that every start reaches, those at the top level, where they are not found."""
     sys.dont_write_bytecode = True
     sys.path[0] = os.path.dirname(os.path.abspath(script))
@@ -29,14 +30,14 @@ def main(script):
         print("{}Python {} {} of {}".format(MARK, version, what, os.path.basename(script)))
 
 
-def imported(tree):
+def imported(tree: ast.Module) -> Set[str]:
     """Return the names, without those of their parts, of the modules that the top level imports."""
     named = [one.name for statement in tree.body if isinstance(statement, ast.Import) for one in statement.names]
     named += [one.module for one in tree.body if isinstance(one, ast.ImportFrom) and not one.level]
     return set(name.partition(".")[0] for name in named)
 
 
-def is_found(module):
+def is_found(module: str) -> bool:
     try:
         return module in sys.modules or importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # What a finder of the environment's own raises is no answer.

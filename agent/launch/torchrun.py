@@ -11,6 +11,7 @@ import os
 import pickle
 import re
 from types import SimpleNamespace
+from typing import Any, List, Tuple
 
 JOIN_TIMEOUT_S = 120
 LOCAL_ADDR_SINCE = (2, 0)
@@ -21,7 +22,7 @@ LIBUV = "USE_LIBUV"
 STATE, DATES = ("_RendezvousState", "_NodeDesc"), ("datetime", "timezone", "timedelta")
 
 
-def meeting(version, node, slots, endpoint):
+def meeting(version: Tuple[int, ...], node: int, slots: int, endpoint: str) -> List[str]:
     """Return the options by which the agents of all nodes find each other and number their ranks; ``version`` is (major, minor)."""
     if version < LOCAL_ADDR_SINCE:
         # 1.13 on Python 3.11 does not take its own default, 0, for what is redirected; it takes a rank that is none.
@@ -33,7 +34,7 @@ def meeting(version, node, slots, endpoint):
     return ["--rdzv_backend", "c10d", "--rdzv_conf", conf, "--local_addr", name]
 
 
-def spare_libuv(distributed):
+def spare_libuv(distributed: Any) -> None:
     """Let the store do without libuv where PyTorch was built without it, as Debian's is.
 
     Since 2.4 the agents ask for it, whatever USE_LIBUV says; the ranks obey the variable (pytorch issue 148283).
@@ -47,17 +48,17 @@ def spare_libuv(distributed):
         os.environ[LIBUV] = "0"
 
         class Store(usual):
-            def __init__(self, *words, **options):
+            def __init__(self, *words: Any, **options: Any) -> None:
                 usual.__init__(self, *words, **dict(options, use_libuv=False))
 
         distributed.TCPStore = Store
 
 
-def take_no_program(rendezvous):
+def take_no_program(rendezvous: Any) -> None:
     """Let agents read no more from their store than the state of a meeting: it has no login, and a pickle is a program."""
 
     class State(pickle.Unpickler):
-        def find_class(self, module, name):
+        def find_class(self, module: str, name: str) -> Any:
             if name not in {rendezvous.__name__: STATE, "datetime": DATES}.get(module, ()):
                 raise pickle.UnpicklingError(module + "." + name + " is no part of it")
             return pickle.Unpickler.find_class(self, module, name)
@@ -66,7 +67,7 @@ def take_no_program(rendezvous):
     rendezvous.pickle = SimpleNamespace(PickleError=pickle.PickleError, **taken)
 
 
-def main(node, nodes, slots, endpoint, attempt, *command):
+def main(node: str, nodes: str, slots: str, endpoint: str, attempt: str, *command: str) -> int:
     """Be the agent of a node, which starts ``command`` as each of its ranks. Nothing is restarted: restarts hang."""
     import torch  # noqa: PLC0415 - not where ranks are started otherwise
 

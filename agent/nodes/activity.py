@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import struct
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 SSH_PORT = 22
 INNER_CARD = re.compile(r"lo$|docker|veth|br-")
@@ -21,7 +22,7 @@ ENDS, MESSAGE_BYTES = slice(4, 52), 72
 READ_BYTES, TIMEOUT_S = 1 << 16, 5
 
 
-def reading(terminals, proc="/proc"):
+def reading(terminals: str, proc: str = "/proc") -> Optional[Dict[str, Any]]:
     """Return all readings of this node; None where one of them cannot be read, which may keep nobody from saying how else it is."""
     with contextlib.suppress(OSError, ValueError, IndexError, struct.error):
         return {
@@ -32,7 +33,7 @@ def reading(terminals, proc="/proc"):
     return None
 
 
-def processors(path):
+def processors(path: str) -> List[int]:
     """Return [ticks at work, all ticks, number] of the processors."""
     with open(path) as file:
         lines = file.read().splitlines()
@@ -42,7 +43,7 @@ def processors(path):
     return [sum(ticks) - ticks[3] - ticks[4], sum(ticks), number]
 
 
-def network(path):
+def network(path: str) -> Dict[str, Any]:
     """Return {cards: bytes in and out, ssh: {connection: bytes sent}}; our own commands read their answers over ssh.
 
     What somebody sends here over ssh is not subtracted: it may be a person's data.
@@ -53,7 +54,7 @@ def network(path):
     return {"cards": sum(int(words[0]) + int(words[8]) for words in counts), "ssh": sent_from(SSH_PORT)}
 
 
-def sent_from(port):
+def sent_from(port: int) -> Dict[str, int]:
     """Return {connection: bytes that have arrived at its other end} of the open connections of a port; none where Linux does not say."""
     found = {}
     for family in (socket.AF_INET, socket.AF_INET6):
@@ -65,7 +66,7 @@ def sent_from(port):
     return found
 
 
-def connections(family):
+def connections(family: int) -> Iterator[bytes]:
     """Yield what Linux says of each established TCP connection."""
     request = struct.pack("=4BI48x", family, socket.IPPROTO_TCP, 1 << TCP_INFO - 1, 0, 1 << ESTABLISHED)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as asking:
@@ -78,7 +79,7 @@ def connections(family):
                 yield message
 
 
-def parts(given, header):
+def parts(given: bytes, header: struct.Struct) -> Iterator[Tuple[int, bytes]]:
     """Yield (kind, content) of each part: its header begins with length and kind, and it is filled up to four bytes."""
     at = 0
     while at + header.size <= len(given):
@@ -87,7 +88,7 @@ def parts(given, header):
         at += max(length + -length % 4, header.size)
 
 
-def typed(folder):
+def typed(folder: str) -> float:
     """Return when a key was last pressed in a terminal, by the machine's clock; 0 where there is none.
 
     Only a person's login has a terminal: our own commands ask for none, and a login without a keystroke changes nothing.

@@ -11,12 +11,13 @@ import os
 import shlex
 import subprocess
 import sys
+from typing import List, Sequence
 
 MARK = "microcluster-relay "
 PIECE = 1 << 18
 
 
-def start(sink, way, machines):
+def start(sink: List[str], way: List[str], machines: Sequence[str]) -> subprocess.Popen:
     """Return the process at the beginning of a chain over ``machines``, to whose standard input the stream goes."""
     argv = ["python3", os.path.abspath(__file__), json.dumps(sink), json.dumps(way)] + list(machines[1:])
     line = " ".join(shlex.quote(word) for word in argv)
@@ -24,7 +25,7 @@ def start(sink, way, machines):
     return subprocess.Popen(way + [machines[0], line], **options)
 
 
-def end(process, machine):
+def end(process: subprocess.Popen, machine: str) -> List[List[str]]:
     """Return what broke in the chain that begins at ``machine``, after its end: [[machine, what it said]]."""
     out = process.stdout.read().decode("utf-8", "replace").splitlines()
     broken = [json.loads(line.partition(MARK)[2]) for line in out if line.startswith(MARK)]
@@ -34,7 +35,7 @@ def end(process, machine):
     return broken
 
 
-def pour(source, ends):
+def pour(source: int, ends: Sequence[subprocess.Popen]) -> None:
     """Write all of the descriptor ``source`` into every one of the processes, as long as one of them takes it."""
     open_ends = list(ends)
     for piece in iter(lambda: os.read(source, PIECE) if open_ends else b"", b""):
@@ -48,7 +49,7 @@ def pour(source, ends):
             one.stdin.close()
 
 
-def main(sink, way, *onward):
+def main(sink: str, way: str, *onward: str) -> int:
     """Return 0 when everything has arrived here, whatever became of those behind."""
     here = subprocess.Popen(json.loads(sink), stdin=subprocess.PIPE)
     chain = start(json.loads(sink), json.loads(way), onward) if onward else None

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from typing import List
 
 CHUNK = b"\0" * (1 << 18)
 SEND_S = 2.0
@@ -15,7 +16,7 @@ CONNECT_TIMEOUT_S = 15
 QUIET_TIMEOUT_S = 20
 
 
-def listening(address, port, count, timeout_s):
+def listening(address: str, port: int, count: int, timeout_s: float) -> socket.socket:
     """Return a socket that takes so many connections, each within a time."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -25,7 +26,7 @@ def listening(address, port, count, timeout_s):
     return listener
 
 
-def receive(address, port, streams):
+def receive(address: str, port: int, streams: int) -> None:
     with listening(address, port, streams, QUIET_TIMEOUT_S) as listener:
         threads = []
         for _ in range(streams):
@@ -35,14 +36,14 @@ def receive(address, port, streams):
             thread.join()
 
 
-def drain(connection):
+def drain(connection: socket.socket) -> None:
     with connection:
         connection.settimeout(QUIET_TIMEOUT_S)
         while connection.recv(1 << 18):
             pass
 
 
-def send(address, port, streams):
+def send(address: str, port: int, streams: int) -> None:
     connections = [connected(address, port) for _ in range(streams)]
     sent, began = [], time.monotonic()
     threads = [threading.Thread(target=pour, args=(one, began + SEND_S, sent)) for one in connections]
@@ -53,7 +54,7 @@ def send(address, port, streams):
     print(round(sum(sent) * 8 / (time.monotonic() - began) / 1e6, 1))
 
 
-def connected(address, port, timeout_s=CONNECT_TIMEOUT_S):
+def connected(address: str, port: int, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
     """Connect as soon as the other side listens."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -65,7 +66,7 @@ def connected(address, port, timeout_s=CONNECT_TIMEOUT_S):
             time.sleep(0.1)
 
 
-def pour(connection, until, sent):
+def pour(connection: socket.socket, until: float, sent: List[int]) -> None:
     """Send until the time is over, then wait for the other side's end: what lies in buffers has not arrived."""
     count = 0
     with connection:
@@ -77,14 +78,14 @@ def pour(connection, until, sent):
     sent.append(count)
 
 
-def connect(address, port):
+def connect(address: str, port: int) -> None:
     connected(address, port).close()
 
 
 VERBS = {"receive": receive, "send": send, "connect": connect}
 
 
-def main(verb, address, *numbers):
+def main(verb: str, address: str, *numbers: str) -> None:
     try:
         VERBS[verb](address, *map(int, numbers))
     except OSError as error:

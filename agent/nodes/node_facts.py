@@ -13,10 +13,12 @@ import socket
 import struct
 import time
 from ipaddress import ip_address, ip_network
+from typing import Any, Dict, List, MutableMapping, Optional, Sequence, Tuple
 
 from agent.kill_run import TOO_SLOW, asked
 from agent.machine import hash_of, try_lock, why_not_free, why_silent
 from agent.nodes import activity
+from agent.run.context import Run
 
 SIOCGIFADDR = 0x8915
 GPU_FIELDS = ("name", "memory.total", "driver_version", "utilization.gpu")
@@ -34,25 +36,25 @@ MOST_LINES, LONGEST_LINE = 64, 300
 NO_ADDRESS = "there is no {} with an address; it has {}: set cluster.interface"
 
 
-def address_of(interface):
+def address_of(interface: str) -> str:
     """Return the IPv4 address of a network card; there is an error where the card does not exist."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         request = struct.pack("256s", interface.encode()[:15])
         return socket.inet_ntoa(fcntl.ioctl(sock.fileno(), SIOCGIFADDR, request)[20:24])
 
 
-def interfaces():
+def interfaces() -> List[str]:
     return sorted(name for name in os.listdir("/sys/class/net") if name != "lo")
 
 
-def address_or_none(interface):
+def address_or_none(interface: str) -> Optional[str]:
     try:
         return address_of(interface)
     except OSError:
         return None
 
 
-def card_of(interface):
+def card_of(interface: str) -> str:
     """Return the name of a network card that may be given by its network; what was given where there is none."""
     addresses = [(name, address_or_none(name)) for name in interfaces()] if "/" in interface else []
     return next(
@@ -60,13 +62,13 @@ def card_of(interface):
     )
 
 
-def name_cards(environment):
+def name_cards(environment: MutableMapping[str, str]) -> None:
     """Put this machine's network card where NCCL, gloo or TensorPipe are told a network."""
     for name in [name for name in environment if name.endswith("_SOCKET_IFNAME")]:
         environment[name] = re.sub("[^=].*", lambda given: card_of(given.group()), environment[name])
 
 
-def gpu_facts(limit_s=NVIDIA_SMI_TIMEOUT_S, slots=MOST_LINES, visible=""):
+def gpu_facts(limit_s: float = NVIDIA_SMI_TIMEOUT_S, slots: int = MOST_LINES, visible: str = "") -> Dict[str, Any]:
     """Return what nvidia-smi says of the run's own GPUs: those that its program or the queue makes visible, else the first ones.
 
     Without persistence mode a GPU at rest shows up to 99 % while it is asked.
@@ -81,7 +83,7 @@ def gpu_facts(limit_s=NVIDIA_SMI_TIMEOUT_S, slots=MOST_LINES, visible=""):
     return found
 
 
-def ask_alone(argv, deadline):
+def ask_alone(argv: Sequence[str], deadline: float) -> Tuple[int, str]:
     """Return (exit code, output) of nvidia-smi; one that hangs in the kernel is left behind, and until it ends no other is started."""
     lock = try_lock(ONE_AT_A_TIME, deadline - time.monotonic(), mode="r")
     if lock is None:
@@ -90,7 +92,7 @@ def ask_alone(argv, deadline):
         return asked(argv, max(1, round(deadline - time.monotonic())), pass_fds=(lock.fileno(),))
 
 
-def read_gpus(code, output):
+def read_gpus(code: int, output: str) -> Dict[str, Any]:
     """Return what an answer to GPU_ARGV says: a row for each GPU, the tool's words that are no row, and its exit code.
 
     A number that a GPU does not say is None, and ``fault`` its word for why it cannot be used.
@@ -112,12 +114,12 @@ def read_gpus(code, output):
     return {"gpus": gpus, "gpu_words": " ".join(others)[:LONGEST_LINE], "gpu_code": code}
 
 
-def free_bytes(path):
+def free_bytes(path: str) -> int:
     room = os.statvfs(path)
     return room.f_bavail * room.f_frsize
 
 
-def traffic(interface):
+def traffic(interface: str) -> Dict[str, int]:
     """Return how many bytes a network card has received and sent since the machine started."""
     counts = {}
     for name in ("rx_bytes", "tx_bytes"):
@@ -128,7 +130,7 @@ def traffic(interface):
     return counts
 
 
-def argv_of(run, limit_s=NVIDIA_SMI_TIMEOUT_S):
+def argv_of(run: Run, limit_s: float = NVIDIA_SMI_TIMEOUT_S) -> List[str]:
     """Return the words that print the facts of a node of a run; ``limit_s`` is nvidia-smi's."""
     known = run.spec
     words = [known.interface, run.folder, known.data or "", str(known.probe_port), known.shared or ""]
@@ -137,7 +139,7 @@ def argv_of(run, limit_s=NVIDIA_SMI_TIMEOUT_S):
     return run.program("nodes.node_facts", *words)
 
 
-def main(interface, *where):
+def main(interface: str, *where: str) -> int:
     """Print the facts, or where nothing but the card is named its address alone."""
     interface = card_of(interface)
     address = address_or_none(interface)

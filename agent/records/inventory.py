@@ -14,6 +14,7 @@ import os
 import stat
 import sys
 from operator import itemgetter
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import agent
 from agent import kill_run, program
@@ -41,7 +42,14 @@ KEPT, SMALL, LARGE = "kept", "small file", "above the limits"
 CHECKPOINT, PUT_ASIDE, HALF, PROGRAM = "checkpoint", "put aside", "half written", "program file"
 SUSPECTED = "suspected checkpoint"
 """The newest one, where an older one without a suspicion is preferred."""
-A_RECORD = (RECORD, None, "")
+Told = NamedTuple("Told", [("what", str), ("step", Optional[int]), ("suspicion", str)])
+"""What is said of a file: what it is, of which checkpoint's step, and the suspicion against that."""
+Facts = Dict[str, Told]
+Links = List[Dict[str, str]]
+Place = Tuple[str, str, Facts]
+Disk = NamedTuple("Disk", [("inside", str), ("here", str)])
+"""The folder of a run's disk as its container sees it, and on this machine."""
+A_RECORD = Told(RECORD, None, "")
 LEFT = (LARGE, CHECKPOINT, PUT_ASIDE, HALF, PROGRAM)
 """Files that come only when everything is asked for."""
 SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
@@ -50,26 +58,27 @@ MOST_LINKS, MOST_STEPS, NOWHERE = 1000, 40, "/nowhere"
 LONGEST_SUSPICION = 300
 
 
-def disk_of(folder):
+def disk_of(folder: str) -> Optional[Disk]:
     """Return the disk as a run's container sees it and its folder on this machine; None where both are one."""
     within = agent.inside(folder)
     two_up = (os.path.dirname(os.path.dirname(os.path.realpath(path))) for path in (folder, within))
-    return None if within == folder else tuple(two_up)
+    return None if within == folder else Disk(*two_up)
 
 
-def followed(path, disk):
+def followed(path: str, disk: Optional[Disk]) -> str:
     """Return the file that a program's link means: in its container a whole path leads elsewhere than here."""
     for _ in range(MOST_STEPS if disk else 0):
         if not os.path.islink(path):
             break
         target = os.readlink(path)
         if os.path.isabs(target):
-            target = disk[1] + target[len(disk[0]) :] if target.startswith(disk[0] + os.sep) else NOWHERE
+            is_ours = target.startswith(disk.inside + os.sep)
+            target = disk.here + target[len(disk.inside) :] if is_ours else NOWHERE
         path = os.path.join(os.path.dirname(path), target)
     return path
 
 
-def gather(folder):
+def gather(folder: str) -> None:
     """Bring what other nodes have written of checkpoints since the run ended; while it goes on, its supervisor does."""
     run = document.read(os.path.join(folder, document.FILE))
     others = run.addresses[1:]
@@ -80,50 +89,52 @@ def gather(folder):
             print("what other machines have of the newest checkpoint is not here: " + output[-300:], file=sys.stderr)
 
 
-def below_logdir(run, logdir, asked, at_work, folder):
-    """Return {name: (what it is, its step, the suspicion)} of the log folder, the step of the newest checkpoint, and the links."""
+def below_logdir(
+    run: document.RunDocument, logdir: str, asked: Dict[str, Any], at_work: bool, folder: str
+) -> Tuple[Facts, Optional[int], Links]:
+    """Return {name: what is said of it} of the log folder, the step of the newest checkpoint, and the links."""
     checkpoints, links = checkpoints_of(run, logdir, folder), []
     checkpoints.at_work = at_work
     newest = checkpoints.newest_whole() or next(iter(checkpoints.regular()), None)
     best, regular, half = checkpoints.best(), checkpoints.regular(), checkpoints.half_written()
     if not asked["first"]:  # The first node has said which one it is.
         step = asked["step"] if checkpoints.any_node_writes else None
-        newest, best = next((pair for pair in regular if pair[0] == step), None), None
-    facts = dict.fromkeys(checkpoints.entries.files(), (SMALL, None, ""))
-    facts.update(dict.fromkeys(half, (HALF, None, "")))
+        newest, best = next((one for one in regular if one.step == step), None), None
+    facts = dict.fromkeys(checkpoints.entries.files(), Told(SMALL, None, ""))
+    facts.update(dict.fromkeys(half, Told(HALF, None, "")))
     for step, name in checkpoints.steps:
         is_newer = newest and (step, name) == regular[0] != newest
         what = BEST if name == best else NEWEST if (step, name) == newest else SUSPECTED if is_newer else CHECKPOINT
         names = checkpoints.files_of(name) + (checkpoints.shared_files(name) if what in (NEWEST, BEST) else [])
-        facts.update(dict.fromkeys(names, (what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
+        facts.update(dict.fromkeys(names, Told(what, step, checkpoints.suspicion_of(name)[:LONGEST_SUSPICION])))
     for name, twin in checkpoints.twins().items():  # Of what the program may write over, its copy.
         told, stays = facts[twin], twin if at_work or os.path.islink(checkpoints.path(name)) else name
         del facts[name], facts[twin]
         facts[stays] = told
     for name, (what, step, why) in facts.items():
         if what == SMALL and name.rpartition(os.sep)[2].startswith("events."):
-            facts[name] = (EVENTS, step, why)
+            facts[name] = Told(EVENTS, step, why)
         elif run.keep and what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
-            facts[name] = (KEPT, step, why)
+            facts[name] = Told(KEPT, step, why)
     for name in checkpoints.entries.links():
         with contextlib.suppress(OSError):  # The program has just removed it.
             links.append({"path": "logdir/" + name, "target": os.readlink(checkpoints.path(name))})
-    return facts, newest[0] if newest else None, links[:MOST_LINKS]
+    return facts, newest.step if newest else None, links[:MOST_LINKS]
 
 
-def program_folder(run, folder):
+def program_folder(run: document.RunDocument, folder: str) -> Optional[str]:
     """Return the folder in which the program works as this machine sees it; None in a container that is not running."""
     if run.program_folder.startswith(folder + "/"):
         return os.path.join(agent.inside(folder), run.program_folder[len(folder) + 1 :])
     if run.runtime != "container":
         return run.program_folder
     found, _ = kill_run.container_of(run.container)
-    inside = "/proc/{}/root{}".format(found[1], run.program_folder) if found else ""
+    inside = "/proc/{}/root{}".format(found.pid, run.program_folder) if found else ""
     return inside if os.path.isdir(inside) else None
 
 
-def places(run, folder, asked):
-    """Return [(folder, the path here, {name: (what it is, its step, the suspicion)})], the step of the newest checkpoint, and the links."""
+def places(run: document.RunDocument, folder: str, asked: Dict[str, Any]) -> Tuple[List[Place], Optional[int], Links]:
+    """Return [(folder, the path here, {name: what is said of it})], the step of the newest checkpoint, and the links."""
     within, step, links = agent.inside(folder), None, []
     records = list(RECORDS) + run.files if asked["first"] else []
     brought = [name for name in records if name.startswith("program/")]
@@ -139,17 +150,19 @@ def places(run, folder, asked):
         found.append((logdir, "logdir", facts))
         for inner in folders(within)[1:]:
             names = files_below(os.path.join(within, inner))
-            told = dict((name, facts.get(name, (CHECKPOINT, None, ""))) for name in names)
+            told = dict((name, facts.get(name, Told(CHECKPOINT, None, ""))) for name in names)
             found.append((os.path.join(within, inner), inner, told))
         home = home_of(logdir)
         for aside in put_aside_beside(logdir):
             below = "logdir" + aside[len(home) :] if aside.startswith(home) else TORN
             told = below_logdir(run, aside, asked, False, folder)[0]
-            found.append((aside, below, dict((name, (PUT_ASIDE,) + told[name][1:]) for name in told)))
+            found.append((aside, below, dict((name, told[name]._replace(what=PUT_ASIDE)) for name in told)))
     return found, step, links
 
 
-def chosen(folder, asked):
+def chosen(
+    folder: str, asked: Dict[str, Any]
+) -> Tuple[document.RunDocument, List[Dict[str, Any]], Optional[int], Links, str]:
     """Return the specification, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
     run, silent, disk, since = document.read(os.path.join(folder, document.FILE)), "", disk_of(folder), began(folder)
     found, step, links = places(run, folder, asked)
@@ -161,9 +174,9 @@ def chosen(folder, asked):
     if program and (run.keep or not is_above):  # The whole disk is no program's folder.
         names = [name for name in files_below(program) if "program/" + name not in run.files]
         names = [name for name in names if not is_sent(os.path.join(program, name))]
-        told = dict((name, (KEPT if is_kept(name, run.keep) else PROGRAM, None, "")) for name in names)
+        told = dict((name, Told(KEPT if is_kept(name, run.keep) else PROGRAM, None, "")) for name in names)
         found.append((program, "program", told))
-    found.append((asked["data"], "data", dict.fromkeys(asked["names"], (VOCABULARY, None, ""))))
+    found.append((asked["data"], "data", dict.fromkeys(asked["names"], Told(VOCABULARY, None, ""))))
     files = []
     for root, below, facts in found:
         here, there = os.path.join(root, ""), os.path.join(below, "") if below else ""
@@ -172,7 +185,7 @@ def chosen(folder, asked):
     return run, files, step, links, silent
 
 
-def is_sent(path):
+def is_sent(path: str) -> bool:
     """Return whether a file of the program's folder is as it came from the operator's computer."""
     try:
         return os.lstat(path).st_mtime == PLACED_AT
@@ -180,14 +193,14 @@ def is_sent(path):
         return False
 
 
-def began(folder):
+def began(folder: str) -> int:
     """Return when the oldest file of a run's folder was written: what is older in the program's folder is none of its results."""
     paths = [path for where in ("*", "agent/*") for path in glob.glob(os.path.join(glob.escape(folder), where))]
     return int(min(os.path.getmtime(path) for path in paths if os.path.isfile(path)))
 
 
-def described(root, name, below, told, disk):
-    """Return the facts of a file ``name`` below ``root``, which is fetched to ``below``; ``told`` is what it is, its step, the suspicion.
+def described(root: str, name: str, below: str, told: Told, disk: Optional[Disk]) -> Optional[Dict[str, Any]]:
+    """Return the facts of a file ``name`` below ``root``, which is fetched to ``below``; ``told`` is what is said of it.
 
     None is returned for a file that the program has just removed, and for a link to another file below ``root``.
     """
@@ -216,7 +229,7 @@ def described(root, name, below, told, disk):
     }
 
 
-def inventory(folder, asked):
+def inventory(folder: str, asked: Dict[str, Any]) -> Dict[str, Any]:
     """Return what this node has of the run."""
     run, found, newest, links, silent = chosen(folder, asked)
     files, left, total, small = [], [], 0, 0
@@ -247,7 +260,7 @@ def inventory(folder, asked):
     }
 
 
-def main(folder, asked):
+def main(folder: str, asked: str) -> None:
     silent = why_checkpoints_silent(folder)
     if silent:
         sys.exit("the drive with the checkpoints does not answer: " + silent)

@@ -17,7 +17,7 @@ PLAIN = re.compile("[A-Za-z0-9_.~/-]*").fullmatch
 """Whether a name is the same when it is encoded."""
 
 
-def main(folder, request):
+def main(folder: str, request: str) -> None:
     if not os.path.exists(os.path.join(folder, "job.json")):
         return
     if not os.path.exists(os.path.join(folder, "agent", "__main__.py")):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import time
+from typing import Any, Dict, Optional
 
 from agent.formats.checkpoints.log_folder import checkpoints_in, why_checkpoints_silent
 from agent.machine import read_json
@@ -14,21 +15,21 @@ MOST_SHOWN = 1000
 """Checkpoints of a run."""
 
 
-def silence(folder):
+def silence(folder: str) -> Optional[float]:
     """Return for how many seconds its supervisor has shown no sign of life; None where it has never shown one."""
     marked = text_of(os.path.join(folder, "alive_at"))
     return time.monotonic() - float(marked) if marked else None
 
 
-def activity(folder):
+def activity(folder: str) -> Dict[str, Any]:
     """Return what the newest samples of the nodes say, with their age; nothing where there was none."""
     path = os.path.join(folder, ACTIVITY)
     found = read_json(path)
     return dict(found, age_s=time.time() - os.path.getmtime(path)) if found else {}
 
 
-def observe(folder):
-    def at(name):
+def observe(folder: str) -> Dict[str, Any]:
+    def at(name: str) -> str:
         return os.path.join(folder, name)
 
     silent = why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
@@ -62,5 +63,5 @@ def observe(folder):
     }
 
 
-def main(folder):
+def main(folder: str) -> None:
     print(json.dumps(observe(folder)))

@@ -14,7 +14,7 @@ READY_TIMEOUT_S = 120
 LOOPBACK = "127.0.0.1"
 
 
-def answers(port):
+def answers(port: int) -> bool:
     try:
         socket.create_connection((LOOPBACK, port), 2).close()
         return True
@@ -22,7 +22,7 @@ def answers(port):
         return False
 
 
-def ready(child, port):
+def ready(child: subprocess.Popen, port: int) -> bool:
     """Return whether the port answers before the server dies or the time is over."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while child.poll() is None and time.monotonic() < deadline:
@@ -32,13 +32,13 @@ def ready(child, port):
     return False
 
 
-def end_with_input(child):
+def end_with_input(child: subprocess.Popen) -> None:
     while sys.stdin.buffer.read(4096):
         pass
     child.kill()
 
 
-def main(logdir, port, *program):
+def main(logdir: str, port: str, *program: str) -> int:
     if answers(int(port)):
         print(
             "port " + port + " of the launcher is in use: another `fab tensorboard`, or a TensorBoard started by hand"

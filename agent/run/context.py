@@ -10,11 +10,13 @@ import subprocess
 import threading
 import time
 import zlib
+from typing import IO, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from agent import inside, kill_run, program
 from agent.kill_run import RUN_VARIABLE
 from agent.machine import LINE_BYTES, why_not_free, write_whole
 from agent.run import document, event_summary
+from agent.run.document import RunDocument
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
@@ -31,7 +33,7 @@ TERMINALS, TERMINALS_OF_THE_MACHINE = "/dev/pts", "/run/microcluster/terminals"
 class Run:
     """One run in its folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         self.folder = folder
         self.spec = document.read(self.path(document.FILE))
         self.runtime = runtime_of(self.spec)
@@ -48,11 +50,11 @@ class Run:
         self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
 
     @property
-    def is_shared(self):
+    def is_shared(self) -> bool:
         """Whether every node sees the run's whole folder, and not its checkpoints alone."""
         return self.spec.shared == self.path("logdir")
 
-    def free_port(self):
+    def free_port(self) -> Optional[int]:
         """Return a port of this machine, the first node, on which nobody listens now; None for a run that meets at none.
 
         Each attempt begins its search at another one, so that runs that start at once on one machine do not choose the same.
@@ -61,27 +63,27 @@ class Run:
         ports = (first + number % MEETING_PORTS for number in range(begin, begin + MEETING_PORTS) if first)
         return next((port for port in ports if not why_not_free("", port)), first)
 
-    def path(self, *names):
+    def path(self, *names: str) -> str:
         return os.path.join(self.folder, *names)
 
-    def inside(self, *names):
+    def inside(self, *names: str) -> str:
         """Return where this machine finds what the run's processes know by ``path``: to be read, and neither written nor removed."""
         return os.path.join(inside(self.folder), *names)
 
-    def program(self, module, *arguments):
+    def program(self, module: str, *arguments: str) -> List[str]:
         """Return the words that run one module of the agent, wherever the run's folder is."""
         return program(self.folder, module, *arguments)
 
-    def write(self, name, text):
+    def write(self, name: str, text: str) -> None:
         """Replace a file at once."""
         write_whole(self.path(name), text)
 
-    def remove(self, *names):
+    def remove(self, *names: str) -> None:
         for name in names:
             if os.path.exists(self.path(name)):
                 os.remove(self.path(name))
 
-    def emit(self, event):
+    def emit(self, event: Dict[str, Any]) -> None:
         """Add one event to progress.jsonl, and now and then to the summary of them."""
         size = self._add(self.events, event)
         with self.writing:
@@ -90,40 +92,40 @@ class Run:
                 self.not_summed = 0
                 event_summary.write(self.folder)
 
-    def sample(self, facts):
+    def sample(self, facts: Dict[str, Any]) -> None:
         """Add how a machine is to samples.jsonl; there are too many of them for those who read every event."""
         self._add(self.samples, facts)
 
-    def _add(self, file, event):
+    def _add(self, file: IO[str], event: Dict[str, Any]) -> int:
         with self.writing:
             size = file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
             file.flush()
         return size
 
-    def enter(self, phase):
+    def enter(self, phase: str) -> None:
         self.write("phase", phase)
         self.emit({"event": "phase", "phase": phase})
 
-    def name_of(self, address):
+    def name_of(self, address: str) -> str:
         """Return the name of the node with an address, which is what a person knows it by."""
         names = dict(zip(self.spec.addresses, self.spec.names))
         return names.get(address, address)
 
-    def on_node(self, address, argv, marked=True):
+    def on_node(self, address: str, argv: Sequence[str], marked: bool = True) -> List[str]:
         """Return the words that run ``argv`` on a node by the run's runtime; what bears the run's mark ends with the run."""
         there = address != self.spec.addresses[0]
         return self.runtime.here(self.runtime.beyond(address, argv, marked) if there else argv, marked)
 
-    def do(self, argv, each_line):
+    def do(self, argv: Sequence[str], each_line: Callable[[str], Any]) -> int:
         """Run ``argv`` on the launcher with the run's mark, into job.log; return its exit code."""
         return self.do_outside(self.runtime.here(argv, True), each_line)
 
-    def outside(self, address, argv):
+    def outside(self, address: str, argv: Sequence[str]) -> List[str]:
         """Return the words that run ``argv`` on a node's machine as it is, with the run's mark."""
         words = ["env", RUN_VARIABLE + "=" + self.spec.run] + list(argv)
         return words if address == self.spec.addresses[0] else self.spec.ssh + [address, line(words)]
 
-    def do_outside(self, argv, each_line):
+    def do_outside(self, argv: Sequence[str], each_line: Callable[[str], Any]) -> int:
         """Run ``argv`` on the launcher's machine as it is, into job.log; return its exit code."""
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
@@ -135,7 +137,9 @@ class Run:
             if child.poll() is None:
                 child.terminate()
 
-    def ask(self, argv, timeout_s, node=None, marked=True, given=b""):
+    def ask(
+        self, argv: Sequence[str], timeout_s: float, node: Optional[str] = None, marked: bool = True, given: bytes = b""
+    ) -> Tuple[int, str]:
         """Run ``argv`` on a node, the launcher where none is named; return (exit code, output). ``given`` is its standard input."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
         environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
@@ -143,7 +147,7 @@ class Run:
         code, output = kill_run.ask(words, timeout_s, given, env=environment)
         return code, output.strip()
 
-    def ask_again(self, argv, timeout_s, answers):
+    def ask_again(self, argv: Sequence[str], timeout_s: float, answers: Sequence[int]) -> Tuple[int, str]:
         """Ask until the exit code is one of ``answers``, a limited number of times; any other code is no answer."""
         for number in range(ASK_TRIES):
             if number:
@@ -153,27 +157,27 @@ class Run:
                 break
         return code, output
 
-    def hand_in(self, name):
+    def hand_in(self, name: str) -> None:
         """Let the run's processes have a file of this folder as it is now; without a container they see it."""
         if self.inside() != self.path() and os.path.exists(self.path(name)):
             with open(self.path(name), "rb") as file:
                 take_in = self.runtime.here(["sh", "-c", TAKE_IN, self.path(name)], False)
                 subprocess.check_call(take_in, stdin=file, timeout=HAND_TIMEOUT_S)
 
-    def keep_ballast(self):
+    def keep_ballast(self) -> None:
         # Without append: where the file system has no such call, as over NFS, the C library writes at places and reads them.
         with open(self.path("ballast"), "w+b") as file:
             os.posix_fallocate(file.fileno(), 0, BALLAST_BYTES)
 
 
-def is_cut_off(path):
+def is_cut_off(path: str) -> bool:
     """Return whether a file ends in the middle of a line."""
     with open(path, "rb") as file:
         file.seek(max(0, os.path.getsize(path) - 1))
         return file.read() not in (b"", b"\n")
 
 
-def runtime_of(spec):
+def runtime_of(spec: RunDocument) -> "Union[Container, Host]":
     """Return the runtime that a run's specification names."""
     return {"container": Container, "host": Host}[spec.runtime](spec)
 
@@ -183,15 +187,15 @@ class Container:
 
     terminals = TERMINALS_OF_THE_MACHINE
 
-    def __init__(self, spec):
+    def __init__(self, spec: RunDocument) -> None:
         self.spec = spec
 
-    def here(self, argv, marked):
+    def here(self, argv: Sequence[str], marked: bool) -> List[str]:
         """Return the words that run ``argv`` on the launcher; what bears the run's mark ends with the run."""
         mark = ["-e", RUN_VARIABLE + "=" + self.spec.run] if marked else []
         return ["docker", "exec"] + mark + ["-i", "-w", self.spec.program_folder, self.spec.container] + list(argv)
 
-    def beyond(self, address, argv, marked):
+    def beyond(self, address: str, argv: Sequence[str], marked: bool) -> List[str]:
         """Return the words that, where ``here`` runs them, run ``argv`` on another node."""
         return self.spec.ssh + [address, line(argv)]
 
@@ -201,18 +205,18 @@ class Host:
 
     terminals = TERMINALS
 
-    def __init__(self, spec):
+    def __init__(self, spec: RunDocument) -> None:
         self.spec = spec
 
-    def here(self, argv, marked):
+    def here(self, argv: Sequence[str], marked: bool) -> List[str]:
         mark = [RUN_VARIABLE + "=" + self.spec.run] if marked else ["-u", RUN_VARIABLE]
         enter = ["sh", "-c", ENTER, self.spec.program_folder, self.spec.environment + "/bin"]
         return ["env"] + mark + enter + list(argv)
 
-    def beyond(self, address, argv, marked):
+    def beyond(self, address: str, argv: Sequence[str], marked: bool) -> List[str]:
         return self.spec.ssh + [address, line(self.here(argv, marked))]
 
 
-def line(argv):
+def line(argv: Sequence[str]) -> str:
     """Return words as the one line that ssh takes."""
     return " ".join(shlex.quote(word) for word in argv)

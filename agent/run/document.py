@@ -6,6 +6,7 @@ FIELDS lists every key, for both sides: ``text`` writes only a whole document, `
 import json
 import os
 from types import SimpleNamespace
+from typing import Any, Dict
 
 from agent.machine import read_json
 from agent.run import queue_nodes
@@ -98,11 +99,15 @@ FIELDS = (
 PROCESSES = ("processes", "resume_processes", "collective")
 
 
+RunDocument = SimpleNamespace
+Process = SimpleNamespace
+
+
 class SpecError(Exception):
     """The document is of another version or not whole; the argument is a sentence."""
 
 
-def read(path):
+def read(path: str) -> RunDocument:
     """Return the specification in a file as an object with an attribute for each field; a queue's nodes stand beside it."""
     with open(path) as file:
         try:
@@ -111,19 +116,19 @@ def read(path):
             raise SpecError("reading {}: it is no JSON ({})".format(path, error)) from error
 
 
-def is_queued(folder):
+def is_queued(folder: str) -> bool:
     """Return whether a queue grants the nodes of a run."""
     return read_json(os.path.join(folder, FILE))["addresses"][0] == queue_nodes.placeholder(0)
 
 
-def text(values):
+def text(values: Dict[str, Any]) -> str:
     """Return the document with ``values``, which are all fields but the version."""
     document = dict(values, version=VERSION)
     parse(document, "the specification of run " + str(values.get("run")))
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
-def parse(document, where):
+def parse(document: Any, where: str) -> RunDocument:
     """Return a document as an object, or raise with everything that is wrong with it; ``where`` names it."""
     version = document.get("version", 1) if isinstance(document, dict) else None
     if version == EARLIER:

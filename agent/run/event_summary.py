@@ -7,6 +7,7 @@ of every megabyte, and a look reads that and what was written since.
 import contextlib
 import json
 import os
+from typing import Any, List, Tuple
 
 from agent.machine import write_whole
 
@@ -19,7 +20,7 @@ MOST_KINDS = 2000
 KIND = ("event", "name", "cause", "phase")
 
 
-def read(folder):
+def read(folder: str) -> Tuple[int, List[Any]]:
     """Return how many bytes of the events are summed up or read, and the events that are left of them in their order."""
     offset, events = written(folder)
     with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, EVENTS), "rb") as file:
@@ -32,7 +33,7 @@ def read(folder):
     return offset, events
 
 
-def written(folder):
+def written(folder: str) -> Tuple[int, List[Any]]:
     """Return the summary in a run's folder, an empty one where it is missing or is not that of the file."""
     try:
         with open(os.path.join(folder, FILE)) as file:
@@ -44,7 +45,7 @@ def written(folder):
     return 0, []
 
 
-def write(folder, afresh=False):
+def write(folder: str, afresh: bool = False) -> None:
     """Bring the summary up to date; ``afresh`` after the events themselves have changed."""
     path = os.path.join(folder, FILE)
     with contextlib.suppress(OSError):  # Without it a look takes longer, and no more.
@@ -53,7 +54,7 @@ def write(folder, afresh=False):
         write_whole(path, json.dumps(read(folder)))
 
 
-def value_of(line):
+def value_of(line: bytes) -> Any:
     """Return what a line of JSON holds, or None."""
     try:
         return json.loads(line.decode("utf-8", "replace"))
@@ -61,7 +62,7 @@ def value_of(line):
         return None
 
 
-def thinned(events):
+def thinned(events: List[Any]) -> List[Any]:
     """Leave out events of which there are too many of the same kind; a loss that is no number is a kind of its own."""
     kinds = {}
     for number, event in enumerate(events):
@@ -74,7 +75,7 @@ def thinned(events):
     return [events[number] for number in sorted(kept)]
 
 
-def spread(events, numbers, points):
+def spread(events: List[Any], numbers: List[int], points: int) -> List[int]:
     """Return the last of ``numbers``, and before them those whose times divide the whole time evenly."""
     last = min(LAST, points)
     if len(numbers) <= points + last:
@@ -88,6 +89,6 @@ def spread(events, numbers, points):
     return kept[-2 * points :] + numbers[-last:]
 
 
-def time_of(event):
+def time_of(event: Any) -> float:
     found = event.get("t") if isinstance(event, dict) else None
     return found if type(found) in (int, float) else 0

@@ -1,6 +1,7 @@
 """Small files of a run's folder, which say how the run is."""
 
 import os
+from typing import Optional
 
 from agent.machine import is_locked
 
@@ -10,7 +11,7 @@ ACTIVITY = "activity.json"
 """The idle time by the newest samples of the nodes."""
 
 
-def text_of(path):
+def text_of(path: str) -> Optional[str]:
     """Return a small file's text, or None."""
     try:
         with open(path) as file:
@@ -19,6 +20,6 @@ def text_of(path):
         return None
 
 
-def is_alive(folder):
+def is_alive(folder: str) -> bool:
     """Return whether a supervisor holds the run's lock."""
     return is_locked(os.path.join(folder, RUN_LOCK))

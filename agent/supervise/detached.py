@@ -3,13 +3,14 @@
 import os
 import pwd
 import subprocess
+from typing import IO, Dict, List
 
 from agent.kill_run import RUN_VARIABLE
 
 SYSTEMD = "/run/systemd/system"
 
 
-def detach(folder, argv, unmarked=""):
+def detach(folder: str, argv: List[str], unmarked: str = "") -> str:
     """Start ``argv`` with the run's mark, or without it and with this word in its name; return where its words are."""
     run, said_in = os.path.basename(folder), os.path.join(folder, "supervisor.log")
     unit, mark = "microcluster-" + run + unmarked, {} if unmarked else {RUN_VARIABLE: run}
@@ -22,7 +23,7 @@ def detach(folder, argv, unmarked=""):
     return said_in
 
 
-def started_as_unit(unit, argv, environment, log):
+def started_as_unit(unit: str, argv: List[str], environment: Dict[str, str], log: IO[bytes]) -> bool:
     """Return whether systemd has started ``argv``; it does so for root, and for the others whom sudo takes for root."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     root, as_user = ([], []) if os.geteuid() == 0 else (["sudo", "-n"], ["--uid=" + user])

@@ -1,11 +1,13 @@
 """Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
 
 import shutil
+from typing import List, Union
 
 from agent import kill_run
 from agent.data.progress import MARK
 from agent.machine import parallel, read_json
 from agent.run import event_summary
+from agent.run.context import Run
 from agent.supervise.health_rules import Failed, step_failed
 
 ASK_TIMEOUT_S = 900
@@ -22,7 +24,7 @@ WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""
 
 
-def ensure(run):
+def ensure(run: Run) -> None:
     """Have whole data on the launcher, where the run's are not the program's own business."""
     if run.spec.data is None or is_whole(run) or brought(run):
         return
@@ -36,7 +38,7 @@ def ensure(run):
     shutil.rmtree(read_json(run.path("staging.json")).get("arrived", ""), ignore_errors=True)
 
 
-def measure(run):
+def measure(run: Run) -> None:
     """Record once how large the data are: what `du -sm` says of the folder, and `wc` of each file of the data set."""
     if run.spec.data is None or any(one and one.get("event") == "data" for one in event_summary.read(run.folder)[1]):
         return
@@ -46,11 +48,11 @@ def measure(run):
         run.emit({"event": "data", "text": output})
 
 
-def is_whole(run):
+def is_whole(run: Run) -> bool:
     return answer(run, ["whole"], "comparing the data of " + run.name_of(run.spec.addresses[0]) + " with their sums")
 
 
-def answer(run, words, what):
+def answer(run: Run, words: List[str], what: str) -> bool:
     """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
     run.doing = what
     code, output = run.ask_again(["sh", run.path("bring_data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
@@ -59,7 +61,7 @@ def answer(run, words, what):
     return code == WHOLE
 
 
-def brought(run):
+def brought(run: Run) -> bool:
     """Return whether another machine had the data whole and they are here now, as on a launcher that was replaced.
 
     Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
@@ -78,7 +80,7 @@ def brought(run):
     return False
 
 
-def has(run, address):
+def has(run: Run, address: str) -> Union[bool, Failed]:
     """Return whether another machine has the data whole, or why nobody can tell."""
     try:
         return answer(run, ["has", address], "asking " + run.name_of(address) + " for the data")
@@ -86,7 +88,7 @@ def has(run, address):
         return unknown
 
 
-def arrived(run, address):
+def arrived(run: Run, address: str) -> bool:
     """Bring the data of a machine and return whether they are here now; raise where the way broke."""
     name, code, lines = run.name_of(address), 0, []
     for _ in range(TRIES):
@@ -102,10 +104,10 @@ def arrived(run, address):
     return False
 
 
-def stage(run, lines):
+def stage(run: Run, lines: List[str]) -> int:
     """Make the data, in a container of their own where there are any, which is gone afterwards; return the exit code."""
 
-    def show(line):
+    def show(line: str) -> None:
         if line.startswith(MARK):
             line = line[len(MARK) :]
             run.emit({"event": "staging", "text": line})
@@ -119,7 +121,7 @@ def stage(run, lines):
         kill_run.remove_staging(timeout_s=REMOVE_TIMEOUT_S)
 
 
-def note(run, text):
+def note(run: Run, text: str) -> None:
     """Say it in the log and where the run's progress is shown."""
     run.log.write((MARK + text + "\n").encode("utf-8"))
     run.emit({"event": "staging", "text": text})

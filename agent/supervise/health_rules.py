@@ -8,6 +8,7 @@ Every line of the log is a sign of life, also of the machine whose rank has prin
 import errno
 import os
 import signal
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from agent.formats.logs.failure_lines import (
     DISK_FULL,
@@ -18,6 +19,8 @@ from agent.formats.logs.failure_lines import (
     cause_in,
     sentence,
 )
+from agent.formats.logs.ranks import Speaker
+from agent.run.document import RunDocument
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED = "nan", "rank-died", "node-lost", "stalled"
 DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
@@ -69,12 +72,14 @@ CAUGHT = (PORT_TAKEN, HOST_UNKNOWN)
 """Causes that programs catch and retry: only the last words of the rank that died count."""
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 """Signals that no error of a program sends to its own rank."""
+Verdict = NamedTuple("Verdict", [("cause", str), ("sentence", str), ("lines", List[str])])
+"""Why a run ends badly: a cause in a word, a sentence, and the lines of the log that matter."""
 
 
 class HealthRules:
     """Observations of one training phase, and the rules that judge them."""
 
-    def __init__(self, now, spec, expected=None):
+    def __init__(self, now: float, spec: RunDocument, expected: Optional[Dict[str, Any]] = None) -> None:
         """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""
         self.stall_s, self.mixed, self.expected = spec.stall_s, spec.mixed, expected
         self.per_hour, self.max_steps, self.print_steps = spec.per_hour, spec.max_steps, spec.print_steps
@@ -89,7 +94,7 @@ class HealthRules:
         self.drive_silent = {}
         self.not_copied, self.saves, self.first = "", spec.checkpoints in BY_PATTERN, {}
 
-    def observe(self, event, now, speaker=None):
+    def observe(self, event: Dict[str, Any], now: float, speaker: Speaker = None) -> None:
         """Record one event of the log; ``speaker`` is the rank or process of its line, where that is known."""
         kind = event["event"]
         self.first.setdefault(kind, now)
@@ -121,33 +126,33 @@ class HealthRules:
         if kind == NODE_LOST:
             self.final[kind] = event["text"]
 
-    def _observe_loss(self, event, now):
+    def _observe_loss(self, event: Dict[str, Any], now: float) -> None:
         is_number = not isinstance(event["loss"], str)
         self.not_finite = {} if is_number else dict([(event.get("step"), now)] + list(self.not_finite.items()))
         if len(self.not_finite) == NAN_STEPS or now - min(self.not_finite.values() or [now]) >= NAN_S:
             self.final[NOT_FINITE] = "the {} loss stays {}, at step {}".format(event["event"], event["loss"], self.step)
 
-    def observe_error(self, speaker):
+    def observe_error(self, speaker: Speaker) -> None:
         """Record that an error of another cause was raised: what was caught before it is not the reason of the end."""
         for cause in CAUGHT:
             if cause in self.said and self.said[cause][2] == speaker:
                 del self.said[cause]
 
     @property
-    def dead(self):
+    def dead(self) -> Speaker:
         """The rank, or the name of the process, whose death is known; None where none is."""
         return self.died.get("process", self.died.get("rank"))
 
-    def show_life(self, now, node=None):
+    def show_life(self, now: float, node: Optional[str] = None) -> None:
         """Record output, of a rank on ``node`` where that is known: not every program says its steps, or says them often."""
         self.lived = self.heard[node] = now
 
-    def see_checkpoint(self, newest, size, now):
+    def see_checkpoint(self, newest: Tuple[int, str], size: int, now: float) -> None:
         """Record a new checkpoint, and its size in bytes."""
         self.newest, self.checkpoint_bytes = newest, size
         self.lived = now
 
-    def observe_sample(self, node, facts, now):
+    def observe_sample(self, node: str, facts: Optional[Dict[str, Any]], now: float) -> None:
         """Record how a node answered; ``facts`` is None when it did not."""
         self.answered.setdefault(node, now)
         if facts is None:
@@ -172,11 +177,11 @@ class HealthRules:
             said = (str(facts[key]) for key in ("gpu_words", "gpu_code") if facts.get(key))
             self.read[node] = (read_at, number, ", exit code ".join(said) or "without a reason")
 
-    def pause(self, now):
+    def pause(self, now: float) -> None:
         """Record that no node could be asked, which shows nothing about the nodes."""
         self.answered = dict((node, now) for node in self.answered)
 
-    def active(self, now, ended=False):
+    def active(self, now: float, ended: bool = False) -> Dict[str, str]:
         """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         rules = {
             DISK_FULL: self._full(),
@@ -196,7 +201,7 @@ class HealthRules:
         found.update((cause, text) for cause, text in rules.items() if text)
         return dict(found, **self.final)
 
-    def _said(self, now):
+    def _said(self, now: float) -> Dict[str, str]:
         """Return {cause: sentence} of the lines that explain an end now."""
         killed = self.died.get("signal") in FROM_OUTSIDE
         return dict(
@@ -207,7 +212,7 @@ class HealthRules:
             and (cause not in CAUGHT or not self.died or speaker in (None, self.dead))
         )
 
-    def _lost(self, now):
+    def _lost(self, now: float) -> str:
         # A line of nobody that is known may be one of its own: torchrun's ranks have no names.
         lost = sorted(
             node
@@ -216,17 +221,17 @@ class HealthRules:
         )
         return " and ".join(lost) + " has not answered for " + _seconds(LOST_S) if lost else ""
 
-    def _cut_off(self, now):
+    def _cut_off(self, now: float) -> str:
         reasons = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
         return drive_lost(reasons) + ", for " + _seconds(DRIVE_LOST_S) + " and more" if reasons else ""
 
-    def _resting(self, now):
+    def _resting(self, now: float) -> str:
         resting = sorted(
             node for node, (at, _, _) in self.read.items() if at - max(self.worked[node].values() or [at]) > REST_S
         )
         return "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S) if resting else ""
 
-    def _unread(self, now):
+    def _unread(self, now: float) -> str:
         unread = sorted("{} ({})".format(node, why) for node, (at, _, why) in self.read.items() if now - at > UNREAD_S)
         return (
             "for {} nothing says how busy the GPUs are of {}".format(_seconds(UNREAD_S), " and ".join(unread))
@@ -234,7 +239,7 @@ class HealthRules:
             else ""
         )
 
-    def _unsaved(self, now):
+    def _unsaved(self, now: float) -> str:
         """Return the sentence on a program of which no checkpoint was seen yet: what names them may match nothing that it writes."""
         limits = (("validation", EVALUATED_S, "evaluation"), ("train", UNSAVED_S, "step"))
         late = [(self.first[kind], what) for kind, limit_s, what in limits if now - self.first.get(kind, now) > limit_s]
@@ -243,7 +248,7 @@ class HealthRules:
         text = "no checkpoint was seen in {} since the first {}; a run that ends now starts over. If the program has saved, see job.checkpoints"
         return text.format(_seconds(now - late[0][0]), late[0][1])
 
-    def _all_worked(self):
+    def _all_worked(self) -> float:
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.
 
         In mixed precision all of them do when every update is skipped.
@@ -251,7 +256,7 @@ class HealthRules:
         times = [at for cards in self.worked.values() for at in cards.values()]
         return min(times) if times and not self.mixed else float("-inf")
 
-    def _stalled(self, now):
+    def _stalled(self, now: float) -> str:
         silent = now - max(self.lived, self._all_worked())
         limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
         if silent <= limit:
@@ -266,19 +271,19 @@ class HealthRules:
             text += "; in mixed precision every update can be skipped for ever once the loss has diverged"
         return text
 
-    def _dead(self, now):
+    def _dead(self, now: float) -> str:
         """Return the sentence on a rank that died, where the launcher that says so neither ends nor goes on."""
         silent = now - max(self.died_at, self.lived)
         return self.died["text"] if self.died and silent > max(LOST_S, HUNG_LONGEST * self.longest) else ""
 
-    def _full(self):
+    def _full(self) -> str:
         """Return the sentence on a disk of which a rank has said that it is full, where a node's disk is."""
         needed = max(FULL_DISK_BYTES, self.checkpoint_bytes)
         full = sorted(node for node, free in self.free.items() if free < needed)
         where = ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full)
         return sentence(DISK_FULL, where) if where and DISK_FULL in self.said else ""
 
-    def _hung(self, now):
+    def _hung(self, now: float) -> str:
         silent, computes = now - self.lived, now - self._all_worked() < HUNG_S
         limit = max(HUNG_S, HUNG_GAPS * median(self.gaps or [0]), HUNG_LONGEST * self.longest)
         # Without a gap nobody knows how often it prints: it may do so once an epoch.
@@ -286,17 +291,17 @@ class HealthRules:
             return ""
         return "all its GPUs work, and it has printed nothing for {}, since step {}".format(_seconds(silent), self.step)
 
-    def _low(self):
+    def _low(self) -> str:
         needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)
         low = sorted(node for node, free in self.free.items() if free < needed)
         left = ", ".join("{} {} MB".format(node, self.free[node] >> 20) for node in low)
         return "the data disk is nearly full: {} left, {} MB wanted".format(left, needed >> 20) if low else ""
 
-    def _gap(self):
+    def _gap(self) -> float:
         """Return the seconds between two lines of the log as predicted, or 0."""
         return self.print_steps * self.expected["seconds"] if self.expected else 0
 
-    def _overdue(self, silent):
+    def _overdue(self, silent: float) -> str:
         """Compare the time since the last line with the prediction: at a tenth of the speed the next one takes an hour."""
         if self.step is None or self.evaluating or not self._gap() or silent <= OVERDUE * self._gap():
             return ""
@@ -306,7 +311,7 @@ class HealthRules:
         )
         return text + self._price_of(now, before)
 
-    def _slow(self):
+    def _slow(self) -> str:
         """Compare the last steps with the prediction and with this run's own first ones."""
         usual = []
         if self.expected and len(self.paces) >= PREDICTED_LINES:
@@ -320,7 +325,7 @@ class HealthRules:
                 return text + self._price_of(now, before)
         return ""
 
-    def _price_of(self, now, before):
+    def _price_of(self, now: float, before: float) -> str:
         """Say what slow steps cost: the part of every hour's price that buys none, and all that is left to do."""
         text = ""
         if self.per_hour:
@@ -334,12 +339,12 @@ class HealthRules:
         return text
 
 
-def ending(found):
+def ending(found: Mapping[str, str]) -> Optional[str]:
     """Return the cause that ends the run, the one that explains most first, or None."""
     return next((cause for cause in ENDING if cause in found), None)
 
 
-def drive_lost(reasons):
+def drive_lost(reasons: Dict[str, str]) -> str:
     """Return the sentence on nodes that cannot use the drive; ``reasons`` is {node: why}."""
     why = sorted(set(reasons.values()))
     return (
@@ -347,37 +352,38 @@ def drive_lost(reasons):
     )
 
 
-def step_failed(usual, what, code, lines):
+def step_failed(usual: str, what: str, code: int, lines: List[str]) -> "Failed":
     """Return the failure of a step before the training, by the cause that a line names; its last line is the reason."""
     text = "{} ended with exit code {}{}".format(what, code, ": " + lines[-1] if lines else "")
     return Failed(cause_of(lines, usual), text, code, lines[-20:])
 
 
-def cause_of(lines, usual):
+def cause_of(lines: List[str], usual: str) -> str:
     """Return the cause that the last of the lines names that name one, else the usual one."""
-    return next((found[0] for found in map(cause_in, reversed(lines)) if found), usual)
+    return next((found.cause for found in map(cause_in, reversed(lines)) if found), usual)
 
 
-def median(values):
+def median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def _seconds(seconds):
+def _seconds(seconds: float) -> str:
     return str(int(seconds)) + " s" if seconds < 120 else str(int(seconds / 60)) + " minutes"
 
 
 class Failed(Exception):
     """A phase ended badly: the cause in a word, a sentence, the exit code and the lines that matter."""
 
-    def __init__(self, cause, sentence, code=1, lines=()):
+    def __init__(self, cause: str, sentence: str, code: int = 1, lines: Sequence[str] = ()) -> None:
         Exception.__init__(self, cause, sentence, code, list(lines))
+        self.cause, self.sentence, self.code, self.lines = cause, sentence, code, list(lines)
 
 
 class Stopped(BaseException):
     """Somebody asked the run to stop, and ends its processes on every machine himself; no handler of failures may hold it up."""
 
 
-def explained(error):
+def explained(error: BaseException) -> "Failed":
     """Return what a run ended with as a failure; an error of our own is one too, and a disk that takes no more has its own cause."""
     if isinstance(error, Failed):
         return error

@@ -8,7 +8,9 @@ ends keeps them busy for ever.
 
 import re
 from collections import deque
+from typing import Any, Dict, Iterable, Optional, Tuple
 
+from agent.run.document import RunDocument
 from agent.supervise.health_rules import UNREAD_S
 
 GAPS = 3
@@ -27,25 +29,25 @@ SHOWN, LINE_COMPARED = 100, 300
 class Idleness:
     """The count over all nodes of a run; where each has GPUs, none among the readings is a missing one."""
 
-    def __init__(self, spec):
+    def __init__(self, spec: RunDocument) -> None:
         self.every_s, self.wants_gpus = spec.sample_every_s, spec.gpu is not None
         self.count_s, self.is_known, self.asked_at = 0.0, False, None
         self.before, self.gpus_read_at, self.shown = {}, {}, deque(maxlen=SHOWN)
 
-    def hear(self, line, events):
+    def hear(self, line: str, events: Iterable[Dict[str, Any]]) -> None:
         """Record a line of the log with its events."""
         self.see(NUMBER.sub("", line[:LINE_COMPARED]))
         for event in events:
             if event["event"] in PROGRESS:
                 self.see(event)
 
-    def see(self, shown):
+    def see(self, shown: Any) -> None:
         """Record what a run shows, such as its newest checkpoint: what it has not shown lately is work."""
         if shown not in self.shown:
             self.shown.append(shown)
             self.count_s = 0.0
 
-    def observe(self, answers, now, hangs=False):
+    def observe(self, answers: Iterable[Tuple[str, Optional[Dict[str, Any]]]], now: float, hangs: bool = False) -> None:
         """Record [(name, facts)] of every node, None where it did not answer; ``now`` counts the time that a machine sleeps."""
         since, was_known, self.asked_at = self.asked_at, self.is_known, now
         if since is not None and now - since > GAPS * self.every_s:
@@ -64,7 +66,7 @@ class Idleness:
         elif self.is_known and was_known:
             self.count_s += now - since
 
-    def _is_whole(self, name, facts, now):
+    def _is_whole(self, name: str, facts: Optional[Dict[str, Any]], now: float) -> bool:
         if not facts or not facts.get("activity"):
             return False
         used = [gpu["utilisation"] for gpu in facts["gpus"]]
@@ -72,12 +74,12 @@ class Idleness:
         self.gpus_read_at[name] = now if are_read else self.gpus_read_at.get(name, now)
         return are_read or now - self.gpus_read_at[name] > UNREAD_S
 
-    def idle_s(self):
+    def idle_s(self) -> Optional[float]:
         """Return for how many seconds nothing has happened on any node; None where one of them has no whole reading now."""
         return self.count_s if self.is_known else None
 
 
-def happened(before, after, seconds, hangs):
+def happened(before: Dict[str, Any], after: Dict[str, Any], seconds: float, hangs: bool) -> bool:
     """Return whether anything happened on a node between two of its samples."""
     first, last = before["activity"], after["activity"]
     busy, ticks = (last["processors"][kind] - first["processors"][kind] for kind in (0, 1))

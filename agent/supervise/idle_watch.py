@@ -18,14 +18,14 @@ from agent.supervise.idle import Idleness
 from agent.supervise.node_samples import sampled
 
 
-def main(folder):
+def main(folder: str) -> int:
     lock = try_lock(os.path.join(folder, WATCH_LOCK))
     if lock:
         watch(Run(folder))
     return 0
 
 
-def watch(run):
+def watch(run: Run) -> None:
     """Write down how long the nodes have been idle, for as long as somebody wants to know it."""
     idleness, events = Idleness(run.spec), event_summary.read(run.folder)[1]
     armed = any(event["event"] == "train" for event in events if event)
@@ -37,7 +37,7 @@ def watch(run):
         time.sleep(run.spec.sample_every_s)
 
 
-def is_wanted(run):
+def is_wanted(run: Run) -> bool:
     """Return whether idle time is limited and no run goes on here, be it another one."""
     runs = glob.glob(os.path.join(os.path.dirname(run.folder), "*", RUN_LOCK))
     limited = guard.Guard(run).limits().get("idle_s") and os.path.exists(run.path(document.FILE))

@@ -6,17 +6,21 @@ import json
 import threading
 import time
 from collections import deque
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from agent import kill_run
 from agent.formats.checkpoints.log_folder import checkpoints_of_run
 from agent.formats.logs.failure_lines import LAUNCHER_LOST
+from agent.formats.logs.ranks import RankReader, Speaker
 from agent.machine import read_json
 from agent.run import event_summary
+from agent.run.context import Run
+from agent.run.document import Process, RunDocument
 from agent.run.records import ACTIVITY
 from agent.step_time_model import expected_step
 from agent.supervise import guard, health_rules, resume
 from agent.supervise.checkpoint_watch import CheckpointWatch
-from agent.supervise.health_rules import Failed
+from agent.supervise.health_rules import Failed, Verdict
 from agent.supervise.idle import Idleness
 from agent.supervise.node_samples import ask_all, pace_s, sampled, words_in
 from agent.supervise.processes import end_all, run_all
@@ -29,7 +33,7 @@ DRIVE_ANSWERS_S = 300
 """Another machine may take a minute to see the last checkpoint there, and is asked more than once."""
 
 
-def train(run, processes):
+def train(run: Run, processes: Sequence[Process]) -> None:
     """Run the ranks under the monitor, and leave none of them behind."""
     with Monitor(run) as monitor:
         try:
@@ -44,14 +48,14 @@ def train(run, processes):
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
     # Where a rank has died, the launchers of other nodes may say that they lost its own, as torchrun's do.
-    if code and not is_named and (not verdict or verdict[0] in (health_rules.RANK_DIED, LAUNCHER_LOST)):
+    if code and not is_named and (not verdict or verdict.cause in (health_rules.RANK_DIED, LAUNCHER_LOST)):
         verdict = monitor.silent() or verdict
     if code or verdict:
         end_all(run)
-    if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
-        verdict = (verdict[0], verdict[1] + resume.blame(run, verdict[2]), verdict[2])
+    if verdict and verdict.cause == health_rules.RANK_DIED and monitor.ended_before_a_step():
+        verdict = verdict._replace(sentence=verdict.sentence + resume.blame(run, verdict.lines))
     if verdict:
-        raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
+        raise Failed(verdict.cause, verdict.sentence, code or 1, verdict.lines)
     if code:
         who = last.name or last.role
         what = "training" if len(processes) == 1 else who + " on " + run.spec.names[last.node]
@@ -64,7 +68,7 @@ def train(run, processes):
 class Monitor:
     """Watches one training phase from a thread of its own."""
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         self.run, self.reader = run, reader_of(run.spec)
         self.reader.earlier = [event for event in event_summary.read(run.folder)[1] if isinstance(event, dict)]
         self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
@@ -82,17 +86,17 @@ class Monitor:
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=CheckpointWatch(run, self.rules, self.over).keep, daemon=True)
 
-    def __enter__(self):
+    def __enter__(self) -> "Monitor":
         self.looking.start()
         self.copying.start()
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self.over.set()
         self.call.set()
         self.looking.join()
 
-    def finish_copies(self):
+    def finish_copies(self) -> None:
         """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut.
 
         Copies have limits of their own; a look at a mount whose drive is gone has none.
@@ -103,7 +107,7 @@ class Monitor:
                 "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
             ).format(DRIVE_ANSWERS_S)
 
-    def observe(self, line):
+    def observe(self, line: str) -> None:
         """Record one line of the log, and write down its events."""
         events = self.reader.read(line)
         speaker = self.reader.speaker
@@ -126,17 +130,17 @@ class Monitor:
         for event in events:
             self.run.emit(event)
 
-    def judgement(self, ended=False):
-        """Return (cause, sentence, lines) once something is wrong that ends the run, or has ended the ranks, else None."""
+    def judgement(self, ended: bool = False) -> Optional[Verdict]:
+        """Return the verdict once something is wrong that ends the run, or has ended the ranks, else None."""
         if self.verdict is None:
             with self.lock:
                 found = self.rules.active(time.monotonic(), ended)
                 cause = health_rules.ending(found)
                 if cause:
-                    self.verdict = (cause, found[cause], self.lines(cause))
+                    self.verdict = Verdict(cause, found[cause], self.lines(cause))
         return self.verdict
 
-    def ended_before_a_step(self):
+    def ended_before_a_step(self) -> bool:
         """Whether a program went on from a checkpoint that only it can check, and gave up by itself before its first step."""
         early = self.rules.step is None and time.monotonic() - self.began < resume.LOADS_S
         return (
@@ -146,24 +150,24 @@ class Monitor:
             and not checkpoints_of_run(self.run).is_read_back
         )
 
-    def silent(self):
-        """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
+    def silent(self) -> Optional[Verdict]:
+        """Return the verdict when the ranks have ended and a machine does not answer any more, else None.
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
         lost = " and ".join(sorted(name for name, facts in sampled(self.run) if facts is None))
         return (
-            (health_rules.NODE_LOST, lost + " does not answer, and the ranks have ended", self.lines())
+            Verdict(health_rules.NODE_LOST, lost + " does not answer, and the ranks have ended", self.lines())
             if lost
             else None
         )
 
-    def drive_lost(self):
-        """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
+    def drive_lost(self) -> Optional[Verdict]:
+        """Return the verdict when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
         reasons = dict((name, facts["drive"]) for name, facts in sampled(self.run) if facts and facts.get("drive"))
-        return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
+        return Verdict(health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
 
-    def read_exit_notes(self):
+    def read_exit_notes(self) -> None:
         """Record the rank whose end its machine has noted first: mpirun does not name it when it crashes over the death itself."""
         events = [
             self._explained(dict(note, event=health_rules.RANK_DIED), name)
@@ -174,8 +178,8 @@ class Monitor:
             self.rules.observe(first, time.monotonic())
             self.run.emit(first)
 
-    def told_to_end(self):
-        """Return (cause, sentence, lines) when a rank that ended well was told to end, which was not us, else None.
+    def told_to_end(self) -> Optional[Verdict]:
+        """Return the verdict when a rank that ended well was told to end, which was not us, else None.
 
         Some programs end with exit code 0 on TERM, done or not.
         """
@@ -183,9 +187,9 @@ class Monitor:
         if not note:
             return None
         text = "{} on {} was told to end (signal {}), not by this run, and ended with exit code 0"
-        return health_rules.TOLD_TO_END, text.format(who_is(note), name, note["told"]), self.lines()
+        return Verdict(health_rules.TOLD_TO_END, text.format(who_is(note), name, note["told"]), self.lines())
 
-    def _first_notes(self, told):
+    def _first_notes(self, told: bool) -> List[Tuple[str, Dict[str, Any]]]:
         """Return [(machine, note)] of the rank that ended first, of those that were told to end or of the others.
 
         Where the clocks of two machines are not known well enough, the first rank of each is among them.
@@ -207,7 +211,7 @@ class Monitor:
         ordered = sorted(first.items(), key=lambda item: item[1][0])
         return [(name, note) for name, (at, error, note) in ordered if at - error <= surely]
 
-    def _explained(self, event, node=None):
+    def _explained(self, event: Dict[str, Any], node: Optional[str] = None) -> Dict[str, Any]:
         """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""
         if event["event"] == health_rules.WAITED_FOR:
             return dict(event, text="rank {} on {}".format(event["rank"], self._node_with(event["rank"])))
@@ -222,19 +226,19 @@ class Monitor:
             return dict(event, node=node, text=node + " is lost to the other machines")
         return event
 
-    def _node_with(self, speaker):
+    def _node_with(self, speaker: Speaker) -> str:
         """Return the name of the machine that a rank or a process is on; what a log says of them need not be true."""
         addresses = dict(enumerate(self.run.spec.ranks))
         addresses.update((one.name, self.run.spec.addresses[one.node]) for one in self.run.spec.processes)
         return self.run.name_of(addresses[speaker]) if speaker in addresses else "no machine of this run"
 
-    def lines(self, cause=None):
+    def lines(self, cause: Optional[str] = None) -> List[str]:
         """Return the lines that matter: those of the rank that died where its end is explained, else the last ones of the first speaker."""
         of_dead = self.rules.died and cause in health_rules.SAID + [health_rules.RANK_DIED]
         found = self.last_lines.get(self.rules.dead if of_dead else 0) or self.last_lines.get(None)
         return list(found or next(iter(self.last_lines.values()), []))
 
-    def _look_on(self):
+    def _look_on(self) -> None:
         seen_at = time.monotonic()
         while not self.over.is_set():
             guarded = False
@@ -252,29 +256,30 @@ class Monitor:
             self.call.wait(self.run.spec.watch_every_s)
             self.call.clear()
 
-    def _is_guarded(self):
+    def _is_guarded(self) -> bool:
         """Whether the stack's guard has the program stopped now, which the verdict then says."""
         with self.lock:
             found = self.guard.verdict(self.idleness.idle_s(), self.rules.step is not None)
         if found:
-            self.verdict = found + ([],)
+            self.verdict = found
         return found is not None
 
-    def _let_end(self):
+    def _let_end(self) -> None:
         """Leave the word on every node that the run is to end, and wait for a program that looks for it, as `fab stop` does."""
         if self.run.spec.stop_grace_s:
             ask_all(self.run, ["sh", "-c", kill_run.STOPPED, self.run.folder])
             self.over.wait(self.run.spec.stop_grace_s)
 
-    def _could_not_look(self, error, for_s):
+    def _could_not_look(self, error: Exception, for_s: float) -> None:
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
         if passes(error) and for_s < PASSES_S:
             with self.lock:
                 self.rules.pause(time.monotonic())
         else:
-            self.verdict = health_rules.explained(error).args[:2] + ([],)
+            failed = health_rules.explained(error)
+            self.verdict = Verdict(failed.cause, failed.sentence, [])
 
-    def _look(self):
+    def _look(self) -> None:
         now = time.monotonic()
         if now - self.sampled_at >= pace_s(self.run.spec, now - self.began):
             self.sampled_at = now
@@ -283,7 +288,7 @@ class Monitor:
             found = self.rules.active(time.monotonic())
         self._raise(found)
 
-    def _raise(self, found):
+    def _raise(self, found: Dict[str, str]) -> None:
         """Write down what has begun to be wrong and what no longer is."""
         for cause in sorted(set(found) - set(self.raised)):
             self.run.emit({"event": "alarm", "cause": cause, "text": found[cause]})
@@ -291,7 +296,7 @@ class Monitor:
             self.run.emit({"event": "cleared", "cause": cause})
         self.raised = found
 
-    def _sample(self):
+    def _sample(self) -> None:
         answers = sampled(self.run)
         for name, facts in answers:
             with self.lock:
@@ -307,15 +312,15 @@ class Monitor:
         self.run.write(ACTIVITY, json.dumps(known))
 
 
-def reader_of(spec):
+def reader_of(spec: RunDocument) -> RankReader:
     """Return the reader that a run's specification names: a module of `agent.formats.logs`."""
     return importlib.import_module("agent.formats.logs." + spec.reader).Reader(**spec.reader_options)
 
 
-def who_is(event):
+def who_is(event: Dict[str, Any]) -> str:
     return event.get("process") or "rank {}".format(event["rank"])
 
 
-def passes(error):
+def passes(error: Exception) -> bool:
     """Return whether an error may be over soon; a thread that cannot be started is a RuntimeError."""
     return isinstance(error, (RuntimeError, MemoryError)) or (isinstance(error, OSError) and error.errno in PASSING)

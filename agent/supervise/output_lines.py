@@ -1,9 +1,12 @@
 """The lines that a process prints, as they come; of a line that is drawn again, as progress bars do, the log gets one a second."""
 
 import os
+import queue
 import re
 import select
+import subprocess
 import time
+from typing import List
 
 from agent.machine import LINE_BYTES
 
@@ -20,10 +23,10 @@ LEFT_OPEN_S = 5.0
 class Lines:
     """Splits what a process prints into lines; one that is drawn again comes once for each time, and ends with a carriage return then."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rest, self.drawn_again, self.shown = b"", False, b""
 
-    def take(self, given):
+    def take(self, given: bytes) -> List[bytes]:
         """Return what has ended with ``given``."""
         text, ends = self.rest + given, [0]
         ends += [match.end() for match in END.finditer(text)]
@@ -34,14 +37,14 @@ class Lines:
             pieces, self.rest = pieces + [self.rest], b""
         return [piece for piece in pieces if piece != b"\r"]
 
-    def waiting(self):
+    def waiting(self) -> List[bytes]:
         """Return what a line shows that is drawn again, and may show for long."""
         new = (self.drawn_again or self.rest.endswith(b"\r")) and self.rest not in (b"", self.shown)
         self.shown = self.rest
         return [self.rest.rstrip(b"\r") + b"\r"] if new else []
 
 
-def follow(number, child, output, tag, left_open):
+def follow(number: int, child: subprocess.Popen, output: queue.Queue, tag: bytes, left_open: List[int]) -> None:
     """Put a child's lines into the queue as they come, each as (line, whether it is for the log), and at last its exit code.
 
     A child that has ended while somebody else holds its output open is noted in ``left_open``.

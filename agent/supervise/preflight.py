@@ -10,11 +10,14 @@ import re
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from agent.kill_run import last_line
 from agent.launch.probe import MARK, UNUSABLE
 from agent.machine import parallel
 from agent.nodes import node_facts
+from agent.run.context import Run
+from agent.run.document import RunDocument
 from agent.supervise.health_rules import Failed, cause_of
 from agent.supervise.processes import run_all
 
@@ -46,9 +49,10 @@ SHM_BYTES_OF_RANK = 128 << 20
 MIB_PER_GB = 14 * 64
 """The driver shows less than what a GPU is sold with: with ECC an RTX A6000 of 48 GB has 46068 MiB."""
 CURE = "restart it: fab ssh {} -- sudo reboot, then make up; where that does not help: make down, and make up orders another one"
+Row = Dict[str, str]
 
 
-def preflight(run):
+def preflight(run: Run) -> None:
     """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
     began = time.monotonic()
     found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": []}
@@ -73,7 +77,7 @@ def preflight(run):
     keep(run, found, rows, began)
 
 
-def keep(run, found, rows, began):
+def keep(run: Run, found: Dict[str, Any], rows: List[Row], began: float) -> None:
     """Keep the table with the run, and raise when a row of it stops the run."""
     document = dict(found, rows=rows, seconds=round(time.monotonic() - began, 1))
     run.write("preflight.json", json.dumps(document, sort_keys=True) + "\n")
@@ -82,11 +86,11 @@ def keep(run, found, rows, began):
         raise Failed("preflight", why)
 
 
-def mesh(run):
+def mesh(run: Run) -> List[Dict[str, Any]]:
     """Let every node log in to every other one, as mpirun's daemons do."""
     addresses = run.spec.addresses
 
-    def log_in(pair):
+    def log_in(pair: Tuple[str, str]) -> Dict[str, Any]:
         code, output = run.ask(run.spec.ssh + [pair[1], "true"], SSH_TIMEOUT_S, pair[0], marked=False)
         why = last_line(code, output) if code else ""
         return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
@@ -96,10 +100,10 @@ def mesh(run):
     return [answer for pairs in rounds for answer in parallel(log_in, pairs)]
 
 
-def nodes(run):
+def nodes(run: Run) -> Dict[str, Optional[Dict[str, Any]]]:
     """Return {name: facts}; the clock of a node is compared with the middle of the time that its answer took."""
 
-    def look(address):
+    def look(address: str) -> Optional[Dict[str, Any]]:
         asked = time.time()
         words = node_facts.argv_of(run, node_facts.NVIDIA_SMI_LONGEST_S)
         code, output = run.ask(words, FACTS_TIMEOUT_S, address, marked=False)
@@ -112,7 +116,7 @@ def nodes(run):
     return dict(zip(run.spec.names, parallel(look, run.spec.addresses)))
 
 
-def network(run):
+def network(run: Run) -> List[Dict[str, Any]]:
     """Return the links' measurements; while one of them would stop the run, all are made again, and of each pair the better one counts."""
     best = {}
     for _ in range(MEASUREMENTS):
@@ -124,12 +128,12 @@ def network(run):
     return list(best.values())
 
 
-def bandwidth(run):
+def bandwidth(run: Run) -> List[Dict[str, Any]]:
     """Let every node send to the next one at the same time, as the ring of an allreduce does."""
     addresses = run.spec.addresses
     pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
 
-    def measure(pair):
+    def measure(pair: Tuple[str, str]) -> Dict[str, Any]:
         sender, receiver = pair
         where = (receiver, run.spec.probe_port, STREAMS)
         drain = threading.Thread(target=ask_links, args=(run, receiver, "receive") + where, daemon=True)
@@ -143,15 +147,15 @@ def bandwidth(run):
     return parallel(measure, pairs)
 
 
-def ask_links(run, node, *words):
+def ask_links(run: Run, node: str, *words: Any) -> Tuple[int, str]:
     return run.ask(run.program("nodes.links", *map(str, words)), LINKS_TIMEOUT_S, node, marked=False)
 
 
-def meeting(run):
+def meeting(run: Run) -> Row:
     """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
     host, port, others = run.spec.addresses[0], run.free_port(), run.spec.addresses[1:]
 
-    def ask(address):
+    def ask(address: str) -> Tuple[int, str]:
         if address == host:
             return ask_links(run, host, "receive", host, port, len(others))
         return ask_links(run, address, "connect", host, port)
@@ -162,7 +166,7 @@ def meeting(run):
     return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), stop=bad)
 
 
-def open_mpi(run):
+def open_mpi(run: Run) -> Row:
     """Return the row on the version of mpirun on the first node, which compares it with those of the others itself."""
     code, output = run.ask([MPIRUN, "--version"], FACTS_TIMEOUT_S, marked=False)
     version = re.search(MPI_VERSION, output)
@@ -176,7 +180,7 @@ def open_mpi(run):
     return row(MPIRUN, run.spec.names[0], found, wanted, stop=not is_known)
 
 
-def together(run):
+def together(run: Run) -> List[Dict[str, Any]]:
     """Let every rank say where it is and add up the model's size; return what they said, in the order of the ranks."""
     lines = []
     limit = ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)]
@@ -194,7 +198,7 @@ def together(run):
     return sorted(ranks, key=lambda rank: rank["rank"])
 
 
-def judge(found, wanted):
+def judge(found: Dict[str, Any], wanted: RunDocument) -> List[Row]:
     """Return the rows of the table.
 
     Args:
@@ -219,7 +223,7 @@ def judge(found, wanted):
     return rows
 
 
-def of_ranks(ranks, wanted):
+def of_ranks(ranks: List[Dict[str, Any]], wanted: RunDocument) -> List[Row]:
     """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
     seen = [rank["address"] for rank in ranks]
     rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), stop=seen != wanted.ranks)]
@@ -231,7 +235,7 @@ def of_ranks(ranks, wanted):
     return rows
 
 
-def _software(ranks):
+def _software(ranks: List[Dict[str, Any]]) -> List[Row]:
     """Return the rows on what the ranks' framework says of itself, where it says anything."""
     said = [("rank " + str(rank["rank"]), rank.get("versions") or {}) for rank in ranks]
     names = sorted(set(name for _, versions in said for name in versions))
@@ -243,7 +247,7 @@ def _software(ranks):
     ]
 
 
-def row(check, where, found, wanted, *, stop=False, note=False):
+def row(check: str, where: str, found: Any, wanted: Any, *, stop: Any = False, note: Any = False) -> Row:
     verdict = OK
     if note:
         verdict = NOTE
@@ -252,19 +256,19 @@ def row(check, where, found, wanted, *, stop=False, note=False):
     return {"check": check, "where": where, "found": str(found), "wanted": str(wanted), "verdict": verdict}
 
 
-def sentence(rows):
+def sentence(rows: List[Row]) -> str:
     """Return what stops the run, or an empty text."""
     bad = [one for one in rows if one["verdict"] == STOP]
     return "; ".join("{check} of {where}: {found} instead of {wanted}".format(**one) for one in bad)
 
 
-def _mesh(pairs):
+def _mesh(pairs: List[Dict[str, Any]]) -> Row:
     bad = [one for one in pairs if one["said"]]
     found = ", ".join("{from} to {to}: {said}".format(**one) for one in bad)
     return row("ssh", "every pair", found or "{} of {} answer".format(len(pairs), len(pairs)), "an answer", stop=bad)
 
 
-def _interface(name, address, facts, interface):
+def _interface(name: str, address: str, facts: Dict[str, Any], interface: str) -> Row:
     there = facts["address"]
     if there is None:
         found = "no {}; it has {}".format(interface, ", ".join(facts["interfaces"]))
@@ -273,7 +277,7 @@ def _interface(name, address, facts, interface):
     return row("interface", name, "{} {}".format(interface, there), "private {}".format(address), stop=bad)
 
 
-def _gpus(name, facts, wanted):
+def _gpus(name: str, facts: Dict[str, Any], wanted: RunDocument) -> List[Row]:
     if not wanted.gpu:
         return []
     gpus, words, code = facts["gpus"], facts["gpu_words"], facts["gpu_code"]
@@ -297,7 +301,7 @@ def _gpus(name, facts, wanted):
     return rows
 
 
-def _room(name, facts, wanted):
+def _room(name: str, facts: Dict[str, Any], wanted: RunDocument) -> List[Row]:
     free, needed = facts["free_bytes"], wanted.disk_bytes
     shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.slots
     return [
@@ -306,20 +310,20 @@ def _room(name, facts, wanted):
     ]
 
 
-def _clock(name, facts):
+def _clock(name: str, facts: Dict[str, Any]) -> Row:
     off = max(0.0, abs(facts["clock_off_s"]) - facts["clock_error_s"])
     shown, limit = "{:+.1f} s".format(facts["clock_off_s"]), "within {:.0f} s".format(CLOCK_NOTE_S)
     return row("clock", name, shown, limit, stop=off > CLOCK_STOP_S, note=off > CLOCK_NOTE_S)
 
 
-def _same(check, values, where="every node"):
+def _same(check: str, values: Mapping[str, Any], where: str = "every node") -> Row:
     if len(set(values.values())) > 1:
         shown = ", ".join("{} {}".format(*pair) for pair in sorted(values.items()))
         return row(check, where, shown, "the same", stop=True)
     return row(check, where, next(iter(values.values()), "none"), "the same")
 
 
-def _bandwidth(one, ordered):
+def _bandwidth(one: Dict[str, Any], ordered: Optional[int]) -> Row:
     where = "{from} to {to}".format(**one)
     if one["mbps"] is None:
         return row("bandwidth", where, one["said"], "an answer", stop=True)
@@ -328,5 +332,5 @@ def _bandwidth(one, ordered):
     return row("bandwidth", where, shown, wanted, stop=share < PORT_STOP, note=share < PORT_NOTE)
 
 
-def _size(count):
+def _size(count: float) -> str:
     return "{:.1f} GB".format(count / 1e9) if count >= 1e9 else "{:.0f} MB".format(count / 1e6)

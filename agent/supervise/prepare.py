@@ -8,16 +8,18 @@ import contextlib
 import json
 import threading
 import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from agent import kill_run
 from agent.data.progress import SAY_EVERY_S
 from agent.formats.checkpoints import rewritten
 from agent.launch import script_imports
 from agent.machine import parallel
+from agent.run.context import Run
 from agent.supervise import ensure_data, health_rules, resume, shared_folder
 from agent.supervise.checkpoint_watch import copy_state
 from agent.supervise.guard import Guard
-from agent.supervise.health_rules import SETUP, Failed, step_failed
+from agent.supervise.health_rules import SETUP, Failed, Verdict, step_failed
 
 IMPORTS_TIMEOUT_S = 300
 IDLE_S = 900
@@ -29,9 +31,11 @@ SHOWN = 100
 """Most characters of a line of job.setup in a sentence."""
 PROBE_TIMEOUT_S = 30
 PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsync 2>/dev/null && rm "$0/probe"'
+Usage = NamedTuple("Usage", [("bytes", int), ("ticks", int)])
+"""Bytes read and written, and ticks of a processor."""
 
 
-def prepare(run):
+def prepare(run: Run) -> bool:
     """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
     if run.spec.sent_program:
         bring_program(run)
@@ -57,7 +61,7 @@ def prepare(run):
     return run.resumed is not None
 
 
-def bring_program(run):
+def bring_program(run: Run) -> None:
     """Bring the folder of the program from the launcher to the other machines; it goes from each to the next."""
     others = [] if run.is_shared else run.spec.addresses[1:]
     if others:
@@ -66,11 +70,11 @@ def bring_program(run):
         must(run, run.program("data.program_folder", *(words + tuple(others))))
 
 
-def make_environment(run):
+def make_environment(run: Run) -> None:
     """Make the programs that the run brings on every node at once, or once where all nodes see the same folder."""
     run.doing = "making the environment of the program"
 
-    def make(address):
+    def make(address: str) -> Tuple[int, List[str]]:
         lines = []
         return run.do_outside(run.outside(address, run.spec.make_environment), lines.append), lines
 
@@ -80,20 +84,20 @@ def make_environment(run):
             raise step_failed("environment", run.doing + " on " + run.name_of(address), code, lines)
 
 
-def set_up(run, what, script):
+def set_up(run: Run, what: str, script: str) -> None:
     """Run a line on every node at once, or once where all nodes see the same folder; show meanwhile on which of them it still runs."""
     addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
     began, left, over = time.monotonic(), list(addresses), threading.Event()
 
-    def show():
+    def show() -> None:
         run.doing = what + " on " + " and ".join(map(run.name_of, left))
         run.emit({"event": "staging", "text": "{}: {:.0f} s so far".format(run.doing, time.monotonic() - began)})
 
-    def go_on():
+    def go_on() -> None:
         while not over.wait(SAY_EVERY_S):
             show()
 
-    def act(address):
+    def act(address: str) -> Tuple[int, List[str]]:
         lines = []
         code = run.do_outside(run.on_node(address, ["sh", "-c", script]), lines.append)
         if not code:
@@ -111,7 +115,7 @@ def set_up(run, what, script):
             raise step_failed(SETUP, what + " on " + run.name_of(address), code, lines)
 
 
-def look_for_imports(run):
+def look_for_imports(run: Run) -> None:
     """Look on the launcher for what the script imports; what is not found may be there in the training, and is noted in the preflight's table."""
     run.doing = "looking for what the program imports"
     _, output = run.ask(run.spec.imports, IMPORTS_TIMEOUT_S)
@@ -120,7 +124,7 @@ def look_for_imports(run):
         run.notes.append(("imports of the program", run.spec.names[0], said[-1], "see job.requirements and job.python"))
 
 
-def place(run):
+def place(run: Run) -> None:
     """Bring configuration, programs, checkpoint and data to the other machines; the data go from each to the next."""
     others = [] if run.is_shared else run.spec.addresses[1:]
     for address in others:
@@ -131,7 +135,7 @@ def place(run):
         must(run, run.program("data.distribute_data", run.spec.data, json.dumps(run.spec.ssh), *others))
 
 
-def must(run, argv):
+def must(run: Run, argv: List[str]) -> None:
     """Run a step; what it printed last goes with its failure, with the names of the machines."""
     lines = []
     code = run.do(argv, lines.append)
@@ -143,21 +147,21 @@ def must(run, argv):
 class IdleWatch:
     """Watches the preparation from a thread of its own, and says of what it has ended why it did so."""
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         self.run, self.over = run, threading.Event()
         self.guard, self.guarded = Guard(run), None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         threading.Thread(target=self._look_on, daemon=True).start()
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
         self.over.set()
-        verdict = self._verdict(error.args[0]) if isinstance(error, Failed) else None
+        verdict = self._verdict(error.cause) if isinstance(error, Failed) else None
         if verdict:
-            raise Failed(*(verdict + error.args[2:])) from error
+            raise Failed(verdict.cause, verdict.sentence, error.code, error.lines) from error
 
-    def _verdict(self, failed):
-        """Return (cause, sentence) when the step that the run is in has been ended, else None; ``failed`` is the cause that the step names."""
+    def _verdict(self, failed: str) -> Optional[Verdict]:
+        """Return the verdict when the step that the run is in has been ended, else None; ``failed`` is the cause that the step names."""
         if self.guarded:
             return self.guarded
         if self.run.stuck != self.run.doing:
@@ -165,22 +169,22 @@ class IdleWatch:
         text = "{}: nothing was read, written or computed for {} s".format(self.run.doing, IDLE_S)
         hanging = [self.run.name_of(address) for address in self.run.spec.addresses if address in self._hanging()]
         cause = failed if failed == SETUP else health_rules.PREPARING_STALLED
-        return cause, text + ("; no write ends on " + " and ".join(hanging) if hanging else "")
+        return Verdict(cause, text + ("; no write ends on " + " and ".join(hanging) if hanging else ""), [])
 
-    def _hanging(self):
+    def _hanging(self) -> List[str]:
         """Return the machines on whose disk a few bytes cannot be written."""
         addresses, probe = self.run.spec.addresses, ["sh", "-c", PROBE, self.run.folder]
         codes = parallel(lambda address: self.run.ask(probe, PROBE_TIMEOUT_S, address, marked=False)[0], addresses)
         return [address for address, code in zip(addresses, codes) if code]
 
-    def _look_on(self):
-        moved, before, moved_at = (0, 0), {}, time.monotonic()
+    def _look_on(self) -> None:
+        moved, before, moved_at = Usage(0, 0), {}, time.monotonic()
         while not self.over.wait(LOOK_EVERY_S):
             now = usage(self.run.spec.run)
-            moved = tuple(total + more for total, more in zip(moved, growth(before, now)))
+            moved = Usage(*map(sum, zip(moved, growth(before, now))))
             before = now
-            if moved[0] >= MOVED_BYTES or moved[1] >= MOVED_TICKS:
-                moved, moved_at = (0, 0), time.monotonic()
+            if moved.bytes >= MOVED_BYTES or moved.ticks >= MOVED_TICKS:
+                moved, moved_at = Usage(0, 0), time.monotonic()
             self.guarded = self.guard.verdict()
             if self.guarded or time.monotonic() - moved_at >= IDLE_S:
                 self.run.stuck = self.run.doing
@@ -188,16 +192,16 @@ class IdleWatch:
                 moved_at = time.monotonic()
 
 
-def usage(run):
-    """Return {process: (bytes read and written, ticks of a processor)} of the run's processes on this machine."""
+def usage(run: str) -> Dict[kill_run.Process, Usage]:
+    """Return {process: usage} of the run's processes on this machine."""
     found = {}
     for process in kill_run.find("only", run):
         with contextlib.suppress(OSError):  # It has ended meanwhile.
-            found[process] = bytes_of(process[0]), ticks_of(process[0])
+            found[process] = Usage(bytes_of(process.pid), ticks_of(process.pid))
     return found
 
 
-def bytes_of(pid):
+def bytes_of(pid: int) -> int:
     """Return what a process has read and written; nothing where the kernel does not count it, whose processor time has to do."""
     try:
         with open("/proc/{}/io".format(pid)) as file:
@@ -207,12 +211,13 @@ def bytes_of(pid):
     return int(numbers["rchar"]) + int(numbers["wchar"])
 
 
-def ticks_of(pid):
+def ticks_of(pid: int) -> int:
     fields = kill_run.stat(str(pid))
     return int(fields[11]) + int(fields[12])
 
 
-def growth(before, now):
+def growth(before: Mapping[kill_run.Process, Usage], now: Mapping[kill_run.Process, Usage]) -> Usage:
     """Return by how much bytes and ticks have grown, all processes together; those that have ended count no more."""
-    pairs = [(now[process], before.get(process, (0, 0))) for process in now]
-    return tuple(sum(after[kind] - earlier[kind] for after, earlier in pairs) for kind in (0, 1))
+    pairs = [(now[process], before.get(process, Usage(0, 0))) for process in now]
+    grown = [(after.bytes - earlier.bytes, after.ticks - earlier.ticks) for after, earlier in pairs]
+    return Usage(*map(sum, zip(*grown))) if grown else Usage(0, 0)

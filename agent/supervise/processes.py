@@ -5,11 +5,13 @@ import os
 import queue
 import subprocess
 import threading
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 from agent import kill_run
 from agent.launch import rank_wrapper
 from agent.machine import parallel
 from agent.run import document
+from agent.run.context import Run
 from agent.supervise.output_lines import follow
 
 WAITING_READS = 16
@@ -18,7 +20,9 @@ LAST_LINES_TIMEOUT_S = 15
 """Limit for the output of processes that were ended; on a disk that hangs none may come."""
 
 
-def run_all(run, processes, each_line):
+def run_all(
+    run: Run, processes: Sequence[document.Process], each_line: Callable[[str], Any]
+) -> Tuple[int, document.Process]:
     """Run ``processes`` on their nodes, into job.log; return the exit code and the process that decided it.
 
     The run ends when any process fails, or when all with ``ends_run`` have ended; what still runs then is ended.
@@ -50,7 +54,7 @@ def run_all(run, processes, each_line):
                 child.terminate()
 
 
-def start(run, process):
+def start(run: Run, process: document.Process) -> subprocess.Popen:
     """Start a process on its node, with what is known only now in its argv and environment."""
     values = dict(process.environment, **{kill_run.ROLE_VARIABLE: process.role})
     if process.name:
@@ -62,7 +66,7 @@ def start(run, process):
     return subprocess.Popen(argv, **options)
 
 
-def filled(word, run):
+def filled(word: str, run: Run) -> str:
     """Return a word with the checkpoint that is gone on from and its step, this attempt's name, and the port where all meet."""
     known = {
         document.CHECKPOINT: run.resumed_from or "",
@@ -74,12 +78,14 @@ def filled(word, run):
     return word
 
 
-def tag_of(process):
+def tag_of(process: document.Process) -> bytes:
     """Return what stands in front of each line of a process that has a name."""
     return "[{}] ".format(process.name).encode() if process.name else b""
 
 
-def next_end(run, output, each_line, timeout_s=None):
+def next_end(
+    run: Run, output: queue.Queue, each_line: Callable[[str], Any], timeout_s: Optional[float] = None
+) -> Tuple[int, int]:
     """Handle the lines of all processes until one ends; return its number and exit code."""
     while True:
         number, found = output.get(timeout=timeout_s)
@@ -91,7 +97,7 @@ def next_end(run, output, each_line, timeout_s=None):
             each_line(line.decode("utf-8", "replace").rstrip("\r\n") + end)
 
 
-def end_all(run):
+def end_all(run: Run) -> None:
     """End every process of the run on every node, role by role; what cannot be proved is written down and left to `fab stop`."""
     addresses = run.spec.addresses
     for role in run.spec.stop_order[:-1]:
@@ -101,7 +107,7 @@ def end_all(run):
             run.emit({"event": "not-ended", "node": run.name_of(address), "text": why})
 
 
-def end_on(run, address, role=""):
+def end_on(run: Run, address: str, role: str = "") -> str:
     """End the processes of a role, or all of them; return why they are not known to have ended, or an empty text."""
     if address == run.spec.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
         return kill_run.end_here(run.spec.run, role)

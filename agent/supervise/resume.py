@@ -7,15 +7,25 @@ whether to settle for what is here.
 import json
 import os
 import re
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from agent import inside, kill_run, program
-from agent.formats.checkpoints.log_folder import TORN, UNREADABLE, WITHOUT, checkpoints_in, checkpoints_of_run, home_of
+from agent.formats.checkpoints.log_folder import (
+    TORN,
+    UNREADABLE,
+    WITHOUT,
+    Checkpoints,
+    Choice,
+    checkpoints_in,
+    checkpoints_of_run,
+    home_of,
+)
 from agent.formats.checkpoints.parts import NEEDED, OVER
 from agent.formats.checkpoints.replica import BROUGHT, MARK, NONE, RECORDS, SPOILT, go_on
 from agent.kill_run import TOO_SLOW, last_line
 from agent.machine import parallel, read_json, write_whole
 from agent.run import document
-from agent.run.context import ASK_TRIES
+from agent.run.context import ASK_TRIES, Run
 from agent.run.event_summary import value_of
 from agent.supervise import shared_folder
 from agent.supervise.health_rules import Failed, step_failed
@@ -37,7 +47,7 @@ NOT_LOADED = "not_loaded.json"
 """{checkpoint from which an attempt went on that ended without a step: its files' number, bytes and newest time}: written again it is another."""
 
 
-def bring_back(run):
+def bring_back(run: Run) -> None:
     """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced.
 
     A run goes on only when every machine has said what it has: a silent one may hold the newest copy, which the next copy would
@@ -51,7 +61,7 @@ def bring_back(run):
     silent = "; ".join(why for _, why in found if why)
     if silent:
         raise Failed(NOT_BROUGHT_BACK, silent)
-    newest = own[0] if own else -1
+    newest = own.step if own else -1
     newer = [(step, address) for (step, _), address in zip(found, others) if step is not None and step > newest]
     refused = []
     for step, address in sorted(newer, reverse=True):
@@ -62,7 +72,7 @@ def bring_back(run):
         raise Failed(NOT_BROUGHT_BACK, sentence.format("; ".join(refused), run.inside("copy")))
 
 
-def gather(run):
+def gather(run: Run) -> None:
     """Bring the parts of checkpoints that other machines have written; the same holds for a silent one."""
     others = run.spec.addresses[1:]
     if others and checkpoints_of_run(run).any_node_writes:
@@ -73,7 +83,7 @@ def gather(run):
             raise Failed(NOT_BROUGHT_BACK, "{}: {}".format(run.doing, output[-300:]))
 
 
-def brought(run, step, address, refused):
+def brought(run: Run, step: int, address: str, refused: List[str]) -> bool:
     """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
     name = run.name_of(address)
     run.doing = "fetching the copy of step {} from {}".format(step, name)
@@ -90,7 +100,7 @@ def brought(run, step, address, refused):
     return not code
 
 
-def take_records(run):
+def take_records(run: Run) -> None:
     """Go on with the records that came with a replica: the program may have written them, so only lines of events are taken."""
     for name in RECORDS:
         _, output = run.ask(["tail", "-c", str(RECORD_BYTES), run.path(name)], BRING_TIMEOUT_S)
@@ -98,7 +108,7 @@ def take_records(run):
         go_on([line for line in lines if isinstance(value_of(line), dict)], run.path(name))
 
 
-def asked(run, address):
+def asked(run: Run, address: str) -> Tuple[Optional[int], str]:
     """Return the step of the checkpoint that a machine has the copy of, None where it has none; and why that is not known, or an empty text."""
     code, output = run.ask_again(run.program("checkpoints.replica", run.folder, "copied", address), ASK_TIMEOUT_S, (0,))
     word = (output.partition(MARK)[2].split() or [""])[0]
@@ -111,7 +121,7 @@ def asked(run, address):
     return None, sentence.format(run.name_of(address), ASK_TRIES, last[-300:], run.inside("copy"))
 
 
-def latest_checkpoint(run):
+def latest_checkpoint(run: Run) -> List[str]:
     """Return the files that every node needs to go on."""
     refused = not_loaded(run)
     chosen, needed = choose(run, refused)
@@ -128,7 +138,7 @@ def latest_checkpoint(run):
     return ["logdir/" + file for file in needed]
 
 
-def choose(run, refused, final=False):
+def choose(run: Run, refused: Dict[str, str], final: bool = False) -> Tuple[Any, Any]:
     """Return (step, name, suspicion) of what the run goes on from or None, and the needed files, None where others may have a better one."""
     run.doing = "choosing the checkpoint to go on from"
     argv = run.program("checkpoints.resume", run.folder, json.dumps([refused, final]))
@@ -141,7 +151,7 @@ def choose(run, refused, final=False):
     return chosen, needed
 
 
-def blame(run, lines):
+def blame(run: Run, lines: List[str]) -> str:
     """Write down that an attempt went on from a checkpoint and ended without a step; return what that means for the next one.
 
     A program that says why it ended, and nothing of loading, has loaded it; while a file of its own names another one, it never tried this.
@@ -161,13 +171,13 @@ def blame(run, lines):
     return text + "without another one the next attempt uses it again; remove it to begin at step 0"
 
 
-def identity(checkpoints, name):
+def identity(checkpoints: Checkpoints, name: str) -> List[int]:
     """Return what is another value once a checkpoint is written again, by the clock of the disk that it lies on."""
     stats = checkpoints.stats_of(name).values()
     return [len(stats), sum(one.st_size for one in stats), int(max([one.st_mtime for one in stats] or [0]))]
 
 
-def not_loaded(run):
+def not_loaded(run: Run) -> Dict[str, str]:
     """Return {name: sentence} of the checkpoints from which an attempt went on in vain.
 
     The last one that could be gone on from is never among them: its program may fail for another reason, and would begin again at step 0.
@@ -178,7 +188,7 @@ def not_loaded(run):
     return dict((name, name + text) for name in names if blamed.get(name) == identity(checkpoints, name))
 
 
-def is_readable(folder, checkpoints, name):
+def is_readable(folder: str, checkpoints: Checkpoints, name: str) -> bool:
     """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
     if not checkpoints.is_read_back:
         return True
@@ -186,16 +196,16 @@ def is_readable(folder, checkpoints, name):
     return kill_run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
 
 
-def settle(checkpoints, chosen, keep):
+def settle(checkpoints: Checkpoints, chosen: Optional[Choice], keep: Sequence[str]) -> List[str]:
     """Return the files that the program goes on with, all that is older removed; without a checkpoint what lies there is put aside."""
     if chosen:
-        checkpoints.prune(chosen[1], keep)
-        return checkpoints.prepare(chosen[1])
+        checkpoints.prune(chosen.name, keep)
+        return checkpoints.prepare(chosen.name)
     checkpoints.put_aside([name for name in os.listdir(checkpoints.logdir) if name != shared_folder.WORD], WITHOUT)
     return []
 
 
-def main(folder, given):
+def main(folder: str, given: str) -> None:
     """Put aside what is not gone on from, and print what :func:`choose` reads."""
     refused, final = json.loads(given)
     checkpoints = checkpoints_in(folder)
@@ -205,7 +215,7 @@ def main(folder, given):
     here = sorted(checkpoints.entries.parts())
     aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
     aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
-    is_settled = final or not ((chosen and chosen[2]) or set(passed).difference(refused))
+    is_settled = final or not ((chosen and chosen.suspicion) or set(passed).difference(refused))
     keep = document.read(os.path.join(folder, document.FILE)).keep
     needed = settle(checkpoints, chosen, keep) if is_settled else None
     write_whole(os.path.join(inside(folder), NEEDED), json.dumps([needed, here]))

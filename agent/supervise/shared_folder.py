@@ -2,9 +2,11 @@
 
 import os
 import stat
+from typing import List, Optional, Sequence
 
 from agent.formats.checkpoints.entries import stat_of
 from agent.machine import parallel, wait_until
+from agent.run.context import Run
 from agent.supervise.health_rules import Failed
 
 WORD = ".attempt"
@@ -18,7 +20,7 @@ ASK_LENGTHS = ["xargs", "-0", "sh", "-c", LENGTHS, "lengths"]
 """Prints the length of each file that standard input names, 0 where there is none."""
 
 
-def use(run):
+def use(run: Run) -> None:
     """Let the launcher's log folder be the run's folder on the drive."""
     run.doing = "opening the shared folder " + run.spec.shared
     logdir = run.path("logdir")
@@ -36,7 +38,7 @@ def use(run):
         raise Failed("shared-folder", run.doing + ": " + str(error)) from error
 
 
-def compare(run, checkpoint):
+def compare(run: Run, checkpoint: Sequence[str]) -> None:
     """Refuse to start while a node does not see what the launcher wrote, or the files of the checkpoint in another length."""
     run.doing = "comparing the shared folder " + run.spec.shared
     agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
@@ -44,31 +46,31 @@ def compare(run, checkpoint):
     agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
 
 
-def named(files):
+def named(files: Sequence[str]) -> bytes:
     """Return the names of files as standard input; there may be more than a command line holds."""
     return b"\0".join(map(os.fsencode, files))
 
 
-def length(file):
+def length(file: str) -> int:
     """Return a file's length as :data:`ASK_LENGTHS` prints it."""
     found = stat_of(file)
     return found.st_size if found and stat.S_ISREG(found.st_mode) else 0
 
 
-def lengths_elsewhere(run, files):
+def lengths_elsewhere(run: Run, files: Sequence[str]) -> Optional[List[int]]:
     """Return the length of each file as the last node sees it, 0 where there is none; None where that node does not say."""
     _, output = run.ask(ASK_LENGTHS, ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False, given=named(files))
     found = [int(word) for word in output.split() if word.isdigit()]
     return found if len(found) == len(files) else None
 
 
-def agree(run, argv, wanted, given=b""):
+def agree(run: Run, argv: Sequence[str], wanted: str, given: bytes = b"") -> None:
     """Ask every other node until its answer is the wanted one."""
 
-    def ask(address):
+    def ask(address: str) -> str:
         seen = []
 
-        def agrees():
+        def agrees() -> bool:
             seen.append(run.ask(argv, ASK_TIMEOUT_S, address, marked=False, given=given)[1])
             return seen[-1] == wanted
 

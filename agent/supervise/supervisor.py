@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 from agent.kill_run import STOP_FILE
 from agent.machine import is_locked, try_lock, wait_until
@@ -34,12 +35,12 @@ REMOVE_TIMEOUT_S = 30
 TERMINATED = 143
 
 
-def lock_of(folder):
+def lock_of(folder: str) -> str:
     """Return the lock that a living supervisor holds."""
     return os.path.join(folder, RUN_LOCK)
 
 
-def start(folder):
+def start(folder: str) -> int:
     """Detach a supervisor; print ``running`` when there is one already, ``started`` when there is one now."""
     lock = try_lock(lock_of(folder), LOOK_TIMEOUT_S)
     if lock is None:
@@ -63,18 +64,18 @@ def start(folder):
     return 1
 
 
-def show_life(path, over):
+def show_life(path: str, over: threading.Event) -> None:
     """Write the clock into one small file, always in the same place, until all is over: a full disk still takes it, a disk that hangs does not.
 
     It is the machine's monotonic clock, which no change of the time of day moves and which all processes of the machine share.
     """
     file = open(path, "wb", 0)  # noqa: SIM115 - as long as the run
 
-    def mark():
+    def mark() -> None:
         os.pwrite(file.fileno(), "{:020.3f}\n".format(time.monotonic()).encode(), 0)
         os.fdatasync(file.fileno())
 
-    def go_on():
+    def go_on() -> None:
         while not over.wait(ALIVE_EVERY_S):
             with contextlib.suppress(OSError):  # A sign that is missing is what those who look shall see.
                 mark()
@@ -83,7 +84,7 @@ def show_life(path, over):
     threading.Thread(target=go_on, daemon=True).start()
 
 
-def carry_out(run):
+def carry_out(run: Run) -> None:
     """Take the run from where it stands to its end."""
     run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", ACTIVITY)
     run.enter("preparing")
@@ -100,7 +101,7 @@ def carry_out(run):
     train(run, run.spec.resume_processes if checkpoint else run.spec.processes)
 
 
-def supervise(folder):
+def supervise(folder: str) -> int:
     """Carry out the run, once more when a higher max_steps was asked for meanwhile; then have its nodes watched."""
     lock = try_lock(lock_of(folder), LOCK_TIMEOUT_S)
     if lock is None:
@@ -118,7 +119,7 @@ def supervise(folder):
     return code
 
 
-def end(run):
+def end(run: Run) -> int:
     """Carry out the run and leave behind how it ended."""
     code, failure, over = 0, None, threading.Event()
     try:
@@ -142,9 +143,9 @@ def end(run):
     return code
 
 
-def on_term(number, frame):
+def on_term(number: int, frame: Any) -> None:
     raise Stopped()
 
 
-def main(verb, folder):
+def main(verb: str, folder: str) -> int:
     return {"start": start, "run": supervise}[verb](folder)

@@ -9,12 +9,13 @@ import json
 import os
 import sys
 import time
+from typing import Any, Dict, List, Mapping, Optional
 
 STABLE_S = 30
 """A program may be about to write the next file of what it has written to so lately."""
 
 
-def being_written(files):
+def being_written(files: Mapping[str, os.stat_result]) -> List[str]:
     """Return the names of those of {name: stat} that a process has open to write to."""
     opened = set()
     for link in glob.iglob("/proc/[0-9]*/fd/*"):
@@ -27,7 +28,7 @@ def being_written(files):
     return sorted(name for name in files if (files[name].st_dev, files[name].st_ino) in opened)
 
 
-def listed(folder):
+def listed(folder: str) -> Dict[str, Any]:
     """Return what is printed: files and links, of which one to a folder is a file here; nothing else can be brought."""
     files = {}
     for where, folders, names in os.walk(folder):
@@ -44,7 +45,7 @@ def listed(folder):
     return dict((name, row + [leads_nowhere(os.path.join(folder, name), folder)]) for name, row in rows.items())
 
 
-def leads_nowhere(path, folder):
+def leads_nowhere(path: str, folder: str) -> Optional[bool]:
     """Return whether there is nothing at a path; None of a folder that is not below this one."""
     is_elsewhere = os.path.isdir(path) and not os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
     return None if is_elsewhere else not os.path.exists(path)

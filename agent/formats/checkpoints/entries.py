@@ -7,23 +7,37 @@ import contextlib
 import fnmatch
 import os
 import time
-from collections import deque, namedtuple
+from collections import deque
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 SURE_S = 1.0
 """A folder may change once more within the tick of the clock that its time shows, so what was listed then is listed again."""
 OURS = (".git", "__pycache__", ".attempt")
 """Names that nobody looks for; the last one is that of a file of ours on a shared drive."""
-Listed = namedtuple("Listed", "identity changed since listed files folders links parts")
-"""One folder: its device and inode, its time, since when it has that by our clock, when it was listed, and what was found; links are files or folders too."""
+Checkpoint = NamedTuple("Checkpoint", [("step", int), ("name", str)])
+Listed = NamedTuple(
+    "Listed",
+    [
+        ("identity", Tuple[int, int]),  # Its device and inode.
+        ("changed", int),
+        ("since", float),  # When it has that time, by our clock.
+        ("listed", float),
+        ("files", List[str]),
+        ("folders", List[str]),
+        ("links", Set[str]),  # Files or folders too.
+        ("parts", Dict[str, Checkpoint]),
+    ],
+)
+"""One folder, and what was found in it."""
 
 
 class Entries:
     """The entries below ``top``; ``part_of`` tells of a path which checkpoint it is a part of, or None."""
 
-    def __init__(self, top, part_of=lambda name: None):
+    def __init__(self, top: str, part_of: Callable[[str], Optional[Checkpoint]] = lambda name: None) -> None:
         self.top, self.part_of, self.folders = top, part_of, {}
 
-    def look(self):
+    def look(self) -> bool:
         """List what has changed; return whether anything has."""
         before, self.folders, waiting, seen = self.folders, {}, deque([""]), set()
         while waiting:
@@ -40,7 +54,7 @@ class Entries:
                 waiting.extend(now.folders)
         return before != self.folders
 
-    def _listed(self, folder, known):
+    def _listed(self, folder: str, known: Optional[Listed]) -> Listed:
         path = os.path.join(self.top, folder)
         found, now = os.stat(path), time.monotonic()
         since = known.since if known and known.changed == found.st_mtime_ns else now
@@ -55,52 +69,52 @@ class Entries:
         parts = dict((name, part) for name, part in zip(files, map(self.part_of, files)) if part)
         return Listed((found.st_dev, found.st_ino), found.st_mtime_ns, since, now, files, folders, links, parts)
 
-    def _leads_elsewhere(self, link):
+    def _leads_elsewhere(self, link: str) -> bool:
         path = os.path.join(self.top, link)
-        return os.path.isdir(path) and self.part_of(link) and not leads_into(path, self.top)
+        return os.path.isdir(path) and bool(self.part_of(link)) and not leads_into(path, self.top)
 
-    def files(self):
+    def files(self) -> List[str]:
         """Return the names of all, as they were at the last look."""
         return sorted(name for folder in self.folders.values() for name in folder.files)
 
-    def files_in(self, folder):
+    def files_in(self, folder: str) -> List[str]:
         """Return the names of those directly in a folder, which need not be there."""
         return self.folders[folder].files if folder in self.folders else []
 
-    def links(self):
+    def links(self) -> List[str]:
         """Return the names of the links."""
         return sorted(name for folder in self.folders.values() for name in folder.links)
 
-    def parts(self):
+    def parts(self) -> Dict[str, Checkpoint]:
         """Return {name: the checkpoint that it is a part of} of those that are part of one."""
         return dict(pair for folder in self.folders.values() for pair in folder.parts.items())
 
 
-def files_below(folder):
+def files_below(folder: str) -> List[str]:
     """Return the names of the files and links below a folder."""
     entries = Entries(folder)
     entries.look()
     return entries.files()
 
 
-def prefixes(name):
+def prefixes(name: str) -> List[str]:
     """Return a name below a folder and the folders that it is in, the outermost first."""
     words = name.split(os.sep)
     return [os.sep.join(words[: number + 1]) for number in range(len(words))]
 
 
-def is_kept(name, patterns):
+def is_kept(name: str, patterns: Iterable[str]) -> bool:
     """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
     wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
     return any(fnmatch.fnmatchcase(path, pattern) for path in prefixes(name) for pattern in wanted)
 
 
-def leads_into(path, folder):
+def leads_into(path: str, folder: str) -> bool:
     """Return whether a path, with all links in it followed, lies below a folder."""
     return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
 
 
-def stat_of(path):
+def stat_of(path: str) -> Optional[os.stat_result]:
     """Return what is known of a file, of a link that leads nowhere what is known of the link; None where there is neither."""
     with contextlib.suppress(OSError):
         return os.stat(path) if os.path.exists(path) else os.lstat(path)

@@ -15,8 +15,9 @@ import re
 import struct
 import zipfile
 from collections import Counter
+from typing import BinaryIO, List, Optional, Sequence, Set
 
-from agent.formats.checkpoints.entries import prefixes
+from agent.formats.checkpoints.entries import Checkpoint, prefixes
 from agent.formats.checkpoints.log_folder import Checkpoints, put_aside_beside
 from agent.machine import read_json, write_whole
 from agent.run.document import LARGEST_STEP
@@ -60,17 +61,17 @@ class Format(Checkpoints):
 
     any_node_writes = True
 
-    def part_of(self, file):
+    def part_of(self, file: str) -> Optional[Checkpoint]:
         """Return (step, the path that matches) of the checkpoint that a file belongs to, or None."""
         pattern = re.compile(self.options["pattern"])
         for path in prefixes(file):
             match = pattern.fullmatch(path) or (os.sep in path and pattern.fullmatch(path.rpartition(os.sep)[2]))
             step = match.group("step") if match else None
             if step and re.fullmatch("[0-9]+", step) and int(step) < LARGEST_STEP:
-                return int(step), path
+                return Checkpoint(int(step), path)
         return None
 
-    def flaw_of(self, name):
+    def flaw_of(self, name: str) -> str:
         files = self.names[name]
         for file in files:
             why = self.flaw_in(file)
@@ -80,11 +81,11 @@ class Format(Checkpoints):
         why = lack(self.logdir, files) or fewer(list(map(self.within, files)), list(before), worlds)
         return why and name + why
 
-    def flaw_in(self, file):
+    def flaw_in(self, file: str) -> str:
         """Return what is wrong with one of the files, or an empty text."""
-        return flaw(self.path(file), file == self.part_of(file)[1])
+        return flaw(self.path(file), file == self.part_of(file).name)
 
-    def called_best(self):
+    def called_best(self) -> Set[int]:
         """Return the steps of what has "best" in its name, what a link or a text with such a name says, and what Hugging Face's Trainer names."""
         files = self.entries.files()
         named = [file for file in files if "best" in file.lower()]
@@ -94,12 +95,12 @@ class Format(Checkpoints):
         state = read_json(self.path(max(states)[1])) if states else {}
         words = [path.split(os.sep) for path in said + [str(state.get(BEST) if isinstance(state, dict) else "")]]
         paths = [os.sep.join(path[number:]) for path in words for number in range(len(path))]
-        return set(part[0] for part in map(self.part_of, paths) if part)
+        return set(part.step for part in map(self.part_of, paths) if part)
 
-    def shared_files(self, name):
+    def shared_files(self, name: str) -> List[str]:
         """Return the pointers: files and links on the way to a checkpoint that say which one the program goes on from."""
         known = list(POINTERS) + self.options.get("pointers", [])
-        parts, shape = self.entries.parts(), re.compile(shape_of(self.part_of(name)[0], name))
+        parts, shape = self.entries.parts(), re.compile(shape_of(self.part_of(name).step, name))
         near = [file for folder in ["", *prefixes(name)] for file in self.entries.files_in(folder)]
         others = [(file, os.path.islink(self.path(file))) for file in near if file not in parts]
         return [
@@ -108,7 +109,7 @@ class Format(Checkpoints):
             if os.path.basename(one) in known or (is_link and shape.search(self.said_in(one)))
         ]
 
-    def said_in(self, file):
+    def said_in(self, file: str) -> str:
         """Return what a pointer says; nothing where that is no short text."""
         path = self.path(file)
         try:
@@ -120,15 +121,15 @@ class Format(Checkpoints):
         except (OSError, ValueError):
             return ""
 
-    def pointers_elsewhere(self, name):
+    def pointers_elsewhere(self, name: str) -> List[str]:
         self.found()
-        step = self.part_of(name)[0]
+        step = self.part_of(name).step
         is_named = re.compile(r"(?<!\d)0*{}(?!\d)".format(step)).search
         return [file for file in self.shared_files(name) if not is_named(self.said_in(file))]
 
-    def prepare(self, name):
+    def prepare(self, name: str) -> List[str]:
         """Let every pointer say this checkpoint; return the files that every node needs."""
-        step, pointers = self.part_of(name)[0], self.shared_files(name)
+        step, pointers = self.part_of(name).step, self.shared_files(name)
         places = [Format(place, self.options) for place in [self.logdir] + put_aside_beside(self.logdir)]
         known = set(at for place in places for at, _ in place.found())
         for file in pointers:
@@ -144,13 +145,13 @@ class Format(Checkpoints):
         return self.files_of(name) + pointers
 
 
-def shape_of(step, name):
+def shape_of(step: int, name: str) -> str:
     """Return the pattern of the part of a checkpoint's name that has its step, with any numbers."""
     named = [part for part in name.split(os.sep) if re.search(r"(?<!\d)0*{}(?!\d)".format(step), part)]
     return re.sub(r"\d+", r"\\d+", re.escape((named or [os.path.basename(name)])[-1]))
 
 
-def pointing_at(text, step, name, known):
+def pointing_at(text: str, step: int, name: str, known: Set[int]) -> str:
     """Return a pointer's text with the step or the name of a checkpoint in place of another one's; ``known`` are the steps of all."""
     word, shape = text.strip(), shape_of(step, name)
     if word.isdecimal():
@@ -161,7 +162,7 @@ def pointing_at(text, step, name, known):
     return text if shape == r"\d+" else re.sub(shape.replace(r"\d+", r"(?:\d+|final)"), lambda match: own, text)
 
 
-def flaw(path, is_checkpoint):
+def flaw(path: str, is_checkpoint: bool) -> str:
     """Return what is wrong with a file by what its format says, or an empty text."""
     if not os.path.isfile(path):  # A link to a folder, or one that leads to where only the program sees.
         return ""
@@ -188,7 +189,7 @@ def flaw(path, is_checkpoint):
     return ""
 
 
-def end_of_tensors(file):
+def end_of_tensors(file: BinaryIO) -> int:
     """Return where a file of safetensors has to end, by the header that it begins with."""
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
@@ -198,7 +199,7 @@ def end_of_tensors(file):
     return 8 + length + max([one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"] or [0])
 
 
-def lack(logdir, files):
+def lack(logdir: str, files: Sequence[str]) -> str:
     """Return which file a folder lacks by what else is in it, or an empty text."""
     for folder in sorted(set(map(os.path.dirname, files))):
         names = set(os.path.basename(file) for file in files if os.path.dirname(file) == folder)
@@ -215,7 +216,7 @@ def lack(logdir, files):
     return ""
 
 
-def fewer(files, files_before, worlds=()):
+def fewer(files: Sequence[str], files_before: Sequence[str], worlds: Sequence[int] = ()) -> str:
     """Return what the checkpoint before has more of, or an empty text: the files of some ranks, or what is written last.
 
     Args:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any, Dict, List
 
 from agent.formats.checkpoints.log_folder import (
     checkpoints_in,
@@ -13,7 +14,7 @@ from agent.run import document
 from agent.run.records import is_alive
 
 
-def listed(folder):
+def listed(folder: str) -> List[Dict[str, Any]]:
     """Return a dict for each checkpoint: its name, step, bytes by kind of file, when it was written, and the suspicion against it.
 
     None is listed while the drive on which they lie does not answer.
@@ -43,5 +44,5 @@ def listed(folder):
     return sorted(found, key=lambda one: one["t"], reverse=True)
 
 
-def main(folder):
+def main(folder: str) -> None:
     print(json.dumps(listed(folder), sort_keys=True))

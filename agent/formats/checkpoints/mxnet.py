@@ -9,7 +9,9 @@ import os
 import re
 import shutil
 import struct
+from typing import List, Optional
 
+from agent.formats.checkpoints.entries import Checkpoint
 from agent.formats.checkpoints.log_folder import Checkpoints
 
 CHECKPOINT = re.compile(r"model(?:-\d{1,4})?-(\d{4})\.params")
@@ -25,18 +27,18 @@ NAMES_BYTES = 1 << 20
 class Format(Checkpoints):
     """The checkpoints in a log folder."""
 
-    def part_of(self, file):
+    def part_of(self, file: str) -> Optional[Checkpoint]:
         """Return (epochs, name) of the checkpoint that a file is, or None."""
         match = CHECKPOINT.fullmatch(file)
-        return (int(match.group(1)), file) if match else None
+        return Checkpoint(int(match.group(1)), file) if match else None
 
-    def kind_of(self, name, file):
+    def kind_of(self, name: str, file: str) -> str:
         return "params"
 
-    def shared_files(self, name):
+    def shared_files(self, name: str) -> List[str]:
         return [name for name in [symbol_of(name)] if os.path.exists(self.path(name))]
 
-    def flaw_of(self, name):
+    def flaw_of(self, name: str) -> str:
         """Return why it cannot be used: what ends with the names of all its arrays was written to its end."""
         if not self.shared_files(name):
             return name + " lacks " + symbol_of(name)
@@ -46,7 +48,7 @@ class Format(Checkpoints):
             is_whole = mark == LIST and ends_with_names(file.read(), count)
         return "" if is_whole else name + " is torn: it does not end with the names of its arrays"
 
-    def prepare(self, name):
+    def prepare(self, name: str) -> List[str]:
         """Name the checkpoint as that of the first rank, and leave no network of another: each worker would load its own file."""
         params, symbol = "model-" + name.rpartition("-")[2], "model" + SYMBOL
         for source, target in ((name, params), (symbol_of(name), symbol)):
@@ -59,12 +61,12 @@ class Format(Checkpoints):
         return [params, symbol]
 
 
-def symbol_of(name):
+def symbol_of(name: str) -> str:
     """Return the file with the network of a checkpoint."""
     return name.rpartition("-")[0] + SYMBOL
 
 
-def ends_with_names(tail, count):
+def ends_with_names(tail: bytes, count: int) -> bool:
     """Return whether bytes end with ``count`` names, each behind its length, and these behind their number."""
     for begin in re.finditer(b"(?=" + re.escape(LENGTH.pack(count)) + b")", tail):
         at, left = begin.start() + LENGTH.size, count

@@ -15,10 +15,11 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import Any, Dict, List, Sequence
 
 from agent.formats.checkpoints import being_written
 from agent.formats.checkpoints.entries import files_below, prefixes, stat_of
-from agent.formats.checkpoints.log_folder import WITHOUT, aside_of, checkpoints_in, put_aside_beside
+from agent.formats.checkpoints.log_folder import WITHOUT, Checkpoints, aside_of, checkpoints_in, put_aside_beside
 from agent.formats.checkpoints.replica import CopyFailed, ask, receive_files, send_files, text
 from agent.machine import hash_of, read_json, write_whole
 from agent.run import document
@@ -35,13 +36,13 @@ to="$0/$one" && mkdir -p "${to%/*}" && mv -- "$one" "$to" || exit; done' "$1" ""
 REMOVE = 'cd "$0" && xargs -0 -r rm -f -- && find . -mindepth 1 -type d -empty -delete'
 
 
-def folders(run):
+def folders(run: str) -> List[str]:
     """Return the log folder and those of what single nodes have written otherwise, below the run's folder."""
     found = glob.glob(os.path.join(glob.escape(run), "nodes", "*", "logdir"))
     return ["logdir"] + sorted(os.path.relpath(path, run) for path in found)
 
 
-def gather(run, kept, *nodes):
+def gather(run: str, kept: str, *nodes: str) -> None:
     """Bring the parts of checkpoints that other nodes have written."""
     checkpoints, age_s, silent = checkpoints_in(run), 0 if kept == OVER else being_written.STABLE_S, []
     with open(os.path.join(run, GATHERED + ".lock"), "w") as lock:  # Whoever fetches the run gathers too.
@@ -65,7 +66,7 @@ def gather(run, kept, *nodes):
         raise CopyFailed("; ".join(silent))
 
 
-def wanted(checkpoints, there, age_s):
+def wanted(checkpoints: Checkpoints, there: Dict[str, Any], age_s: float) -> List[str]:
     """Return what is missing here of the checkpoints that are here, and of newer ones that were written so long ago.
 
     An older one was removed by the program, and of a newer one it may be about to make the folder.
@@ -73,12 +74,12 @@ def wanted(checkpoints, there, age_s):
     steps, names = set(step for step, _ in checkpoints.found()), []
     for name, (_, _, age, _) in sorted(there.items()):
         part = checkpoints.part_of(name) if age is not None and not os.path.lexists(checkpoints.path(name)) else None
-        if part and (part[0] in steps or (part[0] > max(steps, default=-1) and age >= age_s)):
+        if part and (part.step in steps or (part.step > max(steps, default=-1) and age >= age_s)):
             names.append(name)
     return names
 
 
-def compare(run, node, checkpoints, there, age_s):
+def compare(run: str, node: str, checkpoints: Checkpoints, there: Dict[str, Any], age_s: float) -> None:
     """Let the node's own folder have what the node has written otherwise than it lies here, and nothing that is not here any more."""
     own, here = os.path.join(run, own_folder(run, node)), checkpoints.entries.parts()
     compared = read_json(os.path.join(run, COMPARED))
@@ -99,27 +100,27 @@ def compare(run, node, checkpoints, there, age_s):
     write_whole(os.path.join(run, COMPARED), json.dumps(compared))
 
 
-def own_folder(run, node):
+def own_folder(run: str, node: str) -> str:
     """Return the folder of what a node has written otherwise, below the run's folder."""
     known = document.read(os.path.join(run, document.FILE))
     return os.path.join("nodes", dict(zip(known.addresses, known.names)).get(node, node), "logdir")
 
 
-def forget(checkpoints, gathered, node, there, kept):
+def forget(checkpoints: Checkpoints, gathered: Dict[str, str], node: str, there: Dict[str, Any], kept: int) -> None:
     """Remove the gathered files of steps before ``kept`` that their node has removed, as programs do that keep the last ones only.
 
     A node that does not have its newest part either has removed nothing on purpose.
     """
     has_newest = any((checkpoints.part_of(name) or (-1,))[0] >= kept for name in there)
     gone = [name for name in gathered if gathered[name] == node and name not in there]
-    gone = set(name for name in gone if has_newest and checkpoints.part_of(name)[0] < kept)
+    gone = set(name for name in gone if has_newest and checkpoints.part_of(name).step < kept)
     for name in gone:
         del gathered[name]
     # A link to a folder there is that folder here.
     checkpoints.remove([file for file in checkpoints.entries.files() if gone.intersection(prefixes(file))])
 
 
-def bring(run, node, names, there, target):
+def bring(run: str, node: str, names: Sequence[str], there: Dict[str, Any], target: str) -> None:
     """Move files of a node's log folder into a folder here, each at once; of a link to a file elsewhere comes that file."""
     arriving = os.path.join(run, "gathered")
     shutil.rmtree(arriving, ignore_errors=True)
@@ -135,7 +136,7 @@ def bring(run, node, names, there, target):
             os.rename(came, home)
 
 
-def give(run, node):
+def give(run: str, node: str) -> None:
     """Let the log folder of a node hold what it needs and of what else is known here nothing; what is the same there is not sent again."""
     checkpoints = checkpoints_in(run)
     there = listed(run, node, checkpoints)
@@ -157,13 +158,13 @@ def give(run, node):
             send_files(folder, run, node, absent, ["tar", "-C", logdir, "-xf", "-"])
 
 
-def same(path):
+def same(path: str) -> List[int]:
     """Return what a file and its copy have in common."""
     found = stat_of(path)
     return [found.st_size, int(found.st_mtime)] if found else []
 
 
-def listed(run, node, checkpoints):
+def listed(run: str, node: str, checkpoints: Checkpoints) -> Dict[str, Any]:
     """Return what lies in a node's log folder, with what a link to a checkpoint's folder elsewhere leads to."""
     there = listed_below(run, node, "logdir")
     for name in [name for name in there if there[name][3] is None and checkpoints.part_of(name)]:
@@ -173,16 +174,16 @@ def listed(run, node, checkpoints):
     return there
 
 
-def listed_below(run, node, folder):
+def listed_below(run: str, node: str, folder: str) -> Dict[str, Any]:
     """Return what `being_written` lists of a node; the node need not have this program yet."""
-    argv = ["python", "-", os.path.join(run, folder)]
+    argv = ["python3", "-", os.path.join(run, folder)]
     return json.loads(ask(run, node, "list", argv, text(inspect.getsource(being_written))).splitlines()[-1])
 
 
 VERBS = {"gather": gather, "give": give}
 
 
-def main(run, verb, *arguments):
+def main(run: str, verb: str, *arguments: str) -> None:
     try:
         VERBS[verb](run, *arguments)
     except (CopyFailed, document.SpecError, OSError, subprocess.CalledProcessError) as error:

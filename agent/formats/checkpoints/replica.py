@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional, Sequence
 
 from agent import program
 from agent.formats.checkpoints.entries import leads_into, stat_of
@@ -61,7 +62,7 @@ class CopyFailed(Exception):
     """The replica is not there or not whole; the argument is a sentence."""
 
 
-def missing(run):
+def missing(run: str) -> None:
     """Begin a replica by the manifest on standard input, with what is here already; print the names of what is not."""
     manifest = json.load(sys.stdin)
     slot, before = os.path.join(run, free_slot(run)), os.path.join(run, LINK)
@@ -85,7 +86,7 @@ def missing(run):
     print(json.dumps(absent))
 
 
-def receive(run):
+def receive(run: str) -> None:
     """Complete the replica from the archive on standard input, and replace the one before."""
     slot = free_slot(run)
     path = os.path.join(run, slot)
@@ -104,18 +105,18 @@ def receive(run):
     shutil.rmtree(os.path.join(run, free_slot(run)), ignore_errors=True)
 
 
-def free_slot(run):
+def free_slot(run: str) -> str:
     """Return the folder in which the next replica grows: the one that the link does not name."""
     link = os.path.join(run, LINK)
     return SLOTS[1] if os.path.islink(link) and os.readlink(link) == SLOTS[0] else SLOTS[0]
 
 
-def read_manifest(folder):
+def read_manifest(folder: str) -> Dict[str, Any]:
     with open(os.path.join(folder, MANIFEST)) as file:
         return json.load(file)
 
 
-def copy(run, node, step):
+def copy(run: str, node: str, step: str) -> None:
     """Let ``node`` have the files that standard input names and no other ones; what it has already is not sent again."""
     files = described(run, os.fsdecode(sys.stdin.buffer.read()).split("\0") + frozen_records(run))
     manifest = {"step": int(step), "files": files}
@@ -125,10 +126,10 @@ def copy(run, node, step):
     print(MARK + str(len(absent)))
 
 
-def send_files(folder, run, node, names, argv):
+def send_files(folder: str, run: str, node: str, names: Iterable[str], argv: Sequence[str]) -> None:
     """Let a command on another machine read an archive of files below a folder; a link to a file elsewhere comes as that file."""
 
-    def archive(pipe):
+    def archive(pipe: BinaryIO) -> None:
         with tarfile.open(fileobj=pipe, mode="w|") as files:
             for name in names:
                 path = os.path.join(folder, name)
@@ -138,22 +139,22 @@ def send_files(folder, run, node, names, argv):
     ask(run, node, "receive", argv, archive)
 
 
-def stays_link(path, run):
+def stays_link(path: str, run: str) -> bool:
     """Return whether a path is a link within the log folder, or one that leads nowhere: what another one leads to is copied."""
     return os.path.islink(path) and (not os.path.isfile(path) or leads_into(path, os.path.join(run, "logdir")))
 
 
-def sum_of(path, run=None):
+def sum_of(path: str, run: Optional[str] = None) -> Optional[str]:
     """Return the hash of a file, of a link where it leads; None where there is neither. ``run`` is given where the file is at home."""
     return LINKED + os.readlink(path) if (stays_link(path, run) if run else os.path.islink(path)) else hash_of(path)
 
 
-def copied(run, node):
+def copied(run: str, node: str) -> None:
     """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
     print(ask(run, node, "step", ["python3", "-c", LOOK, os.path.join(run, LINK), MARK, NONE]))
 
 
-def fetch(run, node):
+def fetch(run: str, node: str) -> None:
     """Take the copy of ``node`` back, after a look at every hash; what is spoilt stays away."""
     brought = os.path.join(run, BROUGHT)
     shutil.rmtree(brought, ignore_errors=True)
@@ -164,7 +165,7 @@ def fetch(run, node):
         shutil.rmtree(brought, ignore_errors=True)
 
 
-def take_over(run, node, brought):
+def take_over(run: str, node: str, brought: str) -> None:
     """Receive the copy in the folder ``brought``, and put what is sound of it where it belongs."""
     receive_files(run, node, os.path.join(run, LINK), ["."], brought)
     files = read_manifest(brought)["files"]
@@ -191,7 +192,7 @@ def take_over(run, node, brought):
         print("left behind: " + " and ".join(sorted(spoilt)))
 
 
-def go_on_with(copied, home):
+def go_on_with(copied: str, home: str) -> None:
     """Let a record be as it was copied, and go on with what only the one that is here has.
 
     Those of lines are written in their place, for the supervisor has them open; one that is cut off there comes again, because
@@ -204,7 +205,7 @@ def go_on_with(copied, home):
         os.rename(copied, home)
 
 
-def go_on(before, home):
+def go_on(before: List[bytes], home: str) -> None:
     """Let a record of lines begin with those, and go on with what only it has."""
     known, written = set(before), lines_of(home)
     with open(home, "wb") as file:
@@ -212,7 +213,7 @@ def go_on(before, home):
     event_summary.write(os.path.dirname(home), afresh=True)
 
 
-def lines_of(path):
+def lines_of(path: str) -> List[bytes]:
     """Return the whole lines of a file; the last one may just have been written when it was copied."""
     if not os.path.exists(path):
         return []
@@ -220,7 +221,7 @@ def lines_of(path):
         return [line for line in file if line.endswith(b"\n")]
 
 
-def frozen_records(run):
+def frozen_records(run: str) -> List[str]:
     """Copy the records, which grow while they are read; return the names of the copies."""
     curves = sorted(name for name in os.listdir(os.path.join(run, "logdir")) if name.startswith(CURVES))
     names = [name for name in RECORDS if os.path.exists(os.path.join(run, name))]
@@ -231,7 +232,7 @@ def frozen_records(run):
     return [STILL + name for name in names]
 
 
-def described(run, names):
+def described(run: str, names: Iterable[str]) -> Dict[str, Any]:
     """Return {name: [bytes, SHA-256]}; a file that is as it was the last time is not read again."""
     known, now = read_json(os.path.join(run, SUMS)), {}
     for name in names:
@@ -244,19 +245,19 @@ def described(run, names):
     return dict((name, [now[name][0], now[name][3]]) for name in names)
 
 
-def owners(run):
+def owners(run: str) -> Dict[str, str]:
     """Return {file: the checkpoint that it is a part of} of what was brought: a part of a checkpoint is worth nothing alone."""
     checkpoints = checkpoints_in(run, BROUGHT, "logdir")
     found = ((name, file) for _, name in checkpoints.found() for file in checkpoints.files_of(name))
     return dict(("logdir/" + file, "logdir/" + name) for name, file in found)
 
 
-def beyond(run, node, argv):
+def beyond(run: str, node: str, argv: Sequence[str]) -> List[str]:
     """Return the words that run ``argv`` on another machine."""
     return runtime_of(document.read(os.path.join(run, document.FILE))).beyond(node, argv, True)
 
 
-def ask(run, node, what, argv, give=None):
+def ask(run: str, node: str, what: str, argv: Sequence[str], give: Optional[Callable[[BinaryIO], Any]] = None) -> str:
     """Return what a command printed on another machine; raise when it failed. ``give`` writes its standard input, which it reads first."""
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     child = subprocess.Popen(beyond(run, node, argv), **options)
@@ -272,12 +273,12 @@ def ask(run, node, what, argv, give=None):
     return printed
 
 
-def text(value):
+def text(value: str) -> Callable[[BinaryIO], Any]:
     """Return what gives a text to :func:`ask`."""
     return lambda pipe: pipe.write(os.fsencode(value))
 
 
-def receive_files(run, node, source, names, target, *options):
+def receive_files(run: str, node: str, source: str, names: Iterable[str], target: str, *options: str) -> None:
     """Bring what ``names`` say of a folder of another machine into one here."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     tar = ["tar", "-C", source, "--null", "-T", "-", "--ignore-failed-read", "-cf", "-"] + list(options)
@@ -300,7 +301,7 @@ VERBS = {
 }
 
 
-def main(run, verb, *arguments):
+def main(run: str, verb: str, *arguments: str) -> None:
     try:
         VERBS[verb](run, *arguments)
     except (CopyFailed, document.SpecError, OSError, subprocess.CalledProcessError) as error:

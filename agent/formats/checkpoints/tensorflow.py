@@ -8,7 +8,9 @@ every tensor with the framework, which compares all checksums. Argument: the pat
 import os
 import re
 import struct
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from agent.formats.checkpoints.entries import Checkpoint
 from agent.formats.checkpoints.log_folder import UNREADABLE, Checkpoints
 from agent.machine import write_whole
 
@@ -36,30 +38,30 @@ class Format(Checkpoints):
 
     is_read_back = True
 
-    def part_of(self, file):
+    def part_of(self, file: str) -> Optional[Checkpoint]:
         """Return (step, name) of the checkpoint that a file is a part of, or None."""
         match = REGULAR.fullmatch(file) or BEST.fullmatch(file)
-        return (int(match.group(2)), match.group(1)) if match else None
+        return Checkpoint(int(match.group(2)), match.group(1)) if match else None
 
-    def flaw_of(self, name):
+    def flaw_of(self, name: str) -> str:
         kinds = [file[len(name) :].partition("-")[0] for file in self.files_of(name)]
         missing = [kind for kind in KINDS if kind not in kinds]
         return name + " lacks " + " and ".join(missing) if missing else flaw(self.path(name))
 
-    def kind_of(self, name, file):
+    def kind_of(self, name: str, file: str) -> str:
         return file[len(name) + 1 :].partition("-")[0]
 
-    def shared_files(self, name):
+    def shared_files(self, name: str) -> List[str]:
         """Return the framework's own lists of its checkpoints."""
         return [file for file in (POINTER, BEST_FOLDER + "/" + POINTER) if os.path.exists(self.path(file))]
 
-    def is_best(self, name):
+    def is_best(self, name: str) -> bool:
         return name.startswith(BEST_FOLDER)
 
-    def best(self):
+    def best(self) -> Optional[str]:
         return min(self.best_whole(), key=loss_of, default=None)
 
-    def step_of(self, name, named):
+    def step_of(self, name: str, named: int) -> int:
         """Return how many updates a checkpoint holds: OpenSeq2Seq names a best model by the step after its own."""
         try:
             step = global_step(self.path(name))
@@ -67,15 +69,15 @@ class Format(Checkpoints):
             return named
         return step if step == named - 1 else named
 
-    def half_written(self):
+    def half_written(self) -> List[str]:
         return [name for name in self.entries.files() if HALF_WRITTEN.search(name)]
 
-    def prepare(self, name):
+    def prepare(self, name: str) -> List[str]:
         """Point the framework at a checkpoint; the other nodes only look whether this file and the index are there."""
         write_whole(self.path(POINTER), self.pointer(name))
         return [POINTER, name + ".index"]
 
-    def pointer(self, name):
+    def pointer(self, name: str) -> str:
         """Return the text of the file ``checkpoint``, which is all that the framework looks at.
 
         Best models stay out of the list of those that the framework may remove when newer ones come.
@@ -85,7 +87,7 @@ class Format(Checkpoints):
         return "\n".join(lines + ['all_model_checkpoint_paths: "' + old + '"' for old in regular]) + "\n"
 
 
-def loss_of(name):
+def loss_of(name: str) -> float:
     """Return the validation loss in a best model's name."""
     match = LOSS.search(name)
     return float(match.group(1)) if match else float("inf")
@@ -95,7 +97,7 @@ class Torn(Exception):
     """The checkpoint cannot be read back; the argument says why."""
 
 
-def flaw(prefix):
+def flaw(prefix: str) -> str:
     """Return why the checkpoint with this path prefix cannot be whole, or an empty text."""
     try:
         for path, wanted in sorted(data_sizes(prefix).items()):
@@ -108,7 +110,7 @@ def flaw(prefix):
     return ""
 
 
-def data_sizes(prefix):
+def data_sizes(prefix: str) -> Dict[str, int]:
     """Return {path of a data file: its size in bytes} as the index says."""
     tensors, ends = table_of(prefix), {}
     shards = tensors.pop(b"", {}).get(SHARDS, 1)
@@ -120,7 +122,7 @@ def data_sizes(prefix):
     return dict((DATA.format(prefix, shard, shards), end) for shard, end in ends.items())
 
 
-def global_step(prefix):
+def global_step(prefix: str) -> int:
     """Return the number of updates that a checkpoint holds; there is a KeyError where it does not say."""
     tensors = table_of(prefix)
     place = tensors[GLOBAL_STEP]
@@ -132,7 +134,7 @@ def global_step(prefix):
     return struct.unpack("<q", written)[0]
 
 
-def table_of(prefix):
+def table_of(prefix: str) -> Dict[bytes, Dict[int, Any]]:
     """Return {name of a tensor: the fields of its place}; the empty name stands for the checkpoint."""
     with open(prefix + ".index", "rb") as file:
         table = file.read()
@@ -144,7 +146,7 @@ def table_of(prefix):
     return dict((key, dict(fields(value))) for found in blocks for key, value in found)
 
 
-def block(table, handle, at):
+def block(table: bytes, handle: bytes, at: int) -> bytes:
     """Return the content of the block that a handle (offset, size) points to."""
     offset, at = varint(handle, at)
     size, at = varint(handle, at)
@@ -153,7 +155,7 @@ def block(table, handle, at):
     return table[offset : offset + size]
 
 
-def entries(content):
+def entries(content: bytes) -> List[Tuple[bytes, bytes]]:
     """Return the (key, value) pairs of a block; keys share their beginning with the one before."""
     restarts = struct.unpack("<I", content[-4:])[0]
     end, at, key, found = len(content) - 4 * (restarts + 1), 0, b"", []
@@ -168,7 +170,7 @@ def entries(content):
     return found
 
 
-def fields(content):
+def fields(content: bytes) -> Iterator[Tuple[int, Any]]:
     """Yield (number, value) of a protocol buffer: numbers for varints, bytes for all else."""
     at = 0
     while at < len(content):
@@ -182,7 +184,7 @@ def fields(content):
         yield tag >> 3, value
 
 
-def varint(content, at):
+def varint(content: bytes, at: int) -> Tuple[int, int]:
     """Return a number of seven bits a byte, and where it ends."""
     value, shift = 0, 0
     while True:
@@ -193,7 +195,7 @@ def varint(content, at):
             return value, at
 
 
-def main(prefix):
+def main(prefix: str) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf  # noqa: PLC0415 - what cannot be loaded is another failure than what cannot be read
 

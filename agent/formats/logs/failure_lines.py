@@ -1,6 +1,7 @@
 """Causes of failures, read from a line of any program: the cause, and the path, device, port or host concerned."""
 
 import re
+from typing import NamedTuple, Optional
 
 DISK_FULL, QUOTA, SHARED_MEMORY = "disk-full", "quota-exceeded", "shared-memory-full"
 GPU_MEMORY, PORT_TAKEN, HOST_UNKNOWN, LAUNCHER_LOST = "gpu-memory", "port-taken", "host-unknown", "launcher-lost"
@@ -113,18 +114,20 @@ RAISED = re.compile(
 """The last line of a traceback; not torchrun's own, and none of ranks that have lost the one that failed."""
 CHAINED = re.compile(BEFORE + "(?:During handling of the above exception|The above exception was the direct cause)")
 """The line between the traceback of an error and that of an error which it has caused."""
+Sign = NamedTuple("Sign", [("cause", str), ("named", str)])
+"""A cause in a line, and what the line says that it is about or an empty text."""
 
 
-def cause_in(line):
-    """Return (cause, what it is about or an empty text) of a line, or None."""
+def cause_in(line: str) -> Optional[Sign]:
+    """Return the first cause that a line names, or None."""
     line = line[:LONGEST]
     signs = any(map(line.lower().count, SIGNS))
     for cause, found in ((cause, pattern.search(line)) for cause, pattern in CAUSES if signs):
         if found:
             paths = PATH.findall(line) if cause in (DISK_FULL, QUOTA, SHARED_MEMORY) else []
-            return cause, found.groupdict().get("named") or "".join(paths[-1:])
+            return Sign(cause, found.groupdict().get("named") or "".join(paths[-1:]))
     return None
 
 
-def sentence(cause, named):
+def sentence(cause: str, named: str) -> str:
     return SENTENCES[cause] + (": " + named if named else "")

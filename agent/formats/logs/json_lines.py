@@ -8,8 +8,9 @@ Seconds per step follow from the time between two lines.
 import json
 import re
 import time
+from typing import Any, Callable, Dict
 
-from agent.formats.logs.ranks import RankReader, metric, number
+from agent.formats.logs.ranks import Events, RankReader, metric, number
 from agent.run.document import LONGEST_METRIC
 
 EVERY_S = 1.0
@@ -29,11 +30,11 @@ class Counter:
     epoch, which began with ``first``; ``gap`` is between two lines; ``last`` is any line's; ``anew`` counts how often one fell far behind.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.step, self.shown, self.epoch, self.of_epoch = None, None, float("-inf"), float("-inf")
         self.base, self.gap, self.first, self.last, self.anew = 0, 1, 0, 0, 0
 
-    def counted(self, values, earlier):
+    def counted(self, values: Dict[str, float], earlier: Events) -> Dict[str, Any]:
         """Return the values of a line with the step as it is counted; nothing where the line's own cannot be one.
 
         ``earlier`` are the events of the run's earlier attempts, which say what was counted before this one's first epoch.
@@ -46,7 +47,7 @@ class Counter:
             self._count(int(shown), earlier)
         return dict(values, step=self.step)
 
-    def _count(self, shown, earlier):
+    def _count(self, shown: int, earlier: Events) -> None:
         if self.shown is None:
             # What an earlier attempt has written may be anything that its program wanted.
             known = [(one.get("value"), one.get("step")) for one in earlier if one.get("name") == "epoch"]
@@ -66,13 +67,13 @@ class Counter:
 class Reader(RankReader):
     """Remembers when the pace was measured last, and the newest values of a line that is drawn again."""
 
-    def __init__(self, clock=time.monotonic):
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.clock, self.paced = clock, None
         self.newest, self.redrawn_at = {}, None
-        self.counter, self.earlier, self.shapes, self.alarms = Counter(), [], set(), []
+        self.counter, self.shapes, self.alarms = Counter(), set(), []
 
-    def events_in(self, text):
+    def events_in(self, text: str) -> Events:
         self.alarms = []
         values = self.counter.counted(self.values_in(text.rstrip("\r")), self.earlier)
         if self.counter.anew == 2:
@@ -85,7 +86,7 @@ class Reader(RankReader):
         values, self.newest = values or self.newest, {}
         return self.progress(values) + super().events_in(text) + self.alarms
 
-    def _redrawn(self, values):
+    def _redrawn(self, values: Dict[str, Any]) -> Events:
         """Return the events of a line that will be drawn again; another rank's has no values."""
         now = self.clock()
         self.newest = values or self.newest
@@ -94,7 +95,7 @@ class Reader(RankReader):
         self.newest, self.redrawn_at = {}, now
         return self.progress(values)
 
-    def values_in(self, text):
+    def values_in(self, text: str) -> Dict[str, float]:
         """Return the values of a line by name, or nothing where the line is none of ours."""
         begin = -1
         for _ in range(MOST_OBJECTS):
@@ -112,14 +113,14 @@ class Reader(RankReader):
             self.unread(text)
         return {}
 
-    def unread(self, text, sentence="what is meant as progress could not be read: {}"):
+    def unread(self, text: str, sentence: str = "what is meant as progress could not be read: {}") -> None:
         """Say of what could not be read that it was not, once for texts that differ in their digits alone."""
         shape = re.sub(r"\d+", "", text[:SHOWN])
         if shape not in self.shapes and len(self.shapes) < MOST_SHAPES:
             self.shapes.add(shape)
             self.alarms.append({"event": "alarm", "cause": UNREAD, "text": sentence.format(text[:SHOWN])})
 
-    def progress(self, values):
+    def progress(self, values: Dict[str, Any]) -> Events:
         """Return the events of one line's values; before the first step only an evaluation has one."""
         step, events = values.pop("step", None), []
         if step is None:
@@ -137,7 +138,7 @@ class Reader(RankReader):
                 events.append(metric(name, step, number(values[name])))
         return events
 
-    def _pace(self, step):
+    def _pace(self, step: int) -> Events:
         """Return the mean seconds of the steps since it was measured last, once there are enough of both."""
         now = self.clock()
         at, last = self.paced = self.paced or (now, step)

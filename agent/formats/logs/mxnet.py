@@ -5,8 +5,9 @@ are added up over all workers; accuracies are the first worker's, which says the
 """
 
 import re
+from typing import Match
 
-from agent.formats.logs.ranks import NUMBER, PATTERNS, RankReader, event_with, metric, number, patterns
+from agent.formats.logs.ranks import NUMBER, PATTERNS, Events, RankReader, event_with, metric, number, patterns
 
 FIRST = ("worker 0", None)
 """The first worker, or a line that bears no name."""
@@ -18,14 +19,14 @@ EPOCH = r"Epoch\[COUNT\] "
 class Reader(RankReader):
     """Remembers the speeds that some workers have still to tell."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.at, self.speeds = None, []
 
-    def events_in(self, text):
+    def events_in(self, text: str) -> Events:
         return self.matches(text, SPEED + (OF_FIRST if self.speaker in FIRST else []) + PATTERNS)
 
-    def batch(self, match):
+    def batch(self, match: Match[str]) -> Events:
         """Return the step once for each epoch, and the speed of all workers together at the batch before."""
         epoch, at = int(match.group(1)), match.group(1, 2)
         events = [self.trained(epoch)] if self.step is None or self.step < epoch else []
@@ -38,14 +39,14 @@ class Reader(RankReader):
             events += [metric(name.replace("-", "_"), epoch + 1, number(value)) for name, value in so_far]
         return events
 
-    def speed(self):
+    def speed(self) -> Events:
         """Return the sum of what the workers have told of a batch: they are in step, so all have when one tells of the next."""
         told, self.speeds = self.speeds, []
         if not told or not all(isinstance(one, float) for one in told):
             return []
         return [metric("samples_per_second", int(self.at[0]), round(sum(told), 2))]
 
-    def figure(self, match):
+    def figure(self, match: Match[str]) -> Events:
         """Return the loss of an epoch that is over, or another figure, of the training or the validation."""
         step, name, value = int(match.group(1)) + 1, match.group(3), number(match.group(4))
         if name not in LOSSES:
@@ -54,7 +55,7 @@ class Reader(RankReader):
             return [self.trained(step, value)]
         return [{"event": "validation", "step": step, "loss": value}]
 
-    def epoch_over(self, match):
+    def epoch_over(self, match: Match[str]) -> Events:
         """Return the step that is done, where no loss has told it, and how long it took."""
         step, seconds = int(match.group(1)) + 1, number(match.group(2))
         events = self.speed()

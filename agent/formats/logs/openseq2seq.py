@@ -1,8 +1,9 @@
 """The log of OpenSeq2Seq's run.py, line by line."""
 
 import re
+from typing import Match
 
-from agent.formats.logs.ranks import PATTERNS, TAG, RankReader, event_alone, event_with, number, patterns
+from agent.formats.logs.ranks import PATTERNS, TAG, Events, RankReader, event_alone, event_with, number, patterns
 
 SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:")
 """A sentence that is printed beside its translation, on every rank at each batch of an evaluation."""
@@ -11,17 +12,17 @@ SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:"
 class Reader(RankReader):
     """Remembers the step, which stands on another line than the time that it took."""
 
-    def events_in(self, text):
+    def events_in(self, text: str) -> Events:
         return self.matches(text, OWN_PATTERNS + PATTERNS)
 
-    def explains(self, line):
+    def explains(self, line: str) -> bool:
         """Return whether a line can show why a run failed; a sample sentence cannot."""
         return super().explains(line) and not SAMPLE.match(TAG.sub("", line))
 
-    def train(self, match):
+    def train(self, match: Match[str]) -> Events:
         return [self.trained(int(match.group(1)), number(match.group(2)))]
 
-    def time(self, match):
+    def time(self, match: Match[str]) -> Events:
         seconds = int(match.group(1)) * 3600 + int(match.group(2)) * 60 + float(match.group(3))
         return [{"event": "time", "step": self.step, "seconds_per_step": round(seconds, 3)}]
 

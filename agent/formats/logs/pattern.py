@@ -2,6 +2,7 @@
 
 import re
 import signal
+from typing import Any, Callable, Dict
 
 from agent.formats.logs import json_lines
 
@@ -21,11 +22,11 @@ NUMERAL = re.compile(
 class Reader(json_lines.Reader):
     """Reads lines that hold ``pattern``."""
 
-    def __init__(self, pattern, **clock):
+    def __init__(self, pattern: str, **clock: Callable[[], float]) -> None:
         super().__init__(**clock)
         self.pattern, self.slow = re.compile(pattern), 0
 
-    def values_in(self, text):
+    def values_in(self, text: str) -> Dict[str, float]:
         """Return what all matches hold, of each name the last value. Without a step they belong to the last one seen.
 
         What a program prints may follow its progress bar on one line: the step is in one match then, and the loss in another.
@@ -44,7 +45,7 @@ class Reader(json_lines.Reader):
                 )
             return {}
 
-    def _found(self, text):
+    def _found(self, text: str) -> Dict[str, float]:
         # A search asks for signals now and then, and this one counts the processor's time only.
         signal.signal(signal.SIGVTALRM, _too_slow)
         signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
@@ -63,5 +64,5 @@ class Reader(json_lines.Reader):
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def _too_slow(number, frame):
+def _too_slow(number: int, frame: Any) -> None:
     raise TimeoutError("a search has taken too long")

@@ -6,6 +6,7 @@ of mpirun go first, and then every event is looked for anywhere in the line, as 
 
 import math
 import re
+from typing import Any, Callable, Dict, Iterable, List, Match, Optional, Pattern, Tuple, Union
 
 from agent.formats.logs.failure_lines import CHAINED, LONGEST, RAISED, cause_in
 
@@ -26,17 +27,27 @@ WAITING = re.compile(
     + MISSING_RANK.pattern
 )
 """Lines that Horovod repeats every minute while a run stands still."""
+Event = Dict[str, Any]
+Events = List[Event]
+Number = Union[float, str]
+"""A word stands for nan and the infinities, which JSON cannot hold."""
+Speaker = Union[int, str, None]
+"""A rank, the name of a process, or nobody that is known."""
+Take = Callable[[Any, Match[str]], Events]
+"""What makes events of a match, with the reader as its first argument."""
+Table = List[Tuple[Pattern[str], Take]]
 
 
 class RankReader:
     """Turns lines into events; it remembers what stands on an earlier line: a rank that failed, a heading of Horovod."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.step = self.failed_rank = self.killed_rank = self.speaker = None
         self.waited_for, self.list_of = set(), NO_LIST
         self.is_another_error = self.is_chained = False
+        self.earlier = []
 
-    def read(self, line):
+    def read(self, line: str) -> Events:
         """Return the events of one line in their order, most often none; an event is a dict with the key "event".
 
         A line that ends with a carriage return will be drawn again.
@@ -50,61 +61,61 @@ class RankReader:
             self.list_of = NO_LIST
         if MISSING.search(text):
             self.list_of = self.speaker
-        cause, raised = cause_in(text), RAISED.match(text, 0, LONGEST)
-        self.is_another_error = bool(raised and not cause and not self.is_chained)
+        sign, raised = cause_in(text), RAISED.match(text, 0, LONGEST)
+        self.is_another_error = bool(raised and not sign and not self.is_chained)
         self.is_chained = bool(CHAINED.match(text)) or (self.is_chained and not raised)
-        return self.events_in(text) + ([{"event": cause[0], "named": cause[1]}] if cause else [])
+        return self.events_in(text) + ([{"event": sign.cause, "named": sign.named}] if sign else [])
 
-    def events_in(self, text):
+    def events_in(self, text: str) -> Events:
         """Return the events of a line without its tags."""
         return self.matches(text, PATTERNS)
 
-    def matches(self, text, table):
+    def matches(self, text: str, table: Table) -> Events:
         """Return the events of all (pattern, what makes events of a match), in the order of the text."""
         found = [(match.start(), take, match) for pattern, take in table for match in pattern.finditer(text)]
         return [event for _, take, match in sorted(found, key=lambda one: one[0]) for event in take(self, match)]
 
-    def explains(self, line):
+    def explains(self, line: str) -> bool:
         """Return whether a line can show why a run failed; a blank one cannot."""
         return bool(TAG.sub("", line).strip())
 
-    def shows_life(self, line):
+    def shows_life(self, line: str) -> bool:
         """Return whether a line shows that the run goes on."""
         text = TAG.sub("", line)
         return bool(text.strip()) and not WAITING.search(text)
 
-    def trained(self, step, loss=None):
+    def trained(self, step: int, loss: Optional[Number] = None) -> Event:
         """Return the event of a training step."""
         self.step, self.waited_for = step, set()
         return {"event": "train", "step": step} if loss is None else {"event": "train", "step": step, "loss": loss}
 
-    def failed(self, match):
+    def failed(self, match: Match[str]) -> Events:
         self.failed_rank = int(match.group(1))
         return []
 
-    def dying(self, match):
+    def dying(self, match: Match[str]) -> Events:
         self.killed_rank = {"rank": int(match.group(1)), "node": match.group(2)}
         return []
 
-    def killed(self, match):
+    def killed(self, match: Match[str]) -> Events:
         who, self.killed_rank = self.killed_rank, None
         return [] if who is None else [dict(who, event="rank-died", signal=int(match.group(1)))]
 
-    def failed_code(self, match):
+    def failed_code(self, match: Match[str]) -> Events:
         rank, self.failed_rank = self.failed_rank, None
         return [] if rank is None else [{"event": "rank-died", "rank": rank, "exit_code": int(match.group(1))}]
 
-    def missing(self, match):
+    def missing(self, match: Match[str]) -> Events:
         return self._waits_for([int(rank) for rank in match.group(1).split(",")])
 
-    def _waits_for(self, ranks):
+    def _waits_for(self, ranks: List[int]) -> Events:
         """Return an event for each rank that is not waited for already: Horovod repeats itself every minute for every tensor."""
         new = [rank for rank in ranks if rank not in self.waited_for]
         self.waited_for.update(new)
         return [{"event": "waited-for", "rank": rank} for rank in new]
 
 
-def speaker_of(line):
+def speaker_of(line: str) -> Speaker:
     """Return the rank that wrote a line which ``mpirun --tag-output`` has passed on, or else the name of the process, or None."""
     tag = TAG.match(line)
     if tag:
@@ -113,25 +124,25 @@ def speaker_of(line):
     return name.group(1) if name else None
 
 
-def number(text):
+def number(text: Number) -> Number:
     """Return a float, or the word for nan and the infinities, which JSON cannot hold."""
     value = float(text)
     return value if math.isfinite(value) else str(value)
 
 
-def metric(name, step, value):
+def metric(name: str, step: Optional[int], value: Number) -> Event:
     return {"event": "metric", "name": name, "step": step, "value": value}
 
 
-def event_alone(event):
+def event_alone(event: str) -> Take:
     return lambda reader, match: [{"event": event}]
 
 
-def event_with(event, key="value", kind=number):
+def event_with(event: str, key: str = "value", kind: Callable[[str], Any] = number) -> Take:
     return lambda reader, match: [{"event": event, key: kind(match.group(1))}]
 
 
-def patterns(rows):
+def patterns(rows: Iterable[Tuple[str, Take]]) -> Table:
     """Return [(pattern, what makes events of a match)], in which the words COUNT and NUMBER stand for a group with one."""
     return [(re.compile(text.replace("COUNT", COUNT).replace("NUMBER", NUMBER)), take) for text, take in rows]
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import struct
+from typing import Iterator, List, Tuple
 
 from agent import inside
 from agent.formats.checkpoints.tensorflow import fields
@@ -18,15 +19,16 @@ LONGEST_BYTES = 1 << 16
 """A record of scalars has a few hundred bytes; the graph, of megabytes, is passed over."""
 STEP, SUMMARY, VALUE, TAG, SIMPLE_VALUE = 2, 5, 1, 1, 2
 """Fields of Event, Summary and Summary.Value."""
+Point = Tuple[int, float]
 
 
-def scalar(logdir, tag):
+def scalar(logdir: str, tag: str) -> List[Point]:
     """Return [(step, value)] in the order in which they were written."""
     paths = sorted(glob.glob(os.path.join(logdir, "events.out.tfevents.*")), key=os.path.getmtime)
     return [point for path in paths for content in records(path) for point in points(content, tag)]
 
 
-def records(path):
+def records(path: str) -> Iterator[bytes]:
     """Yield the contents of the short records; the last one may just be being written."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
@@ -40,7 +42,7 @@ def records(path):
             file.seek(after)
 
 
-def points(event, tag):
+def points(event: bytes, tag: str) -> List[Point]:
     """Return (step, value) of each value with this tag in one event."""
     found, step = [], 0
     for field, content in fields(event):
@@ -52,6 +54,6 @@ def points(event, tag):
     return [(step, value) for value in found if math.isfinite(value)]
 
 
-def main(logdir, tag):
+def main(logdir: str, tag: str) -> None:
     folder, name = os.path.split(logdir)
     print(json.dumps(scalar(os.path.join(inside(folder), name), tag)))

@@ -7,8 +7,9 @@ examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/job
 
 import math
 import re
+from typing import Match
 
-from agent.formats.logs.ranks import PATTERNS, RankReader, event_with, metric, number, patterns
+from agent.formats.logs.ranks import PATTERNS, Events, Number, RankReader, event_with, metric, number, patterns
 
 LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
 """What the two loggers put before a line."""
@@ -19,11 +20,11 @@ FIRST = (0, None)
 class Reader(RankReader):
     """Remembers the epoch, the time of the last pass over a text, and the line before."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.epoch, self.elapsed, self.last = 0, None, ""
 
-    def events_in(self, text):
+    def events_in(self, text: str) -> Events:
         found = self.matches(text, PATTERNS)
         if self.speaker not in FIRST:
             return found
@@ -31,16 +32,16 @@ class Reader(RankReader):
         self.last = said
         return found if said == repeated else found + self.matches(said, OWN_PATTERNS)
 
-    def under_way(self, match):
+    def under_way(self, match: Match[str]) -> Events:
         now = self.epoch + 1
         speed = metric("words_per_second", now, number(match.group(2)))
         return [metric("perplexity", now, number(match.group(1))), speed]
 
-    def passed(self, match):
+    def passed(self, match: Match[str]) -> Events:
         self.elapsed = float(match.group(1))
         return []
 
-    def trained_epoch(self, match):
+    def trained_epoch(self, match: Match[str]) -> Events:
         """Return the epoch's loss, and the time of its training alone: evaluations are timed apart."""
         self.epoch = int(match.group(1)) + 1
         perplexity = metric("perplexity", self.epoch, number(match.group(2)))
@@ -50,20 +51,20 @@ class Reader(RankReader):
             events.append(dict(pace, training_only=True))
         return events
 
-    def validated(self, match):
+    def validated(self, match: Match[str]) -> Events:
         step = int(match.group(1)) + 1
         evaluated = {"event": "validation", "step": step, "loss": loss(match.group(2))}
         return [evaluated, metric("validation_perplexity", step, number(match.group(2)))]
 
-    def tested(self, match):
+    def tested(self, match: Match[str]) -> Events:
         return [metric("test_perplexity", self.epoch, number(match.group(1)))]
 
-    def restored(self, match):
+    def restored(self, match: Match[str]) -> Events:
         self.epoch = int(match.group(1))
         return [{"event": "restored", "step": self.epoch}]
 
 
-def loss(perplexity):
+def loss(perplexity: str) -> Number:
     """Return the loss of a word, or the word for one that JSON cannot hold."""
     value = number(perplexity)
     return value if isinstance(value, str) or value <= 0 else round(math.log(value), 6)
